@@ -1,0 +1,56 @@
+# Run `make` for the list of targets. Everything lives in .venv; nothing is installed for the user.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet
+# No index address may reach a lock: they must install from any mirror.
+COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+
+.DEFAULT_GOAL := help
+.PHONY: help venv packages test check faults fmt servers lock clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+test: venv packages ## environment, servers, checks, every tier of tests, the built wheel
+	@$(BIN)/python -m tests.tiers
+
+check: venv ## format, lint, types and layers
+	@$(BIN)/python -m tests.tiers check
+
+faults: venv packages ## the fault tests with ten times the events; FAULTS_TIMES=100 for more
+	@FAULTS_TIMES=$${FAULTS_TIMES:-10} $(BIN)/python -m tests.tiers faults
+
+fmt: venv ## format the code and apply the safe lint fixes
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+servers: venv packages ## a private PostgreSQL and RabbitMQ until Ctrl-C
+	@$(BIN)/python -m tests.servers
+
+lock: venv ## newest versions into requirements/*.txt
+	cd requirements && ../$(COMPILE) --allow-unsafe --output-file run.txt run.in
+	cd requirements && ../$(COMPILE) --allow-unsafe --output-file dev.txt dev.in
+	cd requirements && ../$(COMPILE) --unsafe-package greenlet --unsafe-package typing-extensions \
+		--output-file sqlalchemy20.txt sqlalchemy20.in
+
+clean: ## remove the environment, caches and build products
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+venv: $(VENV)/.project ## the virtual environment, from the locks
+
+packages: $(VENV)/.project ## install the servers the tests start, where that is possible
+	@$(BIN)/python -m tests.servers.debian
+
+# Built anew when a lock changes, so that nothing lingers which the lock no longer names.
+$(VENV)/.locked: requirements/dev.txt requirements/sqlalchemy20.txt
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	$(PIP_INSTALL) --require-hashes --no-deps --target $(VENV)/sqlalchemy20 -r requirements/sqlalchemy20.txt
+	@touch $@
+
+$(VENV)/.project: $(VENV)/.locked pyproject.toml
+	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,65 @@
+"""Servers for every test that asks for one: started at the first request, stopped with the session."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.databases import cloned, make_template
+from tests.servers import leaks
+from tests.servers.availability import available
+from tests.servers.pgbouncer import PgBouncer
+from tests.servers.postgres import PostgresServer
+from tests.servers.rabbitmq import RabbitMQServer
+
+# The shipped suites are tests too: their asserts are to show values when they fail.
+pytest.register_assert_rewrite("pillarbox.testing.conformance")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for the session; a test makes a database of its own in it.
+
+    A test that stops or kills its server starts one of its own.
+    """
+    with available(lambda: PostgresServer(durable=False, settings={"max_prepared_transactions": "10"})) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> str:
+    """The name of a database with the tables of the current schema, to be cloned."""
+    return asyncio.run(make_template(postgres_server))
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
+    """A database of the test's own, tables in place."""
+    with cloned(postgres_server, postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database of the test's own without any table."""
+    with cloned(postgres_server, None) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_server() -> Iterator[RabbitMQServer]:
+    """One broker for the session; a test declares queues under names of its own."""
+    with available(RabbitMQServer) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(postgres_server: PostgresServer) -> Iterator[PgBouncer]:
+    """Transaction pooling in front of `postgres_server`, for every database in it."""
+    with available(lambda: PgBouncer(postgres_server)) as pooler:
+        yield pooler
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    leaks.report(session)

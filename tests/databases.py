@@ -1,0 +1,37 @@
+"""Databases for tests: one template with the tables in it, cloned in milliseconds for every test that asks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import TypeAlias
+
+import asyncpg
+
+from pillarbox.stores.postgres import PostgresStore
+from tests.servers.postgres import PostgresServer
+
+# Generic for the type checker only.
+Sql: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+TEMPLATE = "pillarbox_template"
+_numbers = count(1)
+
+
+async def make_template(server: PostgresServer) -> str:
+    """The name of a database with tables and alias views, to be cloned and never used itself."""
+    server.create_database(TEMPLATE)
+    store = PostgresStore(server.url(TEMPLATE))
+    await store.schema.apply(aliases=True)
+    await store.aclose()
+    return TEMPLATE
+
+
+@contextmanager
+def cloned(server: PostgresServer, template: str | None) -> Iterator[str]:
+    """The URL of a database of one's own: a clone of `template`, or empty."""
+    name = f"test_{next(_numbers)}"
+    server.create_database(name, template=template)
+    try:
+        yield server.url(name)
+    finally:
+        server.drop_database(name)

@@ -1,0 +1,77 @@
+"""PgBouncer with transaction pooling in front of a private PostgreSQL."""
+
+import signal
+
+from tests.servers import debian, processes
+from tests.servers.ports import free_port, is_open
+from tests.servers.postgres import PostgresServer
+from tests.servers.server import Server
+from tests.servers.waiting import wait_until
+
+_CONFIGURATION = """\
+[databases]
+* = host=127.0.0.1 port={postgres_port}
+
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {users}
+admin_users = postgres
+pool_mode = transaction
+default_pool_size = {pool_size}
+max_client_conn = 200
+"""
+
+
+class PgBouncer(Server):
+    """One pooler; every database of the server behind it can be reached through it."""
+
+    def __init__(self, server: PostgresServer, *, pool_size: int = 20) -> None:
+        self._binary = debian.PGBOUNCER.path()
+        self._server = server
+        self._pool_size = pool_size
+        self._started: processes.Started | None = None
+        self.port = free_port()
+        self.folder = processes.make_folder("pgbouncer")
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        users = self.folder / "users.txt"
+        users.write_text('"postgres" ""\n')
+        configuration = self.folder / "pgbouncer.ini"
+        configuration.write_text(
+            _CONFIGURATION.format(
+                postgres_port=self._server.port, port=self.port, users=users, pool_size=self._pool_size
+            )
+        )
+        processes.hand_over(users, configuration)
+        self._started = started = processes.spawn(
+            [self._binary, str(configuration)],
+            name="PgBouncer",
+            folder=self.folder,
+            log=self.folder / "pgbouncer.log",
+            ports=(self.port,),
+        )
+        wait_until(
+            lambda: started.must_run() and is_open(self.port),
+            bound=30,
+            what=f"PgBouncer on port {self.port} takes connections",
+        )
+
+    def stop(self) -> None:
+        """Ends it at once, with the connections it holds (SIGINT would wait for their transactions)."""
+        if self._started is None:
+            raise processes.ServerFailed("this PgBouncer is not running")
+        self._started.signal(signal.SIGTERM)
+        self._started.wait_gone(bound=30)
+        processes.forget(self._started)
+        self._started = None
+
+    def close(self) -> None:
+        if self._started is not None:
+            self.stop()
+        processes.remove_folder(self.folder)

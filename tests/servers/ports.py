@@ -1,0 +1,34 @@
+"""Free loopback ports for servers that must keep theirs across restarts."""
+
+import random
+import socket
+
+# Below the range the kernel gives to outgoing connections, so that none of those takes the port of a server
+# which is down for a restart.
+_RANGE = range(20_000, 32_000)
+_given: set[int] = set()
+
+
+def free_port() -> int:
+    """A port nobody listens on and which this process has not been given before."""
+    for port in random.sample(_RANGE, len(_RANGE)):
+        if port not in _given and _can_bind(port):
+            _given.add(port)
+            return port
+    raise RuntimeError(f"no free loopback port in {_RANGE.start}-{_RANGE.stop - 1}")
+
+
+def is_open(port: int) -> bool:
+    """Whether somebody accepts connections there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _can_bind(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,120 @@
+"""`python -m tests.tiers [names…]`: the tiers of the test suite, one after another, with the time each took.
+
+The order is that of the fastest answer: checks first, real servers next, the built wheel last.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUDGET_SECONDS = 15 * 60
+_NO_TESTS_COLLECTED = 5
+_CODE = [name for name in ("src", "tests", "benchmarks", "examples", "apps") if (ROOT / name).is_dir()]
+_SQLALCHEMY_20 = Path(sys.prefix) / "sqlalchemy20"
+_ASSERT_SQLALCHEMY_20 = "import sqlalchemy; v = sqlalchemy.__version__; assert v.startswith('2.0.'), v"
+
+
+class Result(Enum):
+    PASSED = "passed"
+    FAILED = "FAILED"
+    SKIPPED = "no tests yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """Commands that must all succeed. With a folder, pytest over that folder is the last of them."""
+
+    name: str
+    commands: tuple[Sequence[str], ...] = ()
+    folder: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self) -> Result:
+        if self.folder is not None and not any((ROOT / self.folder).rglob("test_*.py")):
+            print(f"{self.folder} has no tests yet", flush=True)
+            return Result.SKIPPED
+        # All commands run even after a failure: one run shows everything there is to mend.
+        statuses = [self._call(command) for command in self.commands]
+        if self.folder is not None:
+            status = self._call(_python("-m", "pytest", self.folder))
+            if status == _NO_TESTS_COLLECTED and not any(statuses):
+                return Result.SKIPPED
+            statuses.append(status)
+        return Result.FAILED if any(statuses) else Result.PASSED
+
+    def _call(self, command: Sequence[str]) -> int:
+        print("$", *(Path(command[0]).name, *command[1:]), flush=True)
+        return subprocess.run(command, cwd=ROOT, env=os.environ | dict(self.environment), check=False).returncode
+
+
+def _python(*arguments: str) -> Sequence[str]:
+    return (sys.executable, *arguments)
+
+
+def _tool(name: str, *arguments: str) -> Sequence[str]:
+    return (str(Path(sys.executable).parent / name), *arguments)
+
+
+TIERS = (
+    Tier(
+        name="check",
+        commands=(
+            _tool("ruff", "format", "--check", "."),
+            _tool("ruff", "check", "."),
+            _tool("mypy", *_CODE),
+            # Its cache misses an import of a module that came into being after the importing one.
+            _tool("lint-imports", "--no-cache"),
+        ),
+    ),
+    Tier(name="unit", folder="tests/unit"),
+    Tier(name="conformance", folder="tests/conformance"),
+    Tier(name="simulation", folder="tests/simulation"),
+    Tier(name="integration", folder="tests/integration"),
+    Tier(
+        name="sqlalchemy20",
+        commands=(_python("-c", _ASSERT_SQLALCHEMY_20),),
+        folder="tests/integration/record",
+        environment={"PYTHONPATH": str(_SQLALCHEMY_20)},
+    ),
+    Tier(name="faults", folder="tests/faults"),
+    Tier(name="plans", folder="tests/plans"),
+    Tier(name="docs", folder="tests/docs"),
+    Tier(name="wheel", folder="tests/e2e"),
+)
+
+ON_REQUEST = {"faults"}
+"""Run by `make faults`: the rolling restart in it does not yet pass every time."""
+
+
+def main(names: Sequence[str]) -> int:
+    known = {tier.name: tier for tier in TIERS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"no such tier: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    rows: list[tuple[str, Result, float]] = []
+    for tier in [known[name] for name in names] or [tier for tier in TIERS if tier.name not in ON_REQUEST]:
+        print(f"\n=== {tier.name} ===", flush=True)
+        began = time.monotonic()
+        result = tier.run()
+        rows.append((tier.name, result, time.monotonic() - began))
+    _print_table(rows)
+    return 1 if any(result is Result.FAILED for _, result, _ in rows) else 0
+
+
+def _print_table(rows: Sequence[tuple[str, Result, float]]) -> None:
+    total = sum(seconds for _, _, seconds in rows)
+    print(f"\n{'tier':<14}{'seconds':>9}  result")
+    for name, result, seconds in rows:
+        print(f"{name:<14}{seconds:>9.1f}  {result.value}")
+    print(f"{'total':<14}{total:>9.1f}  of {BUDGET_SECONDS} allowed on 2 cores", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
