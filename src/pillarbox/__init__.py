@@ -1,0 +1,106 @@
+"""A transactional outbox: business rows and events in one transaction, every committed event carried on.
+
+The public names are loaded when they are first asked for, so that `import pillarbox` costs nothing and needs
+nothing that is not installed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pillarbox.core.errors import (
+        ConfigurationError,
+        DuplicateEvent,
+        InboxError,
+        Nacked,
+        NotInTransaction,
+        PermanentError,
+        PillarboxError,
+        RecordError,
+        Rejected,
+        SchemaError,
+        SendError,
+        StoreUnavailable,
+        Unavailable,
+    )
+    from pillarbox.core.event import Event
+    from pillarbox.core.retry import Constant, Exponential, Never
+    from pillarbox.record.outbox import Outbox
+    from pillarbox.record.registry import EventTypes
+    from pillarbox.relay.relay import Relay
+    from pillarbox.relay.routing import Destination, Route
+    from pillarbox.relay.tuning import Tuning
+    from pillarbox.transports.handlers import Handlers
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConfigurationError",
+    "Constant",
+    "Destination",
+    "DuplicateEvent",
+    "Event",
+    "EventTypes",
+    "Exponential",
+    "Handlers",
+    "InboxError",
+    "Nacked",
+    "Never",
+    "NotInTransaction",
+    "Outbox",
+    "PermanentError",
+    "PillarboxError",
+    "RecordError",
+    "Rejected",
+    "Relay",
+    "Route",
+    "SchemaError",
+    "SendError",
+    "StoreUnavailable",
+    "Tuning",
+    "Unavailable",
+    "__version__",
+]
+
+_HOMES = {
+    "pillarbox.core.errors": (
+        "ConfigurationError",
+        "DuplicateEvent",
+        "InboxError",
+        "Nacked",
+        "NotInTransaction",
+        "PermanentError",
+        "PillarboxError",
+        "RecordError",
+        "Rejected",
+        "SchemaError",
+        "SendError",
+        "StoreUnavailable",
+        "Unavailable",
+    ),
+    "pillarbox.core.event": ("Event",),
+    "pillarbox.record.outbox": ("Outbox",),
+    "pillarbox.core.retry": ("Constant", "Exponential", "Never"),
+    "pillarbox.record.registry": ("EventTypes",),
+    "pillarbox.relay.relay": ("Relay",),
+    "pillarbox.relay.routing": ("Destination", "Route"),
+    "pillarbox.relay.tuning": ("Tuning",),
+    "pillarbox.transports.handlers": ("Handlers",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a type checker that saw it would believe every name
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,76 @@
+"""Every error Pillarbox raises on purpose.
+
+PillarboxError
+├── ConfigurationError      a setting, a name or a relation between settings is wrong
+├── RecordError             an event was refused inside the caller's transaction; `field` names the culprit
+│   ├── NotInTransaction    the insert would have committed by itself
+│   └── DuplicateEvent      an event with this id already waits
+├── SchemaError             the tables are missing, too old or too new
+├── StoreUnavailable        the database cannot be reached or took too long
+├── SendError               a transport did not accept a message
+│   ├── Rejected            this one message is at fault
+│   │   └── PermanentError  … and trying again is pointless
+│   └── Unavailable         the destination is at fault; the message is never charged for it
+│       └── Nacked          … and it said so of this one message (a full queue)
+└── InboxError              a consumer's guard could not be asked
+
+A message says what happened, to which event or destination, and what to try next.
+"""
+
+from __future__ import annotations
+
+
+class PillarboxError(Exception):
+    """Root of the tree."""
+
+
+class ConfigurationError(PillarboxError):
+    """A setting, a name or a relation between settings is wrong."""
+
+
+class RecordError(PillarboxError):
+    """An event was refused; nothing of it was written."""
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NotInTransaction(RecordError):
+    """The insert would have committed by itself, apart from the business rows it belongs to."""
+
+
+class DuplicateEvent(RecordError):
+    """An event with this id already waits in the outbox."""
+
+
+class SchemaError(PillarboxError):
+    """The tables are missing, too old or too new."""
+
+
+class StoreUnavailable(PillarboxError):
+    """The database cannot be reached or took too long."""
+
+
+class SendError(PillarboxError):
+    """A transport did not accept a message."""
+
+
+class Rejected(SendError):
+    """This one message is at fault."""
+
+
+class PermanentError(Rejected):
+    """This one message is at fault and trying again is pointless."""
+
+
+class Unavailable(SendError):
+    """The destination is at fault; no message is charged for it."""
+
+
+class Nacked(Unavailable):
+    """The broker answered no to this one message: it waits with backoff, uncharged, and holds its key."""
+
+
+class InboxError(PillarboxError):
+    """A consumer's guard could not be asked."""

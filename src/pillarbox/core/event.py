@@ -1,0 +1,162 @@
+"""An event: what the business says happened, checked before anything is written.
+
+Whatever a broker, a database or a log line could choke on is refused here, with the field's name and what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from pillarbox.core.errors import RecordError
+from pillarbox.core.identity import uuid7
+
+LONGEST_ID = 200
+LONGEST_TEXT = 255
+"""The limit of a short string on the wire of AMQP, in bytes of UTF-8; it fits every other broker too."""
+LONGEST_HEADER = 8192
+MOST_HEADERS = 64
+HIGHEST_SCHEMA_VERSION = 2**31 - 1
+
+# C0 and C1 controls, DEL, and the two Unicode line ends that break log lines.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_OPTIONAL_TEXTS = (
+    "aggregate_type",
+    "aggregate_id",
+    "key",
+    "content_type",
+    "correlation_id",
+    "causation_id",
+    "trace_id",
+)
+
+JSON = "application/json"
+BYTES = "application/octet-stream"
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened: a type and a payload, and, if you like, whose it is and how it travels.
+
+    The payload is a dict, a list, a dataclass or a pydantic model (it becomes JSON), or bytes (they stay as they
+    are). Raises RecordError, naming the field, for anything that could not be stored and sent faithfully.
+    """
+
+    event_type: str
+    payload: Any
+    event_id: str = field(default_factory=uuid7, kw_only=True)
+    """The same on every try; consumers tell repeats by it. Any text of 1 to 200 bytes; a UUIDv7 if you give none."""
+    aggregate_type: str | None = field(default=None, kw_only=True)
+    aggregate_id: str | None = field(default=None, kw_only=True)
+    key: str | None = field(default=None, kw_only=True)
+    """Events of one key are delivered in order. Default: aggregate_type:aggregate_id, else the aggregate_id."""
+    destination: str = field(default="", kw_only=True)
+    """A destination by name, past all routes; '' lets the routes decide."""
+    content_type: str | None = field(default=None, kw_only=True)
+    """Default: application/json, for bytes application/octet-stream."""
+    headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS, kw_only=True)
+    schema_version: int | None = field(default=None, kw_only=True)
+    """Default: what the registry says, else 1."""
+    correlation_id: str | None = field(default=None, kw_only=True)
+    causation_id: str | None = field(default=None, kw_only=True)
+    trace_id: str | None = field(default=None, kw_only=True)
+    occurred_at: datetime | None = field(default=None, kw_only=True)
+    """Default: the database's clock when the event is recorded."""
+    available_at: datetime | None = field(default=None, kw_only=True)
+    """Not to be sent before this time."""
+
+    def __post_init__(self) -> None:
+        check_text("event_type", self.event_type, LONGEST_TEXT)
+        check_text("event_id", self.event_id, LONGEST_ID)
+        for name in _OPTIONAL_TEXTS:
+            if (value := getattr(self, name)) is not None:
+                check_text(name, value, LONGEST_TEXT, optional=True)
+        if self.destination != "":
+            check_text("destination", self.destination, LONGEST_TEXT)
+        if self.headers is not _NO_HEADERS:
+            _check_headers(self.headers)
+            object.__setattr__(self, "headers", MappingProxyType(dict(self.headers)))
+        if self.schema_version is not None:
+            _check_version(self.schema_version)
+        if self.occurred_at is not None:
+            _check_time("occurred_at", self.occurred_at)
+        if self.available_at is not None:
+            _check_time("available_at", self.available_at)
+
+
+def check_text(name: str, value: object, longest: int, *, optional: bool = False, field: str | None = None) -> None:
+    """Refuse anything that is not clean, non-empty text of at most `longest` bytes."""
+    if type(value) is str and value.isascii() and value.isprintable() and 0 < len(value) <= longest:
+        return  # nearly every text there is, without a search
+    field = field or name
+    if value is None and optional:
+        return
+    if not isinstance(value, str):
+        raise RecordError(f"{name} must be text, not {type(value).__name__}; pass str(…) of it", field=field)
+    if not value:
+        raise RecordError(f"{name} is empty; give it a value" + (" or leave it out" if optional else ""), field=field)
+    _check_clean(name, value, field)
+    if (size := len(value.encode())) > longest:
+        raise RecordError(f"{name} has {size} bytes of UTF-8; at most {longest} are possible", field=field)
+
+
+def _check_clean(name: str, value: str, field: str) -> None:
+    if found := _CONTROL.search(value):
+        raise RecordError(
+            f"{name} has the control character U+{ord(found[0]):04X} at position {found.start()}; remove it",
+            field=field,
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise RecordError(
+            f"{name} has a lone surrogate at position {error.start}, which UTF-8 cannot carry; "
+            "decode the source with the right encoding",
+            field=field,
+        ) from None
+
+
+def _check_headers(headers: object) -> None:
+    if not isinstance(headers, Mapping):
+        raise RecordError(f"headers must be a mapping of text to text, not {type(headers).__name__}", field="headers")
+    if len(headers) > MOST_HEADERS:
+        raise RecordError(f"headers has {len(headers)} entries; at most {MOST_HEADERS} are possible", field="headers")
+    for name, value in headers.items():
+        if not isinstance(name, str):
+            raise RecordError(f"headers: the name {name!r} must be text", field="headers")
+        where = f"headers[{name[:80]!r}]"
+        check_text(f"headers: the name {name[:80]!r}", name, LONGEST_TEXT, field="headers")
+        if not isinstance(value, str):
+            raise RecordError(f"{where} must be text, not {type(value).__name__}; pass str(…) of it", field="headers")
+        _check_clean(where, value, "headers")
+        if len(value.encode()) > LONGEST_HEADER:
+            raise RecordError(f"{where} is longer than {LONGEST_HEADER} bytes; put it in the payload", field="headers")
+
+
+def _check_version(version: object) -> None:
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= HIGHEST_SCHEMA_VERSION:
+        raise RecordError(f"schema_version must be a whole number from 1, not {version!r}", field="schema_version")
+
+
+def _check_time(name: str, value: object) -> None:
+    if not isinstance(value, datetime):
+        raise RecordError(f"{name} must be a datetime, not {type(value).__name__}", field=name)
+    if value.utcoffset() is None:
+        raise RecordError(
+            f"{name} has no time zone, so nobody knows when it is; pass datetime.now(UTC) or .replace(tzinfo=…)",
+            field=name,
+        )
+    try:
+        in_utc = value.astimezone(UTC)
+    except OverflowError:
+        in_utc = _FIRST
+    if in_utc in (_FIRST, _LAST):  # asyncpg takes them for infinity
+        raise RecordError(f"{name} is at the end of the calendar or beyond; pass a time in between", field=name)

@@ -1,0 +1,108 @@
+"""A message: an event as it is stored and moved.
+
+    ready ──────────────── held is None, available_at is None: the reader's way
+    scheduled ──────────── held is None, available_at set: a delayed event (never tried) or a retry (tried)
+    held = behind ──────── an earlier message of its key waits; it comes when its key is read on
+    held = aside ───────── its destination takes nothing now; the first of its key, or without key
+    held = blocked ─────── given up under `block`; its key waits for a person; shown as FAILED
+
+Within a key, and per destination ('' counts for all), a message waits for every earlier one that is a retry,
+due, or held. A delayed event takes its place when it is due and stands in nobody's way before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Status(StrEnum):
+    """The one vocabulary for what people see."""
+
+    PENDING = "PENDING"
+    PROCESSING = "PROCESSING"
+    PUBLISHED = "PUBLISHED"
+    FAILED = "FAILED"
+
+
+class Held(StrEnum):
+    """Why a message is out of the reader's way although it has no time to wait for."""
+
+    BEHIND = "behind"
+    ASIDE = "aside"
+    BLOCKED = "blocked"
+
+
+class Message(NamedTuple):
+    """One message as a store reads it.
+
+    A named tuple, not a dataclass: it is made once per event on the hot path straight from a database row
+    (0.5 µs against 2.5). The order of fields is the order of columns in every store's reads.
+    """
+
+    id: int
+    """The place in line; copies of one event for several destinations share it."""
+    lane: int
+    event_id: str
+    destination: str
+    """Where it goes; '' until a route is found."""
+    event_type: str
+    aggregate_type: str | None
+    aggregate_id: str | None
+    key: str | None
+    """What is kept in order; None means no order."""
+    payload: bytes
+    content_type: str
+    headers_json: str
+    schema_version: int
+    correlation_id: str | None
+    causation_id: str | None
+    trace_id: str | None
+    occurred_at: datetime
+    recorded_at: datetime
+    available_at: datetime | None
+    held: str | None
+    attempts: int
+    tries: int
+    behind: bool
+    """An earlier message of its key waits (for '' as destination: for any destination): do not send it yet."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, decoded when asked for."""
+        decoded: dict[str, str] = json.loads(self.headers_json)
+        return decoded
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What the table knows it by."""
+        return self.event_id, self.destination
+
+    def to(self, destination: str) -> Message:
+        """The same message as the table knows it once its destination is written."""
+        return self._replace(destination=destination)
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """What reading ahead excludes it by."""
+        return self.id, self.destination
+
+
+class Slot(NamedTuple):
+    """The line in which a message waits: its key, per destination, in its lane."""
+
+    lane: int
+    key: str
+    destination: str
+
+
+class Probe(NamedTuple):
+    """A question: does anything earlier than `id` wait in this line?"""
+
+    lane: int
+    key: str
+    destination: str
+    id: int

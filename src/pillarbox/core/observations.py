@@ -1,0 +1,213 @@
+"""What the system announces: frozen values. Logs, metrics and traces are listeners; so are tests.
+
+An observer is one callable that must neither raise nor block. Nothing is announced per event unless somebody listens
+for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pillarbox.core.message import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStarted:
+    """A relay begins to work."""
+
+    relay: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequested:
+    """A relay was asked to drain: it reads no more and waits for what is in flight."""
+
+    relay: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStopped:
+    """A relay is gone; `drained` tells whether everything in flight was settled."""
+
+    relay: str
+    drained: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanesTaken:
+    """Lanes came into this relay's hands; `crashed` of them from owners that did not leave."""
+
+    relay: str
+    lanes: tuple[int, ...]
+    crashed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanesReleased:
+    """Lanes were given back."""
+
+    relay: str
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanesLost:
+    """Somebody else owns these lanes by now: a settlement under their old epoch wrote nothing."""
+
+    relay: str
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLost:
+    """The relay was declared dead, or could not renew in time: everything in hand is dropped."""
+
+    relay: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedInVain:
+    """A look found nothing to do."""
+
+    relay: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRead:
+    """Messages came into hand."""
+
+    relay: str
+    messages: tuple[Message, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """Messages are about to be sent."""
+
+    relay: str
+    destination: str
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDelivered:
+    """The transport confirmed a message."""
+
+    relay: str
+    message: Message
+    destination: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRetried:
+    """A send failed; the message comes again after `delay` seconds. `charged` counts against its attempts."""
+
+    relay: str
+    message: Message
+    destination: str
+    error: str
+    attempt: int
+    delay: float
+    charged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDied:
+    """A message was given up on; with `blocks` its key waits for a person."""
+
+    relay: str
+    message: Message
+    destination: str
+    error: str
+    attempt: int
+    blocks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettled:
+    """Verdicts were written."""
+
+    relay: str
+    delivered: int
+    retried: int
+    dead: int
+    duplicates: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerChanged:
+    """A destination's breaker changed its state on this relay."""
+
+    relay: str
+    destination: str
+    state: str
+    error: str = ""
+    next_try: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFailed:
+    """The store could not be reached; it is tried again after `delay` seconds."""
+
+    relay: str
+    error: str
+    delay: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """Retention dropped something."""
+
+    relay: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestsCarriedOut:
+    """What people asked for waiting messages was done."""
+
+    relay: str
+    count: int
+
+
+Observation = (
+    RelayStarted
+    | StopRequested
+    | RelayStopped
+    | LanesTaken
+    | LanesReleased
+    | LanesLost
+    | LeaseLost
+    | LookedInVain
+    | BatchRead
+    | Sending
+    | EventDelivered
+    | EventRetried
+    | EventDied
+    | BatchSettled
+    | BreakerChanged
+    | StoreFailed
+    | Pruned
+    | RequestsCarriedOut
+)
+Observer = Callable[[Observation], None]
+
+
+@dataclass(slots=True)
+class Announcer:
+    """Tells every observer; a broken one is no reason to stop carrying events."""
+
+    observers: list[Observer] = field(default_factory=list)
+
+    def __call__(self, observation: Observation) -> None:
+        for observer in self.observers:
+            try:
+                observer(observation)
+            except Exception:  # noqa: S112 - a listener's own trouble, and telling it might fail again
+                continue

@@ -1,0 +1,85 @@
+"""What can become of a message: closed types, matched exhaustively.
+
+Delivered   the transport confirmed it: it leaves for the history
+Retry       it waits and comes again; charged against its attempts, or not (an outage, a nack)
+Dead        given up: it leaves for the dead letters, or blocks its key where the policy says so
+Released    given back as it was: nothing is written, nothing is charged
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pillarbox.core.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The transport confirmed it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """It comes again after `delay` seconds of the database's clock."""
+
+    delay: float
+    error: str
+    charge: bool = True
+    """False adds to `tries` instead of `attempts`: the message is not at fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dead:
+    """Given up. With `block` it stays at the head of its key, shown as FAILED, until a person decides."""
+
+    error: str
+    block: bool = False
+    charge: bool = True
+    """False where it was never sent (no route, cannot be encoded)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Given back as it was."""
+
+
+Outcome = Delivered | Retry | Dead | Released
+
+DELIVERED = Delivered()
+RELEASED = Released()
+
+
+class Verdict(NamedTuple):
+    """A message, what became of it, and the destination it was resolved to."""
+
+    message: Message
+    outcome: Outcome
+    destination: str
+
+
+class Split(NamedTuple):
+    """One message to become one per destination; the copies keep the event's id and its place in line."""
+
+    message: Message
+    destinations: tuple[str, ...]
+
+
+class Resolved(NamedTuple):
+    """A message that has to wait, with the destination it waits for."""
+
+    message: Message
+    destination: str
+
+
+LONGEST_DELAY = 100 * 365.25 * 86_400
+"""A hundred years in seconds: beyond it some clock or other runs out, and a settlement must not fail for that."""
+
+LONGEST_ERROR = 8000
+_ILLEGIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def legible(error: str) -> str:
+    """`error` as every database and log can keep it: a failure must not make its own recording fail."""
+    return _ILLEGIBLE.sub(lambda found: f"\\x{ord(found[0]):02x}", error[:LONGEST_ERROR])

@@ -1,0 +1,46 @@
+"""How an outbox fares at a glance: what `pillarbox status` shows, from queries that stay cheap with a large backlog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+COUNTED = 10_000
+"""Rows that are counted one by one; a store may estimate what is beyond."""
+
+
+class LaneView(NamedTuple):
+    """A lane and who works it."""
+
+    lane: int
+    owner: str | None
+    """The id of a relay, which may be dead already."""
+    epoch: int
+    crashes: int
+
+
+class RelayView(NamedTuple):
+    """A relay that lives, or whose death nobody has noticed yet."""
+
+    id: str
+    name: str
+    host: str
+    lease: float
+    """Seconds left; negative once it ended."""
+    breakers: Mapping[str, str]
+    """Destination → state."""
+
+
+class Overview(NamedTuple):
+    """What waits, what was given up on, and who works."""
+
+    backlog: int
+    """Messages that are not delivered yet."""
+    oldest: float | None
+    """Seconds since the oldest of them was recorded; None if there is none."""
+    exact: bool
+    """False: there are more than are counted, and both figures are estimates."""
+    dead: int
+    """Dead letters; `COUNTED + 1` stands for that many or more."""
+    lanes: list[LaneView]
+    relays: list[RelayView]

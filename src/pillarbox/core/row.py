@@ -1,0 +1,46 @@
+"""An event made ready for its table: encoded, checked, in the order of the columns that a record fills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol, runtime_checkable
+
+
+class Row(NamedTuple):
+    """What `record` hands to a database; None lets the table's default decide."""
+
+    event_id: str
+    destination: str
+    event_type: str
+    aggregate_type: str | None
+    aggregate_id: str | None
+    ordering_key: str | None
+    payload: bytes
+    content_type: str
+    headers: str
+    """JSON text of an object."""
+    schema_version: int
+    correlation_id: str | None
+    causation_id: str | None
+    trace_id: str | None
+    occurred_at: datetime | None
+    available_at: datetime | None
+
+    @property
+    def key(self) -> str | None:
+        """What is kept in order, as the tables derive it."""
+        if self.ordering_key is not None:
+            return self.ordering_key
+        if self.aggregate_type is not None and self.aggregate_id is not None:
+            return f"{self.aggregate_type}:{self.aggregate_id}"
+        return self.aggregate_id
+
+
+@runtime_checkable
+class InProcessTransaction(Protocol):
+    """A transaction of a store that lives in this process; `record` appends to it without SQL."""
+
+    def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
+        """Add rows, visible to nobody before the transaction commits. Raises DuplicateEvent, adding none."""
+        ...

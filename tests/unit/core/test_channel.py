@@ -1,0 +1,33 @@
+"""The doorbell's channel: one per schema and prefix, always short enough for PostgreSQL."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pillarbox.core.names import LONGEST_IDENTIFIER, Names
+
+identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,62}", fullmatch=True)
+prefixes = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,30}", fullmatch=True)
+
+
+def test_the_channel_reads_like_the_names_it_is_made_of() -> None:
+    assert Names(schema="public").channel == "public.outbox_doorbell"
+    assert Names().channel == "outbox_doorbell"
+
+
+@given(schema=identifiers, prefix=prefixes)
+def test_a_channel_always_fits(schema: str, prefix: str) -> None:
+    assert len(Names(schema=schema, prefix=prefix).channel.encode()) <= LONGEST_IDENTIFIER
+
+
+@given(
+    one=st.tuples(identifiers, prefixes),
+    other=st.tuples(identifiers, prefixes),
+)
+def test_two_outboxes_never_share_a_channel(one: tuple[str, str], other: tuple[str, str]) -> None:
+    channels = {Names(schema=schema, prefix=prefix).channel for schema, prefix in (one, other)}
+    assert len(channels) == len({one, other})
+
+
+def test_long_schemas_that_differ_at_the_end_have_channels_of_their_own() -> None:
+    stem = "s" * 62
+    assert Names(schema=f"{stem}a").channel != Names(schema=f"{stem}b").channel

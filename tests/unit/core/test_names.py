@@ -1,0 +1,76 @@
+"""Names of tables are plain identifiers, always quoted, and never longer than a database allows."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.names import LONGEST_IDENTIFIER, LONGEST_SUFFIX, Names
+
+
+@pytest.mark.parametrize("prefix", ["outbox_", "_", "A", "shop_outbox_", "x" * (LONGEST_IDENTIFIER - LONGEST_SUFFIX)])
+def test_a_plain_prefix_is_accepted(prefix: str) -> None:
+    assert Names(prefix=prefix).prefix == prefix
+
+
+@pytest.mark.parametrize(
+    "name", ["", "1st", "a-b", "a b", 'a"b', "a'b", "a;b", "a.b", "naïve", "a\n", "a\x00", "{message}", "a%s"]
+)
+def test_anything_else_is_refused_and_named(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="prefix"):
+        Names(prefix=name)
+    with pytest.raises(ConfigurationError, match="schema"):
+        Names(schema=name)
+
+
+def test_a_prefix_leaves_room_for_what_is_derived_from_it() -> None:
+    with pytest.raises(ConfigurationError, match="too long"):
+        Names(prefix="x" * (LONGEST_IDENTIFIER - LONGEST_SUFFIX + 1))
+
+
+def test_a_schema_is_at_most_63_characters() -> None:
+    Names(schema="s" * 63)
+    with pytest.raises(ConfigurationError, match="too long"):
+        Names(schema="s" * 64)
+
+
+@given(st.text())
+def test_whatever_is_accepted_has_nothing_to_escape(name: str) -> None:
+    try:
+        names = Names(prefix=name)
+    except ConfigurationError:
+        return
+    assert names.qualified(name).strip('"') == name
+    assert name.isascii()
+    assert name.isidentifier()
+
+
+def test_names_are_quoted_and_qualified() -> None:
+    assert Names().qualified("thing") == '"thing"'
+    assert Names(schema="shop").qualified("thing") == '"shop"."thing"'
+
+
+def test_placeholders_become_names() -> None:
+    names = Names(prefix="my_outbox_", schema="shop")
+    sql = "SELECT {message}, {inbox_receipt}, {prefix}idx, {stem}x"
+    assert names.render(sql) == 'SELECT "shop"."my_outbox_message", "shop"."my_inbox_receipt", my_outbox_idx, my_x'
+
+
+def test_braces_that_are_no_placeholder_stay() -> None:
+    sql = "SELECT '{}'::jsonb, '{\"a\": 1}', {unknown}"
+    assert Names().render(sql) == sql
+
+
+def test_extra_placeholders_win() -> None:
+    assert Names().render("{message} {fence}", message="m", fence="f") == "m f"
+
+
+def test_what_is_filled_in_is_not_filled_in_again() -> None:
+    assert Names().render("{fence}", fence="{message}") == "{message}"
+
+
+def test_each_outbox_of_a_database_has_a_doorbell_of_its_own() -> None:
+    assert Names(prefix="a_").channel != Names(prefix="b_").channel
+    assert len(Names(prefix="x" * (LONGEST_IDENTIFIER - LONGEST_SUFFIX)).channel) <= LONGEST_IDENTIFIER

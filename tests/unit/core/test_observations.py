@@ -1,0 +1,80 @@
+"""Announcing: every observer hears everything, and none of them can stop the relay or the others."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+from typing import Any, get_args
+
+import pytest
+
+from pillarbox.core import observations
+from pillarbox.core.observations import Announcer, LookedInVain, Observation, StopRequested
+
+KINDS: tuple[type[Any], ...] = get_args(Observation)
+
+
+def broken(observation: Observation) -> None:
+    raise RuntimeError("this listener is broken")
+
+
+def test_every_observer_hears_everything_in_order() -> None:
+    first: list[Observation] = []
+    second: list[Observation] = []
+    announce = Announcer([first.append, second.append])
+    told: list[Observation] = [StopRequested(relay="r"), LookedInVain(relay="r")]
+    for observation in told:
+        announce(observation)
+    assert first == second == told
+
+
+def test_a_broken_observer_does_not_stop_the_others() -> None:
+    before: list[Observation] = []
+    after: list[Observation] = []
+    announce = Announcer([before.append, broken, after.append])
+    announce(StopRequested(relay="r"))
+    assert before == after == [StopRequested(relay="r")]
+
+
+def test_a_broken_observer_is_told_again() -> None:
+    calls: list[Observation] = []
+
+    def breaks(observation: Observation) -> None:
+        calls.append(observation)
+        raise RuntimeError("again")
+
+    announce = Announcer([breaks])
+    announce(StopRequested(relay="r"))
+    announce(LookedInVain(relay="r"))
+    assert len(calls) == 2
+
+
+def test_whoever_wants_the_process_to_end_is_not_held_up() -> None:
+    def interrupted(observation: Observation) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Announcer([interrupted])(StopRequested(relay="r"))
+
+
+def test_announcing_to_nobody_is_fine() -> None:
+    Announcer()(StopRequested(relay="r"))
+
+
+def test_every_observation_of_the_module_belongs_to_the_union() -> None:
+    defined = {
+        value
+        for value in vars(observations).values()
+        if isinstance(value, type) and value.__module__ == observations.__name__ and value is not Announcer
+    }
+    assert defined == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_observation_is_a_value_that_says_whose_it_is(kind: type[Any]) -> None:
+    observation = kind(**{field.name: field.name for field in fields(kind)})
+    assert observation.relay == "relay"
+    assert observation == kind(**{field.name: field.name for field in fields(kind)})
+    with pytest.raises(FrozenInstanceError):
+        observation.relay = "another"
+    with pytest.raises(TypeError):
+        kind("positional")

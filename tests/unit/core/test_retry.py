@@ -1,0 +1,152 @@
+"""When to try again: the schedules people know, the arithmetic at its edges, and settings that make no sense."""
+
+from __future__ import annotations
+
+import random
+from itertools import count, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pillarbox.core.clock import Chance
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.retry import Constant, Exponential, Never, RetryPolicy
+
+CHANCE = random.Random(7)
+
+
+class Fixed:
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def random(self) -> float:
+        return self.number
+
+
+def sends(policy: RetryPolicy, *, most: int = 1000, chance: Chance = CHANCE) -> list[float]:
+    """When a message that is never accepted is sent, on a virtual clock that starts at its first send."""
+    times = [0.0]
+    for attempt in count(1):
+        delay = policy.delay(attempt, chance)
+        if delay is None or len(times) == most:
+            break
+        times.append(times[-1] + delay)
+    return times
+
+
+def waits(times: list[float]) -> list[float]:
+    return [later - earlier for earlier, later in pairwise(times)]
+
+
+def test_ten_retries_from_ten_seconds_to_an_hour_are_eleven_sends() -> None:
+    times = sends(Exponential(base="10s", max="1h", jitter="none", max_attempts=11))
+    assert waits(times) == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600]
+    assert len(times) == 11
+
+
+def test_doubling_from_one_second_stops_at_sixty() -> None:
+    times = sends(Exponential(base="1s", max="60s", jitter="none", max_attempts=0), most=10)
+    assert waits(times) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_doubling_from_thirty_seconds_to_half_an_hour_with_up_to_thirty_on_top() -> None:
+    policy = Exponential(base="30s", max="1800s", jitter="additive", max_attempts=10)
+    least = [30, 60, 120, 240, 480, 960, 1800, 1800, 1800]
+    assert waits(sends(policy, chance=Fixed(0))) == least
+    for lowest, found in zip(least, waits(sends(policy)), strict=True):
+        assert lowest <= found < lowest + 30
+    assert len(sends(policy)) == 10
+
+
+def test_one_second_for_ever() -> None:
+    assert waits(sends(Constant(wait="1s"), most=1000)) == [1] * 999
+
+
+def test_a_constant_wait_may_have_an_end_too() -> None:
+    assert waits(sends(Constant(wait="2s", max_attempts=4))) == [2, 2, 2]
+
+
+def test_never_is_one_send() -> None:
+    assert sends(Never()) == [0]
+
+
+def test_without_a_limit_it_never_gives_up() -> None:
+    assert Exponential(max_attempts=0).delay(10**9, CHANCE) is not None
+
+
+policies = st.builds(
+    Exponential,
+    base=st.floats(0, 100),
+    multiplier=st.one_of(st.integers(1, 1000), st.floats(1, 1e300)),
+    max=st.floats(100, 1e6),
+    jitter=st.sampled_from(["none", "full", "additive"]),
+    max_attempts=st.just(0),
+)
+
+
+@given(policies, st.integers(1, 10**9), st.floats(0, 1, exclude_max=True))
+def test_a_wait_is_never_negative_and_never_beyond_the_cap_and_its_jitter(
+    policy: Exponential, attempt: int, number: float
+) -> None:
+    delay = policy.delay(attempt, Fixed(number))
+    assert delay is not None
+    assert isinstance(policy.max, float)
+    assert isinstance(policy.base, float)
+    assert 0 <= delay <= policy.max + (policy.base if policy.jitter == "additive" else 0)
+
+
+@given(policies, st.integers(1, 2000))
+def test_without_chance_a_wait_never_shrinks(policy: Exponential, attempt: int) -> None:
+    lowest = Fixed(1 if policy.jitter == "full" else 0)
+    now, then = policy.delay(attempt, lowest), policy.delay(attempt + 1, lowest)
+    assert now is not None
+    assert then is not None
+    assert now <= then
+
+
+def test_full_jitter_is_anything_up_to_the_wait() -> None:
+    policy = Exponential(base="10s", max="1h", jitter="full")
+    assert policy.delay(3, Fixed(0)) == 0
+    assert policy.delay(3, Fixed(0.5)) == 20
+    assert policy.delay(3, Fixed(0.999)) == pytest.approx(39.96)
+
+
+@pytest.mark.parametrize("multiplier", [2, 3, 10, 1.5, 1e300])
+def test_a_number_of_attempts_that_no_power_can_hold_gives_the_cap(multiplier: float) -> None:
+    policy = Exponential(base="1s", max="1m", multiplier=multiplier, jitter="none", max_attempts=0)
+    for attempt in (700, 1000, 1025, 10**6):
+        assert policy.delay(attempt, CHANCE) == 60
+
+
+def test_a_base_of_zero_stays_zero_however_often() -> None:
+    policy = Exponential(base=0, multiplier=3, jitter="none", max_attempts=0)
+    assert [policy.delay(attempt, CHANCE) for attempt in (1, 2, 10_000)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"base": "soon"}, r"retry\.base"),
+        ({"max": -1}, r"retry\.max"),
+        ({"base": "2h", "max": "1h"}, "raise max or lower base"),
+        ({"multiplier": 0.5}, r"retry\.multiplier"),
+        ({"multiplier": float("nan")}, r"retry\.multiplier"),
+        ({"multiplier": float("inf")}, r"retry\.multiplier"),
+        ({"jitter": "some"}, r"retry\.jitter"),
+        ({"max_attempts": -1}, r"retry\.max_attempts"),
+        ({"max_attempts": 2.5}, r"retry\.max_attempts"),
+        ({"max_attempts": True}, r"retry\.max_attempts"),
+        ({"max_attempts": "11"}, r"retry\.max_attempts"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_name(settings: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        Exponential(**settings)  # type: ignore[arg-type]
+
+
+def test_a_constant_wait_is_checked_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"retry\.base"):
+        Constant(wait="soon")
+    with pytest.raises(ConfigurationError, match=r"retry\.max_attempts"):
+        Constant(max_attempts=-1)
