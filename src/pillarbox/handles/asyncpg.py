@@ -1,0 +1,49 @@
+"""asyncpg: connections of one's own and those acquired from a pool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pillarbox.core.errors import NotInTransaction, RecordError
+from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, adrive, guarded
+
+
+def guard(connection: Any, *, begins: bool, remedy: str) -> Steps[None]:
+    """Refuse a connection on which an INSERT would commit by itself; `begins`: somebody else opens one for it."""
+    yield from ()  # this driver answers without a statement
+    if connection.is_closed():
+        raise RecordError("the asyncpg connection is closed; pass an open one", field="handle")
+    if not begins and not connection.is_in_transaction():
+        raise NotInTransaction(
+            "no transaction is open on the asyncpg connection, so the INSERT would commit by itself, "
+            f"apart from your own rows; {remedy}",
+            field="handle",
+        )
+
+
+class AsyncpgConnection:
+    """`asyncpg.Connection`, or the proxy that a pool hands out."""
+
+    remedy = "wrap both in `async with connection.transaction():`"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def arun(self, errand: Errand[T]) -> T:
+        own = self._own()
+        steps = guarded(guard(own, begins=False, remedy=self.remedy), errand, Database("postgresql", own))
+        return await adrive(steps, self._execute)
+
+    async def _execute(self, statement: Statement) -> Rows:
+        rows: Rows = await self._connection.fetch(statement.sql, *statement.parameters)
+        return rows
+
+    def _own(self) -> Any:
+        """The connection behind a pool's proxy, which cannot be remembered weakly."""
+        own = getattr(self._connection, "_con", self._connection)
+        if own is None:
+            raise RecordError(
+                "the asyncpg connection went back to its pool; record before its `async with` block ends",
+                field="handle",
+            )
+        return own

@@ -1,0 +1,48 @@
+"""What a driver's exception says, whichever driver it is and however SQLAlchemy wrapped it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """PostgreSQL's five-character code."""
+    for layer in _layers(error):
+        for name in ("sqlstate", "pgcode"):
+            code = getattr(layer, name, None)
+            if isinstance(code, str) and len(code) == 5:
+                return code
+    return None
+
+
+def detail(error: BaseException) -> str:
+    """PostgreSQL's DETAIL; '' if there is none, as for roles that may not see the row."""
+    for layer in _layers(error):
+        told = getattr(getattr(layer, "diag", None), "message_detail", None) or getattr(layer, "detail", None)
+        if isinstance(told, str) and told:
+            return told
+    return ""
+
+
+def sqlite_code(error: BaseException) -> str | None:
+    """SQLite's extended code by name, such as SQLITE_CONSTRAINT_PRIMARYKEY."""
+    for layer in _layers(error):
+        name = getattr(layer, "sqlite_errorname", None)
+        if isinstance(name, str):
+            return name
+    return None
+
+
+def driver_message(error: BaseException) -> str:
+    """The first line of what the database itself said."""
+    *_, innermost = _layers(error)
+    return str(innermost).partition("\n")[0]
+
+
+def _layers(error: BaseException) -> Iterator[BaseException]:
+    """The exception, and the driver's own below SQLAlchemy's."""
+    layer: BaseException | None = error
+    while layer is not None:
+        yield layer
+        below = getattr(layer, "orig", None)
+        layer = below if isinstance(below, BaseException) else layer.__cause__

@@ -1,0 +1,88 @@
+"""What a handle is: a way to run a few statements inside a transaction that somebody else began and will end.
+
+What to run is an errand: a generator that yields statements and is sent their rows. It is written once; only the
+two loops at the end of this file know whether a driver is asked or awaited. Nothing here begins for the caller,
+commits or rolls back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+Dialect = Literal["postgresql", "sqlite"]
+Rows = Sequence[Sequence[Any]]
+T = TypeVar("T")
+
+
+class Statement(NamedTuple):
+    """SQL with the placeholders $1 … $n, each used once and in order, and their values."""
+
+    sql: str
+    parameters: tuple[object, ...] = ()
+
+
+class Database(NamedTuple):
+    """What an errand may know of where it runs."""
+
+    dialect: Dialect
+    connection: object
+    """The driver's own connection: only to remember by, never to run anything on."""
+
+
+Steps = Generator[Statement, Rows, T]
+Errand = Callable[[Database], Steps[T]]
+
+
+class SyncHandle(Protocol):
+    """Somebody's transaction on a driver that blocks."""
+
+    def run(self, errand: Errand[T]) -> T:
+        """Do the errand. Raises NotInTransaction if its first write would commit by itself."""
+        ...
+
+
+class AsyncHandle(Protocol):
+    """Somebody's transaction on a driver that is awaited."""
+
+    async def arun(self, errand: Errand[T]) -> T:
+        """Do the errand. Raises NotInTransaction if its first write would commit by itself."""
+        ...
+
+
+def guarded(guard: Steps[None], errand: Errand[T], database: Database) -> Steps[T]:
+    """The errand, once its guard has found a transaction."""
+    yield from guard
+    return (yield from errand(database))
+
+
+def drive(steps: Steps[T], execute: Callable[[Statement], Rows]) -> T:
+    """Run every step; the errand sees the rows, or the driver's exception at its own `yield`."""
+    try:
+        statement = next(steps)
+        while True:
+            try:
+                rows = execute(statement)
+            except Exception as error:
+                statement = steps.throw(error)
+            else:
+                statement = steps.send(rows)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+async def adrive(steps: Steps[T], execute: Callable[[Statement], Awaitable[Rows]]) -> T:
+    """`drive`, awaited."""
+    try:
+        statement = next(steps)
+        while True:
+            try:
+                rows = await execute(statement)
+            except Exception as error:
+                statement = steps.throw(error)
+            else:
+                statement = steps.send(rows)
+    except StopIteration as done:
+        result: T = done.value
+        return result

@@ -1,0 +1,91 @@
+"""psycopg 3, and what psycopg2 shares with it: both show libpq's own view of the transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pillarbox.core.errors import NotInTransaction, RecordError
+from pillarbox.core.names import Names
+from pillarbox.core.sqlfiles import statement as load
+from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, adrive, drive, guarded
+from pillarbox.handles.placeholders import Style, render
+
+# libpq's PGTransactionStatusType.
+_IDLE, _ACTIVE = 0, 1
+
+
+def guard(connection: Any, *, remedy: str) -> Steps[None]:
+    """Refuse a psycopg or psycopg2 connection on which an INSERT would commit by itself."""
+    if connection.closed:
+        raise RecordError("the psycopg connection is closed; pass an open one", field="handle")
+    if not connection.autocommit:
+        return
+    if connection.info.transaction_status == _ACTIVE:
+        # In a pipeline the status is known only after the replies were read.
+        yield Statement(load("pillarbox.handles", "catch_up", Names()))
+    if connection.info.transaction_status == _IDLE:
+        raise NotInTransaction(
+            "the connection is in autocommit mode and no transaction is open, so the INSERT would commit by itself, "
+            f"apart from your own rows; {remedy}",
+            field="handle",
+        )
+
+
+class PsycopgConnection:
+    """`psycopg.Connection`."""
+
+    remedy = "wrap both in `with connection.transaction():`"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def run(self, errand: Errand[T]) -> T:
+        return drive(_steps(self._connection, errand, self.remedy), self._execute)
+
+    def _execute(self, statement: Statement) -> Rows:
+        with self._connection.cursor(row_factory=_as_tuples) as cursor:
+            cursor.execute(render(statement.sql, _style(cursor)), statement.parameters)
+            if _in_pipeline(self._connection):
+                with self._connection.pipeline() as pipeline:
+                    pipeline.sync()
+            return list(cursor.fetchall()) if cursor.description else []
+
+
+class PsycopgAsyncConnection:
+    """`psycopg.AsyncConnection`."""
+
+    remedy = "wrap both in `async with connection.transaction():`"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def arun(self, errand: Errand[T]) -> T:
+        return await adrive(_steps(self._connection, errand, self.remedy), self._execute)
+
+    async def _execute(self, statement: Statement) -> Rows:
+        async with self._connection.cursor(row_factory=_as_tuples) as cursor:
+            await cursor.execute(render(statement.sql, _style(cursor)), statement.parameters)
+            if _in_pipeline(self._connection):
+                async with self._connection.pipeline() as pipeline:
+                    await pipeline.sync()
+            return list(await cursor.fetchall()) if cursor.description else []
+
+
+def _steps(connection: Any, errand: Errand[T], remedy: str) -> Steps[T]:
+    return guarded(guard(connection, remedy=remedy), errand, Database("postgresql", connection))
+
+
+def _in_pipeline(connection: Any) -> bool:
+    """There replies are read later, and a refusal would come to light far from its record."""
+    return bool(connection.pgconn.pipeline_status)
+
+
+def _as_tuples(_cursor: object) -> type[tuple[Any, ...]]:
+    """A row factory that does not depend on the one the caller chose for the connection."""
+    return tuple
+
+
+def _style(cursor: object) -> Style:
+    """The caller may have made RawCursor, which takes $1, the cursor of the connection."""
+    raw = any(kind.__name__ == "RawCursorMixin" for kind in type(cursor).__mro__)
+    return Style.DOLLAR if raw else Style.PERCENT

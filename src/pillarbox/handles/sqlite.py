@@ -1,0 +1,59 @@
+"""sqlite3, directly and behind SQLAlchemy (there also through aiosqlite)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pillarbox.core.errors import NotInTransaction, RecordError
+from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, drive, guarded
+from pillarbox.handles.placeholders import Style, render
+
+# sqlite3.LEGACY_TRANSACTION_CONTROL, the mode of Python 3.11 and the default ever since.
+_LEGACY = -1
+
+
+def guard(connection: Any, *, remedy: str) -> Steps[None]:
+    """Refuse a connection on which an INSERT would commit by itself."""
+    yield from ()  # this driver answers without a statement
+    if not _begins_by_itself(connection) and not connection.in_transaction:
+        raise NotInTransaction(
+            "the SQLite connection is in autocommit mode and no transaction is open, so the INSERT would commit by "
+            f"itself, apart from your own rows; {remedy}",
+            field="handle",
+        )
+
+
+def _begins_by_itself(connection: Any) -> bool:
+    mode = getattr(connection, "autocommit", _LEGACY)
+    if mode == _LEGACY:
+        return connection.isolation_level is not None
+    return not mode
+
+
+class SqliteConnection:
+    """`sqlite3.Connection`."""
+
+    remedy = 'execute "BEGIN" first, or set isolation_level to "IMMEDIATE" and let sqlite3 begin'
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def run(self, errand: Errand[T]) -> T:
+        self._check_open()
+        steps = guarded(guard(self._connection, remedy=self.remedy), errand, Database("sqlite", self._connection))
+        return drive(steps, self._execute)
+
+    def _execute(self, statement: Statement) -> Rows:
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        try:
+            rows: Rows = cursor.execute(render(statement.sql, Style.QUESTION), statement.parameters).fetchall()
+        finally:
+            cursor.close()
+        return rows
+
+    def _check_open(self) -> None:
+        try:
+            _ = self._connection.in_transaction
+        except Exception as error:
+            raise RecordError(f"the sqlite3 connection cannot be used: {error}", field="handle") from error

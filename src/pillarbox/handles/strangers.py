@@ -1,0 +1,35 @@
+"""What people pass by mistake, and the next step for each."""
+
+from __future__ import annotations
+
+from pillarbox.core.errors import RecordError
+from pillarbox.handles.kinds import kind_of
+
+ACCEPTED = (
+    "a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, a psycopg Connection or AsyncConnection, "
+    "an asyncpg connection, a sqlite3.Connection"
+)
+
+_NEXT_STEP = {
+    ("sqlalchemy", "Engine"): "pass the connection of `with engine.begin() as connection:`",
+    ("sqlalchemy", "AsyncEngine"): "pass the connection of `async with engine.begin() as connection:`",
+    ("sqlalchemy", "sessionmaker"): "pass the session of `with factory.begin() as session:`",
+    ("sqlalchemy", "async_sessionmaker"): "pass the session of `async with factory.begin() as session:`",
+    ("asyncpg", "Pool"): "pass the connection of `async with pool.acquire() as connection, connection.transaction():`",
+    ("psycopg_pool", "ConnectionPool"): "pass the connection of `with pool.connection() as connection:`",
+    ("psycopg_pool", "AsyncConnectionPool"): "pass the connection of `async with pool.connection() as connection:`",
+    ("psycopg", "BaseCursor"): "pass the cursor's `.connection`",
+    ("sqlite3", "Cursor"): "pass the cursor's `.connection`",
+    ("psycopg2", "connection"): "psycopg2 is accepted through SQLAlchemy: create_engine('postgresql+psycopg2://…')",
+    (
+        "aiosqlite",
+        "Connection",
+    ): "aiosqlite is accepted through SQLAlchemy: create_async_engine('sqlite+aiosqlite://…')",
+}
+
+
+def refusal(handle: object) -> RecordError:
+    """The error for something that is no transaction."""
+    what = f"{type(handle).__module__}.{type(handle).__qualname__}"
+    step = kind_of(handle, _NEXT_STEP) or f"pass {ACCEPTED}"
+    return RecordError(f"{what} is not a transaction to record in; {step}", field="handle")

@@ -1,0 +1,122 @@
+"""The outbox as an application sees it: two verbs, one for handles that block and one for those that are awaited.
+
+Everything is checked and encoded before the first statement is sent, everything goes with one INSERT, and nothing
+is ever committed here: the caller's transaction decides.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeGuard
+
+from pillarbox import handles
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.event import Event
+from pillarbox.core.names import Names
+from pillarbox.core.row import InProcessTransaction, Row
+from pillarbox.record.postgres import PostgresAppend
+from pillarbox.record.refusals import check_distinct, explain
+from pillarbox.record.registry import EventTypes
+from pillarbox.record.rows import row_of
+from pillarbox.record.size import Size, payload_limit
+from pillarbox.record.sqlite import SqliteAppend
+
+Duplicate = Literal["error", "ignore"]
+Wakeup = Literal["doorbell", "none"]
+
+
+class Outbox:
+    """Where events are recorded. Holds no connection; one instance serves a whole application, from any thread.
+
+    Raises ConfigurationError for a setting that is wrong.
+    """
+
+    def __init__(
+        self,
+        *,
+        prefix: str = "outbox_",
+        schema: str = "public",
+        registry: EventTypes | None = None,
+        duplicate: Duplicate = "error",
+        wakeup: Wakeup = "doorbell",
+        strict_order: bool = False,
+        max_payload: Size = "1 MiB",
+    ) -> None:
+        """
+        prefix, schema: where the tables are; the schema concerns PostgreSQL only.
+        registry: event types to validate against; without one every type is welcome.
+        duplicate: what becomes of an id that already waits: "error" raises, "ignore" leaves it out.
+        wakeup: "doorbell" wakes a sleeping relay at commit, "none" needs the right to INSERT only.
+        strict_order: writers of one key wait for each other until they commit (PostgreSQL; SQLite has one writer).
+        max_payload: bytes, or text such as "1 MiB"; at most 64 MiB.
+        """
+        _check_choice("duplicate", duplicate, ("error", "ignore"))
+        _check_choice("wakeup", wakeup, ("doorbell", "none"))
+        if not schema:
+            raise ConfigurationError('schema is empty; name the PostgreSQL schema, usually "public"')
+        self._names = Names(prefix=prefix, schema=schema)
+        self._registry = registry
+        self._ignore_duplicates = duplicate == "ignore"
+        self._max_payload = payload_limit(max_payload)
+        self._postgres = PostgresAppend(
+            self._names,
+            ignore_duplicates=self._ignore_duplicates,
+            ring=wakeup == "doorbell",
+            strict_order=strict_order,
+        )
+        self._sqlite = SqliteAppend(Names(prefix=prefix), ignore_duplicates=self._ignore_duplicates)
+
+    def record(self, handle: object, *events: Event) -> list[str]:
+        """Append events to the handle's transaction; returns their ids, in order.
+
+        The handle is a SQLAlchemy Session or Connection, a psycopg Connection or a sqlite3.Connection.
+        Raises RecordError for an event or a handle that is refused, NotInTransaction if the insert would commit by
+        itself, DuplicateEvent for an id that already waits, SchemaError if the tables are not there. Whatever else
+        the driver raises passes as it is.
+        """
+        rows = self._rows(events)
+        if not rows:
+            return []
+        if _is_in_process(handle):
+            handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
+        else:
+            handles.run(handle, lambda database: self._steps(database, rows), instead="await outbox.arecord(…)")
+        return [row.event_id for row in rows]
+
+    async def arecord(self, handle: object, *events: Event) -> list[str]:
+        """`record` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
+        rows = self._rows(events)
+        if not rows:
+            return []
+        if _is_in_process(handle):
+            handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
+        else:
+            await handles.arun(handle, lambda database: self._steps(database, rows), instead="outbox.record(…)")
+        return [row.event_id for row in rows]
+
+    def _rows(self, events: tuple[Event, ...]) -> list[Row]:
+        rows = [row_of(event, registry=self._registry, max_payload=self._max_payload) for event in events]
+        if not self._ignore_duplicates:
+            check_distinct(rows)
+        return rows
+
+    def _steps(self, database: handles.Database, rows: list[Row]) -> handles.Steps[None]:
+        try:
+            match database.dialect:
+                case "postgresql":
+                    yield from self._postgres.steps(database, rows)
+                case "sqlite":
+                    yield from self._sqlite.steps(rows)
+        except Exception as error:
+            if (refusal := explain(error, rows, self._names)) is None:
+                raise
+            raise refusal from error
+
+
+def _is_in_process(handle: object) -> TypeGuard[InProcessTransaction]:
+    """By its one method; `isinstance` of a protocol would cost more than the rest of a record."""
+    return hasattr(type(handle), "append_rows")
+
+
+def _check_choice(setting: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigurationError(f"{setting} is {' or '.join(map(repr, choices))}, not {value!r}")

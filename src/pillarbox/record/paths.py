@@ -1,0 +1,16 @@
+"""Where in a payload something is wrong, as people write it: `payload.items[2].price`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def dotted(steps: Iterable[str | int]) -> str:
+    """A path below the payload; names that are no plain words stand in brackets."""
+    return "payload" + "".join(_step(step) for step in steps)
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if step.isidentifier() else f"[{step[:80]!r}]"

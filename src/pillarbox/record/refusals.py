@@ -1,0 +1,94 @@
+"""What a failed append means, and what to do about it.
+
+Only failures that tell something about the outbox get a name of ours. All others (a lost connection, a deadlock, a
+serialization failure) pass as the driver raised them, because callers retry their transaction on exactly those types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pillarbox.core.errors import DuplicateEvent, PillarboxError, RecordError, SchemaError
+from pillarbox.core.names import Names
+from pillarbox.core.row import Row
+from pillarbox.handles import failures
+
+_MOST_NAMED = 5
+# SQLite has one code for all of them.
+_NO_TABLE = re.compile("^no such table|has no column named")
+
+
+def check_distinct(rows: Sequence[Row]) -> None:
+    """Raise DuplicateEvent if two events of one call have the same id and destination; nothing was sent yet."""
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        identity = row.event_id, row.destination
+        if identity in seen:
+            raise DuplicateEvent(
+                f"event {row.event_id} occurs twice in one call; nothing was written", field="event_id"
+            )
+        seen.add(identity)
+
+
+def explain(error: Exception, rows: Sequence[Row], names: Names) -> PillarboxError | None:
+    """The error to raise in place of the driver's, or None to let that pass."""
+    match failures.sqlstate(error):
+        case "23505":
+            return _duplicate(rows, failures.detail(error), "; roll the transaction back, or to a savepoint")
+        case "42P01" | "3F000" | "42703":
+            return _no_schema(error)
+        case "42501":
+            return _not_allowed(error, names)
+        case "23514":
+            return _not_taken(error)
+        case "25P02":
+            return RecordError(
+                "the transaction has already failed, so nothing can be recorded in it; roll back first", field="handle"
+            )
+    return _explain_sqlite(error, rows)
+
+
+def _explain_sqlite(error: Exception, rows: Sequence[Row]) -> PillarboxError | None:
+    match failures.sqlite_code(error):
+        case "SQLITE_CONSTRAINT_PRIMARYKEY" | "SQLITE_CONSTRAINT_UNIQUE":
+            return _duplicate(rows, "", "")
+        case "SQLITE_CONSTRAINT_CHECK" | "SQLITE_CONSTRAINT_TRIGGER":
+            return _not_taken(error)
+        case "SQLITE_ERROR" if _NO_TABLE.search(failures.driver_message(error)):
+            return _no_schema(error)
+    return None
+
+
+def _duplicate(rows: Sequence[Row], detail: str, advice: str) -> DuplicateEvent:
+    """Named by the database where it tells which, else all that were given."""
+    told = [row for row in rows if f"=({row.event_id}, {row.destination}) " in detail] or list(rows)
+    ids = [row.event_id for row in told]
+    named = ", ".join(ids[:_MOST_NAMED]) + (" …" if len(ids) > _MOST_NAMED else "")
+    which = f"event {named} is" if len(ids) == 1 else f"one of the events {named} is"
+    return DuplicateEvent(
+        f'{which} in the outbox already{advice}; duplicate="ignore" would leave it out silently', field="event_id"
+    )
+
+
+def _not_taken(error: Exception) -> RecordError:
+    """A table may be stricter than this outbox, most likely in the size of payloads."""
+    return RecordError(
+        f"the table does not take an event ({failures.driver_message(error)}); "
+        "its limits were set by `pillarbox schema apply`",
+    )
+
+
+def _no_schema(error: Exception) -> SchemaError:
+    return SchemaError(
+        f"the outbox's tables are missing or too old ({failures.driver_message(error)}); run `pillarbox schema apply`"
+    )
+
+
+def _not_allowed(error: Exception, names: Names) -> RecordError:
+    message = names.qualified(names.prefix + "message")
+    return RecordError(
+        f"the role may not record ({failures.driver_message(error)}); GRANT INSERT ON {message} to it, and "
+        f'USAGE ON SCHEMA "{names.schema}"',
+        field="handle",
+    )

@@ -1,0 +1,166 @@
+"""The event types an application knows, if it likes to say so: shape, version, where they go, how they grew up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pillarbox.core.errors import ConfigurationError, RecordError
+from pillarbox.core.event import HIGHEST_SCHEMA_VERSION, LONGEST_TEXT, check_text
+from pillarbox.record.paths import dotted
+
+Upcaster = Callable[[Any], Any]
+Poison = Literal["skip", "block"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventType:
+    """What is known of one type."""
+
+    name: str
+    version: int = 1
+    """Written into events that name none."""
+    validator: Any = None
+    """A pydantic model, or a callable that raises or returns False for a payload that is wrong."""
+    upcasters: Mapping[int, Upcaster] = field(default_factory=dict)
+    """Version → what makes its payload one of the next version."""
+    destination: str = ""
+    """For events that name none."""
+    poison: Poison = "skip"
+    """What becomes of its key when one is given up: it goes on, or it waits for a person."""
+
+    def __post_init__(self) -> None:
+        check_name("event_type", self.name)
+        if self.destination != "":
+            check_name("destination", self.destination)
+        _check_version(self.name, self.version)
+        _check_validator(self.name, self.validator)
+        _check_steps(self.name, self.version, self.upcasters)
+        if self.poison not in ("skip", "block"):
+            raise ConfigurationError(f'{self.name}: poison is "skip" or "block", not {self.poison!r}')
+        object.__setattr__(self, "upcasters", MappingProxyType(dict(self.upcasters)))
+
+    def validate(self, payload: object) -> None:
+        """Raise RecordError, with the path where there is one, unless the validator is content."""
+        if self.validator is None:
+            return
+        validate = getattr(self.validator, "model_validate", self.validator)
+        try:
+            verdict = validate(payload)
+        except Exception as error:
+            raise RecordError(f"{self.name}: {_explain(error)}", field="payload") from error
+        if verdict is False:
+            raise RecordError(
+                f"{self.name}: the validator does not accept the payload; correct it, or the validator",
+                field="payload",
+            )
+
+
+class EventTypes:
+    """The registry. Types it does not know are recorded as they are, unless it is `strict`."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+        self._types: dict[str, EventType] = {}
+
+    def register(
+        self,
+        event_type: str,
+        *,
+        version: int = 1,
+        validator: Any = None,
+        upcasters: Mapping[int, Upcaster] | None = None,
+        destination: str = "",
+        poison: Poison = "skip",
+    ) -> EventType:
+        """Make a type known. Raises ConfigurationError for a second registration or a missing upcasting step."""
+        if event_type in self._types:
+            raise ConfigurationError(f"{event_type} is already registered; register each type once")
+        known = EventType(
+            name=event_type,
+            version=version,
+            validator=validator,
+            upcasters=upcasters or {},
+            destination=destination,
+            poison=poison,
+        )
+        self._types[event_type] = known
+        return known
+
+    def find(self, event_type: str) -> EventType | None:
+        """What is known of a type. Raises RecordError if nothing is and the registry is strict."""
+        known = self._types.get(event_type)
+        if known is None and self._strict:
+            raise RecordError(
+                f"event type {event_type!r} is not registered; register it, or make EventTypes not strict",
+                field="event_type",
+            )
+        return known
+
+    def upcast(self, event_type: str, version: int, payload: Any) -> Any:
+        """A payload of an older version as one of the version registered; unknown types stay as they are.
+
+        Raises ConfigurationError for a version that nothing leads on from, and for one newer than registered.
+        """
+        known = self._types.get(event_type)
+        if known is None or version == known.version:
+            return payload
+        if version > known.version:
+            raise ConfigurationError(
+                f"{event_type}: version {version} is newer than the registered {known.version}; "
+                "deploy the release that knows it"
+            )
+        for step in range(version, known.version):
+            if step not in known.upcasters:
+                raise ConfigurationError(
+                    f"{event_type}: nothing upcasts version {step}; register upcasters={{{step}: …}}"
+                )
+            payload = known.upcasters[step](payload)
+        return payload
+
+
+def check_name(name: str, value: object) -> None:
+    try:
+        check_text(name, value, LONGEST_TEXT)
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _check_version(name: str, version: object) -> None:
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= HIGHEST_SCHEMA_VERSION:
+        raise ConfigurationError(f"{name}: version must be a whole number from 1, not {version!r}")
+
+
+def _check_validator(name: str, validator: object) -> None:
+    if validator is None or hasattr(validator, "model_validate"):
+        return
+    if isinstance(validator, type):
+        raise ConfigurationError(
+            f"{name}: the class {validator.__name__} cannot validate; pass a pydantic model or a function"
+        )
+    if not callable(validator):
+        raise ConfigurationError(f"{name}: validator must be a pydantic model or a function, not {validator!r}")
+
+
+def _check_steps(name: str, version: int, upcasters: Mapping[Any, Any]) -> None:
+    if not upcasters:
+        return
+    if not all(isinstance(step, int) and callable(upcast) for step, upcast in upcasters.items()):
+        raise ConfigurationError(f"{name}: upcasters map a version to a function")
+    missing = sorted(set(range(min(upcasters), version)) - set(upcasters))
+    if missing:
+        raise ConfigurationError(f"{name}: upcasters lack the step from version {missing[0]} to {missing[0] + 1}")
+    if max(upcasters) >= version or min(upcasters) < 1:
+        raise ConfigurationError(f"{name}: upcasters lead from versions 1 to {version - 1}, not from {max(upcasters)}")
+
+
+def _explain(error: Exception) -> str:
+    """A pydantic error by its path, without the values, which may be secret; any other as it says."""
+    if not callable(list_errors := getattr(error, "errors", None)):
+        return str(error) or type(error).__name__
+    problems = list_errors(include_input=False, include_url=False)
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{dotted(first['loc'])}: {first['msg']}{more}"

@@ -1,0 +1,52 @@
+"""Recording on SQLite: one constant INSERT for any number of events. There is one writer at a time, hence no locks,
+and a relay on the same file looks by itself, hence no doorbell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from pillarbox.core.names import Names
+from pillarbox.core.row import Row
+from pillarbox.core.sqlfiles import statement
+from pillarbox.handles import Statement, Steps
+
+_PACKAGE = "pillarbox.record"
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class SqliteAppend:
+    """The statement of one outbox."""
+
+    def __init__(self, names: Names, *, ignore_duplicates: bool) -> None:
+        on_conflict = statement(_PACKAGE, "on_conflict", names) if ignore_duplicates else ""
+        self._append = statement(_PACKAGE, "sqlite/append", names, on_conflict=on_conflict)
+
+    def steps(self, rows: Sequence[Row]) -> Steps[None]:
+        yield Statement(self._append, (b"".join(row.payload for row in rows), _texts(rows)))
+
+
+def _texts(rows: Sequence[Row]) -> str:
+    """Everything but the payloads, and where each payload lies in the blob (SQLite counts from 1)."""
+    given: list[list[object]] = []
+    start = 1
+    for row in rows:
+        *texts, occurred_at, available_at = row[:6] + row[7:]
+        given.append([*texts, _time(occurred_at), _time(available_at, comparable=True), start, len(row.payload)])
+        start += len(row.payload)
+    return json.dumps(given, ensure_ascii=False)
+
+
+def _time(at: datetime | None, *, comparable: bool = False) -> str | None:
+    """The text that SQLite's own functions read. What is compared has milliseconds, as their clock has; it is rounded
+    up, so that nothing is due too early."""
+    if at is None:
+        return None
+    utc = at.astimezone(UTC).replace(tzinfo=None)
+    if not comparable:
+        return utc.isoformat(timespec="microseconds") + "Z"
+    beyond = utc.microsecond % 1000
+    if beyond and utc <= datetime.max - _MILLISECOND:
+        utc += _MILLISECOND - timedelta(microseconds=beyond)
+    return utc.isoformat(timespec="milliseconds") + "Z"

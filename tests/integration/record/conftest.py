@@ -1,0 +1,57 @@
+"""Databases for recording: tables in place, and a second pair of eyes that sees only what was committed."""
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pillarbox.stores.sqlite import SqliteStore
+
+EventIds = Callable[[], list[str]]
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the tables of the current schema, to be copied."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    asyncio.run(_apply_schema(path))
+    return path
+
+
+async def _apply_schema(path: Path) -> None:
+    store = SqliteStore(path)
+    await store.schema.apply()
+    await store.aclose()
+
+
+@pytest.fixture
+def sqlite_path(sqlite_template: Path, tmp_path: Path) -> str:
+    """A file of the test's own, tables in place."""
+    return str(shutil.copy(sqlite_template, tmp_path / "outbox.db"))
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> str:
+    """The test's own database of the kind its parameter names."""
+    url: str = request.getfixturevalue(request.param)
+    return url
+
+
+@pytest.fixture
+def committed(database: str) -> EventIds:
+    """The ids that a stranger sees, in their places."""
+    return lambda: committed_ids(database)
+
+
+def committed_ids(database: str) -> list[str]:
+    query = "SELECT event_id FROM outbox_message ORDER BY id"
+    if database.startswith("postgresql://"):
+        with psycopg.connect(database) as postgres:
+            return [event_id for (event_id,) in postgres.execute(query)]
+    with closing(sqlite3.connect(database)) as sqlite:
+        return [event_id for (event_id,) in sqlite.execute(query)]

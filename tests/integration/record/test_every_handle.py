@@ -1,0 +1,78 @@
+"""A record shares the fate of the transaction it is made in, whatever the handle and the driver."""
+
+import pytest
+
+from pillarbox import Event, NotInTransaction, Outbox, RecordError
+from tests.integration.record.conftest import EventIds
+from tests.integration.record.way import Way
+from tests.integration.record.ways import POSTGRES, SQLITE
+
+pytestmark = pytest.mark.parametrize(
+    ("way", "database"),
+    [(way, "postgres_url") for way in POSTGRES] + [(way, "sqlite_path") for way in SQLITE],
+    indirect=["database"],
+    ids=str,
+)
+
+FIRST = Event("order.placed", {"id": 1}, event_id="first")
+SECOND = Event("order.placed", {"id": 2}, event_id="second")
+
+
+class Undo(Exception):
+    pass
+
+
+async def test_what_is_recorded_is_seen_after_the_commit_and_not_before(
+    way: Way, database: str, committed: EventIds
+) -> None:
+    async with way.transaction(database) as handle:
+        assert await way.record(Outbox(), handle, FIRST, SECOND) == ["first", "second"]
+        assert committed() == []
+    assert committed() == ["first", "second"]
+
+
+async def test_a_rollback_leaves_nothing(way: Way, database: str, committed: EventIds) -> None:
+    with pytest.raises(Undo):
+        async with way.transaction(database) as handle:
+            await way.record(Outbox(), handle, FIRST)
+            raise Undo
+    assert committed() == []
+
+
+async def test_a_savepoint_rolled_back_forgets_what_was_recorded_in_it(
+    way: Way, database: str, committed: EventIds
+) -> None:
+    async with way.transaction(database) as handle:
+        await way.record(Outbox(), handle, FIRST)
+        with pytest.raises(Undo):
+            async with way.savepoint(handle):
+                await way.record(Outbox(), handle, SECOND)
+                raise Undo
+    assert committed() == ["first"]
+
+
+async def test_a_handle_that_commits_by_itself_is_refused_and_nothing_is_written(
+    way: Way, database: str, committed: EventIds
+) -> None:
+    async with way.autocommit(database) as handle:
+        with pytest.raises(NotInTransaction, match=r"would commit by itself.*(with|BEGIN)"):
+            await way.record(Outbox(), handle, FIRST)
+    assert committed() == []
+
+
+async def test_the_verb_of_the_other_kind_is_refused_and_names_the_right_one(
+    way: Way, database: str, committed: EventIds
+) -> None:
+    async with way.transaction(database) as handle:
+        if way.awaited:
+            with pytest.raises(RecordError, match=r"is awaited; call await outbox\.arecord"):
+                Outbox().record(handle, FIRST)
+        else:
+            with pytest.raises(RecordError, match=r"is not awaited; call outbox\.record"):
+                await Outbox().arecord(handle, FIRST)
+    assert committed() == []
+
+
+async def test_recording_nothing_sends_nothing(way: Way, database: str) -> None:
+    async with way.autocommit(database) as handle:
+        assert await way.record(Outbox(), handle) == []

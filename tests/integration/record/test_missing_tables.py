@@ -1,0 +1,41 @@
+"""Without its tables a record says how to make them."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pillarbox import Event, Outbox, SchemaError
+from tests.integration.record.way import Way
+from tests.integration.record.ways import POSTGRES, SQLITE
+
+EVENT = Event("order.placed", {"id": 1})
+
+
+@pytest.mark.parametrize("way", POSTGRES, ids=str)
+async def test_an_empty_postgres_is_told_to_apply_the_schema(way: Way, empty_postgres_url: str) -> None:
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        async with way.transaction(empty_postgres_url) as handle:
+            await way.record(Outbox(), handle, EVENT)
+
+
+@pytest.mark.parametrize("way", SQLITE, ids=str)
+async def test_an_empty_sqlite_is_told_to_apply_the_schema(way: Way, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        async with way.transaction(str(tmp_path / "empty.db")) as handle:
+            await way.record(Outbox(), handle, EVENT)
+
+
+@pytest.mark.parametrize("outbox", [Outbox(schema="nowhere"), Outbox(schema="nowhere", wakeup="none")])
+def test_a_schema_that_is_not_there_is_named(postgres_url: str, outbox: Outbox) -> None:
+    with psycopg.connect(postgres_url) as connection, pytest.raises(SchemaError, match="nowhere"):
+        outbox.record(connection, EVENT)
+
+
+def test_a_table_of_an_older_release_is_told_to_apply_the_schema() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE outbox_message (event_id TEXT)")
+        with pytest.raises(SchemaError, match="pillarbox schema apply"):
+            Outbox().record(connection, EVENT)

@@ -1,0 +1,68 @@
+"""However a psycopg connection was set up (cursors, rows, pipelines, two phases), a record works or is refused."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import class_row, dict_row, scalar_row
+
+from pillarbox import DuplicateEvent, Event, NotInTransaction, Outbox
+from tests.integration.record.conftest import committed_ids
+
+EVENT = Event("order.placed", {"id": "100 %"}, event_id="evt-001")
+
+
+class Order:
+    """Rows of this shape only: nothing of ours would fit."""
+
+    def __init__(self, *, id: int) -> None:
+        self.id = id
+
+
+@pytest.mark.parametrize("row_factory", [dict_row, scalar_row, class_row(Order)])
+def test_any_row_factory(postgres_url: str, row_factory: Any) -> None:
+    with psycopg.connect(postgres_url, row_factory=row_factory) as connection:
+        Outbox().record(connection, EVENT)
+    assert committed_ids(postgres_url) == ["evt-001"]
+
+
+@pytest.mark.parametrize("cursor_factory", [psycopg.RawCursor, psycopg.ClientCursor])
+def test_any_cursor_factory(postgres_url: str, cursor_factory: Any) -> None:
+    with psycopg.connect(postgres_url, cursor_factory=cursor_factory) as connection:
+        Outbox().record(connection, EVENT, Event("with bytes", b"\x00%s\xff"))
+    assert len(committed_ids(postgres_url)) == 2
+
+
+async def test_any_awaited_cursor_factory(postgres_url: str) -> None:
+    async with await psycopg.AsyncConnection.connect(postgres_url, cursor_factory=psycopg.AsyncRawCursor) as connection:
+        await Outbox().arecord(connection, EVENT)
+    assert committed_ids(postgres_url) == ["evt-001"]
+
+
+def test_in_a_pipeline_a_transaction_is_found_although_replies_are_outstanding(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection, connection.pipeline():
+        with connection.transaction():
+            connection.execute("SELECT 1")
+            Outbox().record(connection, EVENT)
+        connection.execute("SELECT 1")
+        with pytest.raises(NotInTransaction):
+            Outbox().record(connection, Event("late", {}))
+    assert committed_ids(postgres_url) == ["evt-001"]
+
+
+def test_a_read_only_statement_before_it_changes_nothing(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SELECT 1")
+        Outbox().record(connection, EVENT)
+    assert committed_ids(postgres_url) == ["evt-001"]
+
+
+async def test_in_a_pipeline_a_duplicate_comes_to_light_where_it_was_recorded(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        Outbox().record(connection, EVENT)
+    with psycopg.connect(postgres_url) as connection, connection.pipeline(), pytest.raises(DuplicateEvent):
+        Outbox(wakeup="none").record(connection, EVENT)
+    async with await psycopg.AsyncConnection.connect(postgres_url) as awaited, awaited.pipeline():
+        with pytest.raises(DuplicateEvent):
+            await Outbox().arecord(awaited, EVENT)
+        await awaited.rollback()

@@ -1,0 +1,119 @@
+"""What is no open transaction is refused in words that say what to pass instead."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+
+import asyncpg
+import psycopg
+import psycopg2
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
+from sqlalchemy.orm import sessionmaker
+
+from pillarbox import Event, NotInTransaction, Outbox, RecordError
+from tests.integration.record.conftest import committed_ids
+from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_for
+from tests.integration.record.way import Way
+from tests.integration.record.ways import POSTGRES
+
+EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
+
+
+@pytest.fixture
+def engine(postgres_url: str) -> Iterator[Engine]:
+    with engine_for(postgres_url, "psycopg") as engine:
+        yield engine
+
+
+@pytest.fixture
+async def async_engine(postgres_url: str) -> AsyncIterator[AsyncEngine]:
+    async with async_engine_for(postgres_url, "asyncpg") as engine:
+        yield engine
+
+
+def _refused(handle: object, next_step: str) -> None:
+    with pytest.raises(RecordError, match=next_step) as caught:
+        Outbox().record(handle, EVENT)
+    assert caught.value.field == "handle"
+
+
+async def _refused_awaited(handle: object, next_step: str) -> None:
+    with pytest.raises(RecordError, match=next_step) as caught:
+        await Outbox().arecord(handle, EVENT)
+    assert caught.value.field == "handle"
+
+
+async def test_an_unknown_object_is_told_what_is_accepted() -> None:
+    _refused(object(), r"builtins\.object is not a transaction .* SQLAlchemy Session.*sqlite3\.Connection")
+    await _refused_awaited(None, r"asyncpg connection")
+
+
+async def test_an_engine_or_a_factory_is_told_to_begin(engine: Engine, async_engine: AsyncEngine) -> None:
+    _refused(engine, r"with engine\.begin\(\) as connection")
+    _refused(sessionmaker(engine), r"with factory\.begin\(\) as session")
+    await _refused_awaited(async_engine, r"async with engine\.begin\(\) as connection")
+    await _refused_awaited(async_sessionmaker(async_engine), r"async with factory\.begin\(\) as session")
+
+
+async def test_a_pool_is_told_to_acquire(postgres_url: str) -> None:
+    async with asyncpg.create_pool(postgres_url, min_size=0, max_size=1) as pool:
+        await _refused_awaited(pool, r"pool\.acquire\(\) as connection, connection\.transaction\(\)")
+
+
+def test_a_cursor_is_told_to_pass_its_connection(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection, connection.cursor() as cursor:
+        _refused(cursor, r"the cursor's `\.connection`")
+    with closing(sqlite3.connect(":memory:")) as sqlite, closing(sqlite.cursor()) as sqlite_cursor:
+        _refused(sqlite_cursor, r"the cursor's `\.connection`")
+
+
+def test_psycopg2_alone_is_told_to_come_through_sqlalchemy(postgres_url: str) -> None:
+    with closing(psycopg2.connect(postgres_url)) as connection:
+        _refused(connection, r"accepted through SQLAlchemy")
+
+
+async def test_a_closed_connection_is_refused(postgres_url: str, engine: Engine, async_engine: AsyncEngine) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        pass
+    _refused(connection, "closed")
+    with closing(sqlite3.connect(":memory:")) as sqlite:
+        pass
+    _refused(sqlite, "closed")
+    with engine.connect() as alchemy:
+        pass
+    _refused(alchemy, "closed")
+    own = await asyncpg.connect(postgres_url)
+    await own.close()
+    await _refused_awaited(own, "closed")
+    await _refused_awaited(async_engine.connect(), r"async with engine\.begin\(\)")
+
+
+async def test_a_connection_that_went_back_to_its_pool_is_refused(postgres_url: str) -> None:
+    async with asyncpg.create_pool(postgres_url, min_size=0, max_size=1) as pool:
+        async with pool.acquire() as connection:
+            pass
+        await _refused_awaited(connection, "went back to its pool")
+
+
+@pytest.mark.parametrize("way", POSTGRES, ids=str)
+async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way, postgres_url: str) -> None:
+    poisoned = Outbox(schema="not_there")
+    with pytest.raises(RecordError, match=r"has already failed.*roll back first"):
+        async with way.transaction(postgres_url) as handle:
+            with pytest.raises(Exception, match="pillarbox schema apply"):
+                await way.record(poisoned, handle, EVENT)
+            await way.record(Outbox(), handle, EVENT)
+    assert committed_ids(postgres_url) == []
+
+
+def test_a_connection_refused_for_autocommit_can_begin_afterwards(postgres_url: str) -> None:
+    with engine_for(postgres_url, "psycopg") as engine, engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        with pytest.raises(NotInTransaction):
+            Outbox().record(connection, EVENT)
+        connection.execution_options(isolation_level="READ COMMITTED")
+        with connection.begin():
+            Outbox().record(connection, EVENT)
+    assert committed_ids(postgres_url) == ["evt-001"]

@@ -1,0 +1,127 @@
+"""What a producer must be allowed to do: INSERT, and one column to look at if it is to ring the doorbell."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg import sql
+
+from pillarbox import DuplicateEvent, Event, Outbox, RecordError
+from tests.integration.record.conftest import committed_ids
+from tests.integration.record.doorbell import Doorbell, relay_sleeps
+
+EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
+_numbers = count(1)
+
+
+class Role:
+    """A role of the test's own, with nothing but what it is granted."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.name = f"producer_{next(_numbers)}"
+        self._run("CREATE ROLE {role} LOGIN")
+
+    @property
+    def url(self) -> str:
+        return self._url.replace("//postgres@", f"//{self.name}@")
+
+    def grant(self, what: str) -> None:
+        self._run("GRANT " + what + " TO {role}")
+
+    def drop(self) -> None:
+        self._run("DROP OWNED BY {role}")
+        self._run("DROP ROLE {role}")
+
+    def _run(self, statement: str) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute(sql.SQL(statement).format(role=sql.Identifier(self.name)))
+
+
+@pytest.fixture
+def role(postgres_url: str) -> Iterator[Role]:
+    role = Role(postgres_url)
+    yield role
+    role.drop()
+
+
+@asynccontextmanager
+async def _transaction(role: Role) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(role.url)
+    try:
+        async with connection.transaction():
+            yield connection
+    finally:
+        await connection.close()
+
+
+async def test_insert_and_a_look_at_who_sleeps_is_all_that_ringing_needs(postgres_url: str, role: Role) -> None:
+    role.grant("INSERT ON outbox_message")
+    role.grant("SELECT (asleep_until) ON outbox_relay")
+    relay_sleeps(postgres_url)
+    with Doorbell(postgres_url) as bell:
+        async with _transaction(role) as connection:
+            await Outbox().arecord(connection, EVENT)
+        assert bell.rang()
+    assert committed_ids(postgres_url) == ["evt-001"]
+
+
+async def test_without_wakeup_insert_alone_is_enough(postgres_url: str, role: Role) -> None:
+    role.grant("INSERT ON outbox_message")
+    relay_sleeps(postgres_url)
+    with Doorbell(postgres_url) as bell:
+        async with _transaction(role) as connection:
+            await Outbox(wakeup="none").arecord(connection, EVENT)
+        assert not bell.rang()
+    assert committed_ids(postgres_url) == ["evt-001"]
+
+
+async def test_a_producer_that_may_not_look_records_without_ringing(postgres_url: str, role: Role) -> None:
+    role.grant("INSERT ON outbox_message")
+    relay_sleeps(postgres_url)
+    with Doorbell(postgres_url) as bell:
+        async with _transaction(role) as connection:
+            await Outbox().arecord(connection, EVENT)
+        assert not bell.rang()
+    assert committed_ids(postgres_url) == ["evt-001"]
+
+
+@pytest.mark.parametrize("outbox", [Outbox(duplicate="ignore"), Outbox(strict_order=True)])
+async def test_no_setting_needs_more_than_insert(postgres_url: str, role: Role, outbox: Outbox) -> None:
+    role.grant("INSERT ON outbox_message")
+    async with _transaction(role) as connection:
+        await outbox.arecord(connection, EVENT)
+    assert committed_ids(postgres_url) == ["evt-001"]
+
+
+async def test_a_duplicate_is_named_although_the_database_does_not_tell_which(role: Role) -> None:
+    role.grant("INSERT ON outbox_message")
+    async with _transaction(role) as connection:
+        await Outbox().arecord(connection, EVENT)
+    with pytest.raises(DuplicateEvent, match="one of the events evt-001, evt-002"):
+        async with _transaction(role) as connection:
+            await Outbox().arecord(connection, EVENT, Event("order.paid", {}, event_id="evt-002"))
+
+
+@pytest.mark.parametrize("wakeup", ["doorbell", "none"])
+async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role, wakeup: Any) -> None:
+    with pytest.raises(RecordError, match=r'GRANT INSERT ON "public"\."outbox_message"') as caught:
+        async with _transaction(role) as connection:
+            await Outbox(wakeup=wakeup).arecord(connection, EVENT)
+    assert isinstance(caught.value.__cause__, asyncpg.InsufficientPrivilegeError)
+
+
+async def test_whether_it_may_look_is_asked_once_per_connection(postgres_url: str) -> None:
+    asked: list[str] = []
+    outbox = Outbox()
+    async with asyncpg.create_pool(postgres_url, min_size=1, max_size=1) as pool:
+        for number in range(3):
+            async with pool.acquire() as connection, connection.transaction():
+                with connection.query_logger(lambda query: asked.append(query.query)):
+                    await outbox.arecord(connection, Event("counted", {"n": number}))
+    ours = [query.split()[0] for query in asked if "outbox_" in query]
+    assert ours == ["SELECT", "WITH", "WITH", "WITH"]

@@ -1,0 +1,105 @@
+"""What JSON cannot carry faithfully is refused, with the path to it and what to do."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, field_serializer
+
+from pillarbox import RecordError
+from pillarbox.record.encoding import DEEPEST, encode
+
+
+@dataclass
+class Line:
+    price: Any
+
+
+class Model(BaseModel):
+    name: str
+
+    @field_serializer("name")
+    def broken(self, _value: str) -> str:
+        raise RuntimeError("broken serializer")
+
+
+def _refused(payload: object, reason: str) -> None:
+    with pytest.raises(RecordError, match="^" + reason) as caught:
+        encode(payload)
+    assert caught.value.field == "payload"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (float("nan"), "nan is no JSON number"),
+        (float("-inf"), "-inf is no JSON number"),
+        (Decimal("NaN"), "NaN is no number"),
+        (Decimal("Infinity"), "Infinity is no number"),
+        (datetime(2026, 11, 15), "a datetime without time zone"),
+        ({1, 2}, "set cannot become JSON; pass a sorted list"),
+        (b"raw", "bytes cannot become JSON; encode it as base64"),
+        (object(), "object cannot become JSON"),
+        (timedelta(1), "timedelta cannot become JSON"),
+        (1j, "complex cannot become JSON"),
+        (Line, "type cannot become JSON"),
+        (Model, "ModelMetaclass cannot become JSON"),
+        (Model(name="x"), "Model cannot be dumped: .*broken serializer"),
+        ("ab\udfff", "a lone surrogate at position 2"),
+        (10**5000, "a whole number with thousands of digits"),
+        (iter([1]), "list_iterator cannot become JSON"),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_the_path_leads_to_the_culprit(value: object, reason: str) -> None:
+    _refused({"items": [1, {}, {"price": value}]}, rf"payload\.items\[2\]\.price: {reason}")
+    _refused([Line(value)], rf"payload\[0\]\.price: {reason}")
+    _refused({"a b": {"": value}}, rf"payload\['a b'\]\[''\]: {reason}")
+
+
+@pytest.mark.parametrize("key", [1, 1.5, None, True, b"k", ("a",)], ids=repr)
+def test_keys_that_are_not_text_are_refused_and_never_turned_into_it(key: object) -> None:
+    _refused({"items": [{key: 1}]}, rf"payload\.items\[0\]: a key is {type(key).__name__}")
+
+
+def test_a_key_with_a_lone_surrogate_is_refused() -> None:
+    _refused({"a": {"\ud800": 1}}, r"payload\.a: the key .* lone surrogate")
+
+
+@pytest.mark.parametrize("payload", ["text", 42, 1.5, None, True, Decimal(1), datetime.now().astimezone()], ids=repr)
+def test_a_single_value_at_the_top_is_told_to_wrap_itself(payload: object) -> None:
+    _refused(payload, rf"payload: {type(payload).__name__} at the top .* wrap it in a dict, or pass bytes")
+
+
+def test_a_set_at_the_top_is_refused_as_anywhere() -> None:
+    _refused({1, 2}, "payload: set cannot become JSON")
+
+
+def _nested(levels: int, innermost: Any) -> Any:
+    for _ in range(levels):
+        innermost = [innermost]
+    return innermost
+
+
+@pytest.mark.parametrize("innermost", [1, 1.5, Decimal(1)], ids=repr)
+def test_nesting_has_a_limit_that_every_value_shares(innermost: object) -> None:
+    assert encode(_nested(DEEPEST, innermost))
+    _refused(_nested(DEEPEST + 1, innermost), r"payload(\[0\])+: nested deeper than")
+    _refused(_nested(100_000, innermost), r"payload(\[0\])+: nested deeper than")
+
+
+def _circles() -> Iterator[object]:
+    circular: dict[str, Any] = {}
+    circular["self"] = circular
+    yield circular
+    line = Line(None)
+    line.price = [line]
+    yield line
+
+
+@pytest.mark.parametrize("circular", list(_circles()), ids=["dict", "dataclass"])
+def test_what_contains_itself_is_refused(circular: object) -> None:
+    _refused(circular, "payload.*or it contains itself")

@@ -1,0 +1,50 @@
+"""Stores that live in the process take rows without SQL, by both verbs and with the same checks."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from pillarbox import DuplicateEvent, Event, Outbox, RecordError
+from pillarbox.core.row import Row
+
+
+class Rows:
+    """The smallest transaction there is."""
+
+    def __init__(self) -> None:
+        self.appended: list[Row] = []
+        self.ignored: list[bool] = []
+
+    def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
+        self.appended += rows
+        self.ignored.append(ignore_duplicates)
+
+
+async def test_both_verbs_append_in_order() -> None:
+    rows = Rows()
+    assert Outbox().record(rows, Event("a", {}, event_id="1"), Event("b", {}, event_id="2")) == ["1", "2"]
+    assert await Outbox().arecord(rows, Event("c", {}, event_id="3")) == ["3"]
+    assert [(row.event_id, row.event_type) for row in rows.appended] == [("1", "a"), ("2", "b"), ("3", "c")]
+
+
+async def test_no_events_append_nothing() -> None:
+    rows = Rows()
+    assert Outbox().record(rows) == await Outbox().arecord(rows) == []
+    assert rows.ignored == []
+
+
+def test_whether_repeats_are_ignored_is_passed_on() -> None:
+    rows = Rows()
+    Outbox().record(rows, Event("a", {}))
+    Outbox(duplicate="ignore").record(rows, Event("a", {}))
+    assert rows.ignored == [False, True]
+
+
+def test_a_repeat_within_one_call_is_found_before_anything_is_appended() -> None:
+    rows = Rows()
+    twice = Event("a", {}, event_id="evt-001")
+    with pytest.raises(DuplicateEvent, match="evt-001 occurs twice in one call"):
+        Outbox().record(rows, twice, twice)
+    with pytest.raises(RecordError, match="payload"):
+        Outbox().record(rows, Event("a", {}), Event("a", "text"))
+    assert rows.appended == []
