@@ -1,0 +1,1 @@
+"""Where messages wait: one folder per engine, the same file names in each."""

@@ -1,0 +1,69 @@
+"""Who works: leases end by the clock of the tables, and a lane changes hands only under a new epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal
+from pillarbox.stores.memory.tables import LaneTable, Relay, Tables, verb
+
+
+class MemoryLanes:
+    """See `pillarbox.core.store.Lanes`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.count = len(tables.lanes)
+
+    @verb
+    def join(self, card: RelayCard, *, lease: float) -> None:
+        self._tables.relays[card.id] = Relay(card=card, lease_until=self._tables.after(lease))
+
+    @verb
+    def renew(
+        self, relay: str, *, lease: float, in_hand: Sequence[InHand] = (), breakers: Mapping[str, str] = {}
+    ) -> Renewal | None:
+        living = self._tables.relays.get(relay)
+        if living is None:
+            return None
+        living.lease_until = self._tables.after(lease)
+        living.in_hand = tuple(in_hand)
+        living.breakers = dict(breakers)
+        others = [other for other in self._tables.relays if other != relay and self._alive(other)]
+        return Renewal(
+            relays=len(others) + 1, others=tuple(dict(self._tables.relays[other].breakers) for other in others)
+        )
+
+    @verb
+    def take(self, relay: str, *, most: int) -> list[Lease]:
+        if not self._alive(relay):
+            return []
+        for dead in [other for other in self._tables.relays if not self._alive(other)]:
+            del self._tables.relays[dead]
+        free = [n for n, lane in enumerate(self._tables.lanes) if lane.owner not in self._tables.relays]
+        return [self._hand_over(n, relay) for n in free[:most]]
+
+    @verb
+    def release(self, relay: str, epochs: Epochs) -> None:
+        for number, epoch in epochs.items():
+            lane = self._tables.lanes[number]
+            if lane.owner == relay and lane.epoch == epoch:
+                lane.owner = None
+
+    @verb
+    def leave(self, relay: str) -> None:
+        self._tables.relays.pop(relay, None)
+        for lane in self._tables.lanes:
+            if lane.owner == relay:
+                lane.owner = None
+
+    def _alive(self, relay: str) -> bool:
+        found = self._tables.relays.get(relay)
+        return found is not None and found.lease_until > self._tables.now()
+
+    def _hand_over(self, number: int, relay: str) -> Lease:
+        lane: LaneTable = self._tables.lanes[number]
+        lane.crashes += lane.owner is not None
+        lane.owner = relay
+        lane.epoch += 1
+        return Lease(lane=number, epoch=lane.epoch, crashes=lane.crashes)

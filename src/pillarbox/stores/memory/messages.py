@@ -1,0 +1,123 @@
+"""What there is to do. Lanes (or lines) are served in turn, so that a full one leaves room for the others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import assert_never
+
+from pillarbox.core.message import Held, Message, Probe, Slot
+from pillarbox.core.store import BehindHeads, Bounds, Due, Headless, Look, PutAside, Ready
+from pillarbox.stores.memory.tables import Place, Stored, Tables, concerns, verb
+
+_by_place = attrgetter("id", "destination")
+_by_time = attrgetter("available_at", "id", "destination")
+
+
+class MemoryMessages:
+    """See `pillarbox.core.store.Messages`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @verb
+    def read(self, look: Look) -> list[Message]:
+        match look:
+            case Ready():
+                lines = (self._rows(self._tables.lanes[lane].ready) for lane in look.lanes)
+                return sorted(map(self._flagged, self._bounded(lines, look.bounds)), key=_by_place)
+            case Due():
+                lines = (self._due(lane) for lane in look.lanes)
+                return sorted(map(self._flagged, self._bounded(lines, look.bounds)), key=_by_time)
+            case PutAside():
+                lines = (self._aside(lane, look.destinations) for lane in look.lanes)
+                return sorted(map(self._flagged, self._bounded(lines, look.bounds)), key=_by_place)
+            case BehindHeads():
+                lines = (self._tables.behind(slot) for slot in look.slots)
+                return sorted((stored.message for stored in self._bounded(lines, look.bounds)), key=_by_place)
+            case _:
+                assert_never(look)
+
+    @verb
+    def earlier(self, probes: Sequence[Probe]) -> list[bool]:
+        return [self._tables.earlier(Slot(p.lane, p.key, p.destination), p.id) for p in probes]
+
+    @verb
+    def headless(self, lanes: Sequence[int], *, limit: int, after: Slot | None = None) -> Headless:
+        lines = sorted(slot for slot in self._lines(lanes) if after is None or slot > after)
+        looked_at = lines[:limit]
+        found = [slot for slot in looked_at if any(True for _ in self._tables.behind(slot))]
+        return Headless(found, looked_at[-1] if len(lines) > limit else None)
+
+    def _bounded(self, lines: Iterable[Iterator[Stored]], bounds: Bounds) -> list[Stored]:
+        in_hand = frozenset(bounds.in_hand)
+        open_to = self._range(bounds)
+        return _in_turn(
+            ((s for s in line if s.message.place not in in_hand and open_to(s.message)) for line in lines), bounds
+        )
+
+    def _range(self, bounds: Bounds) -> Callable[[Message], bool]:
+        """Whether a message lies in the range, and everything before it in its line too."""
+        if not bounds.has_range:
+            return lambda _: True
+        outside: defaultdict[str, list[Message]] = defaultdict(list)
+        for stored in self._tables.waiting.values():
+            if stored.message.key is not None and not bounds.covers(stored.message.recorded_at):
+                outside[stored.message.key].append(stored.message)
+
+        def open_to(m: Message) -> bool:
+            others = outside[m.key] if m.key is not None else ()
+            return bounds.covers(m.recorded_at) and not any(o.id < m.id and concerns(m.destination, o) for o in others)
+
+        return open_to
+
+    def _rows(self, places: Iterable[Place]) -> Iterator[Stored]:
+        return (self._tables.places[place] for place in places)
+
+    def _due(self, lane: int) -> Iterator[Stored]:
+        now = self._tables.now()
+        for available_at, number, destination in self._tables.lanes[lane].scheduled:
+            if available_at > now:
+                return
+            yield self._tables.places[number, destination]
+
+    def _aside(self, lane: int, destinations: Sequence[str]) -> Iterator[Stored]:
+        aside = self._tables.lanes[lane].aside
+        return self._rows(sorted(place for name in set(destinations) for place in aside.get(name, ())))
+
+    def _flagged(self, stored: Stored) -> Message:
+        m = stored.message
+        if m.key is not None and self._tables.earlier(Slot(m.lane, m.key, m.destination), m.id):
+            return m._replace(behind=True)
+        return m
+
+    def _lines(self, lanes: Sequence[int]) -> set[Slot]:
+        return {
+            Slot(lane, key, stored.message.destination)
+            for lane in lanes
+            for key in self._tables.lanes[lane].keys
+            for stored in self._tables.of_key(lane, key)
+            if stored.message.held == Held.BEHIND
+        }
+
+
+def _in_turn(lines: Iterable[Iterator[Stored]], bounds: Bounds) -> list[Stored]:
+    """One of each line in turn, until a bound is met; a line is never continued past what did not fit."""
+    queue = [islice(line, bounds.quota) for line in lines]
+    taken: list[Stored] = []
+    size = 0
+    while queue:
+        going_on = []
+        for line in queue:
+            stored = next(line, None)
+            if stored is None:
+                continue
+            size += len(stored.message.payload)
+            if len(taken) == bounds.limit or (taken and size > bounds.max_bytes):
+                return taken
+            taken.append(stored)
+            going_on.append(line)
+        queue = going_on
+    return taken

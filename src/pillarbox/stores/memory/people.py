@@ -1,0 +1,115 @@
+"""What an operator sees and asks for. Only the lane's owner changes what waits; dead letters are nobody's lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from pillarbox.core.message import Held, Message, Status
+from pillarbox.core.store import Action, DeadLetter, EventRow
+from pillarbox.stores.memory.tables import Buried, Identity, Request, Stored, Tables, verb
+
+
+class MemoryPeople:
+    """See `pillarbox.core.store.People`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @verb
+    def find(self, event_id: str) -> list[EventRow]:
+        return sorted(self._known(event_id), key=lambda row: row.destination)
+
+    @verb
+    def dead(self, *, limit: int = 100, before: int | None = None) -> list[DeadLetter]:
+        newest_first = reversed(self._tables.dead.items())
+        letters = [_letter(number, buried) for number, buried in newest_first if before is None or number < before]
+        return letters[:limit]
+
+    @verb
+    def retry(self, ids: Sequence[int], *, by: str = "") -> int:
+        return sum(self._revive(number) for number in sorted(set(ids)) if number in self._tables.dead)
+
+    @verb
+    def discard(self, ids: Sequence[int], *, by: str = "") -> int:
+        return sum(self._tables.dead.pop(number, None) is not None for number in set(ids))
+
+    @verb
+    def ask(self, action: Action, event_id: str, destination: str, *, delay: float = 0, by: str = "") -> int:
+        number = self._tables.draw()
+        request = Request(action=action, identity=(event_id, destination), delay=delay)
+        self._tables.requests[number] = request
+        return number
+
+    def _revive(self, number: int) -> bool:
+        m = self._tables.dead[number].stored.message
+        if m.identity in self._tables.waiting:
+            return False
+        del self._tables.dead[number]
+        again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=0)
+        self._tables.put(Stored(message=again))
+        return True
+
+    def _known(self, event_id: str) -> Iterator[EventRow]:
+        for stored in self._tables.waiting.values():
+            if stored.message.event_id == event_id:
+                yield self._waiting(stored)
+        for published in self._tables.history.values():
+            if published.stored.message.event_id == event_id:
+                yield _row(published.stored, Status.PUBLISHED)._replace(published_at=published.published_at)
+        for buried in self._tables.dead.values():
+            if buried.stored.message.event_id == event_id:
+                yield _row(buried.stored, Status.FAILED)._replace(last_error=buried.error)
+
+    def _waiting(self, stored: Stored) -> EventRow:
+        if stored.message.held == Held.BLOCKED:
+            return _row(stored, Status.FAILED)
+        relay = self._hand(stored.message.identity)
+        row = _row(stored, Status.PENDING if relay is None else Status.PROCESSING)
+        return row._replace(next_retry_at=self._next_try(stored.message), locked_by=relay)
+
+    def _next_try(self, m: Message) -> datetime | None:
+        if m.available_at is not None or not m.tries or m.destination not in self._tables.destinations:
+            return m.available_at
+        # In an outage the next try belongs to the destination.
+        return self._tables.destinations[m.destination].next_try_at
+
+    def _hand(self, identity: Identity) -> str | None:
+        """The relay that has a message in hand, by its label and its id."""
+        for relay in self._tables.relays.values():
+            if any((hand.event_id, hand.destination) == identity for hand in relay.in_hand):
+                return f"{relay.card.name} {relay.card.id}".strip()
+        return None
+
+
+def _row(stored: Stored, status: Status) -> EventRow:
+    m = stored.message
+    return EventRow(
+        event_id=m.event_id,
+        destination=m.destination,
+        status=status,
+        event_type=m.event_type,
+        key=m.key,
+        attempts=m.attempts,
+        retry_count=m.attempts + m.tries,
+        last_error=stored.last_error,
+        next_retry_at=None,
+        published_at=None,
+        locked_by=None,
+    )
+
+
+def _letter(number: int, buried: Buried) -> DeadLetter:
+    m = buried.stored.message
+    return DeadLetter(
+        id=number,
+        event_id=m.event_id,
+        destination=m.destination,
+        event_type=m.event_type,
+        key=m.key,
+        payload=m.payload,
+        error=buried.error,
+        attempts=m.attempts,
+        first_failed_at=buried.stored.first_failed_at,
+        died_at=buried.died_at,
+    )

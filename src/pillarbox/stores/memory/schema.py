@@ -1,0 +1,28 @@
+"""The tables are made with the store, so there is nothing to apply and nothing that could be missing."""
+
+from __future__ import annotations
+
+from pillarbox.core.store import SchemaStatus
+from pillarbox.stores.memory.tables import Tables, verb
+
+
+class MemorySchema:
+    """See `pillarbox.core.store.Schema`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def sql(self, *, aliases: bool = False) -> str:
+        return "-- The memory store has no tables of a database.\n"
+
+    @verb
+    def apply(self, *, aliases: bool = False) -> list[str]:
+        return []
+
+    @verb
+    def check(self) -> None:
+        """Nothing can be wrong."""
+
+    @verb
+    def status(self) -> SchemaStatus:
+        return SchemaStatus(version=1, wanted=1)

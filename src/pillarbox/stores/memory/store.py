@@ -1,0 +1,56 @@
+"""The memory store: a bundle of facets over tables in this process."""
+
+from __future__ import annotations
+
+from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.lane import LANES
+from pillarbox.core.store import Capabilities
+from pillarbox.stores.memory.destinations import MemoryDestinations
+from pillarbox.stores.memory.inspection import MemoryInspection
+from pillarbox.stores.memory.lanes import MemoryLanes
+from pillarbox.stores.memory.messages import MemoryMessages
+from pillarbox.stores.memory.people import MemoryPeople
+from pillarbox.stores.memory.schema import MemorySchema
+from pillarbox.stores.memory.tables import Tables
+from pillarbox.stores.memory.transaction import MemoryTransaction
+from pillarbox.stores.memory.upkeep import MemoryUpkeep
+from pillarbox.stores.memory.wakeup import MemoryWakeup
+from pillarbox.stores.memory.writes import MemoryWrites
+
+
+class MemoryStore:
+    """Messages in this process, gone with it.
+
+    Record with `with store.transaction() as tx: outbox.record(tx, event)`. May be used from several threads.
+    """
+
+    def __init__(self, *, lanes: int = LANES, clock: Clock | None = None, history: bool = True) -> None:
+        self._wire(Tables(lanes=lanes, clock=clock or SystemClock()), history=history)
+
+    def beside(self, *, history: bool | None = None) -> MemoryStore:
+        other = MemoryStore.__new__(MemoryStore)
+        other._wire(self._tables, history=self._history if history is None else history, wakeup=self.wakeup)
+        return other
+
+    def _wire(self, tables: Tables, *, history: bool, wakeup: MemoryWakeup | None = None) -> None:
+        self._tables = tables
+        self._history = history
+        self.capabilities = Capabilities(
+            lanes=len(tables.lanes), many_writers=True, survives_restart=False, partitions=False
+        )
+        self.lanes = MemoryLanes(tables)
+        self.messages = MemoryMessages(tables)
+        self.writes = MemoryWrites(tables, history=history)
+        self.destinations = MemoryDestinations(tables)
+        self.people = MemoryPeople(tables)
+        self.inspection = MemoryInspection(tables)
+        self.upkeep = MemoryUpkeep(tables)
+        self.wakeup = wakeup or MemoryWakeup(tables)
+        self.schema = MemorySchema(tables)
+
+    def transaction(self) -> MemoryTransaction:
+        """A producer's transaction, to be used as a context manager."""
+        return MemoryTransaction(self._tables, self.wakeup.ring)
+
+    async def aclose(self) -> None:
+        """Nothing to close; what was recorded stays as long as the store does."""

@@ -1,0 +1,228 @@
+"""The tables: what a database would hold, with the indexes that keep the reader off whatever waits.
+
+Whoever touches them holds `lock`: a heartbeat lives in a thread of its own and a producer may be anywhere. Each kind of
+waiting has its own index, and a row stands in exactly those that its state calls for; `put` and `take_out` see to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import wraps
+from itertools import count
+from threading import RLock
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from zlib import crc32
+
+from pillarbox.core.clock import Clock
+from pillarbox.core.lane import InHand, RelayCard
+from pillarbox.core.message import Held, Message, Slot
+from pillarbox.core.outcome import LONGEST_DELAY
+from pillarbox.core.store import Action, Steering
+from pillarbox.stores.memory.ordered import Ordered
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Place = tuple[int, str]
+Identity = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A row of the hot table: the message, and what only people want to know of it."""
+
+    message: Message
+    last_error: str | None = None
+    first_failed_at: datetime | None = None
+
+    def stands_in_the_way(self, now: datetime) -> bool:
+        """Does it hold back later messages of its line?"""
+        m = self.message
+        if m.held is not None:
+            return True
+        return m.available_at is not None and (m.attempts + m.tries > 0 or m.available_at <= now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A row of the history."""
+
+    stored: Stored
+    published_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buried:
+    """A row of the dead letters."""
+
+    stored: Stored
+    error: str
+    died_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a person asked for."""
+
+    action: Action
+    identity: Identity
+    delay: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Relay:
+    """A relay that lives, or whose death nobody has noticed yet."""
+
+    card: RelayCard
+    lease_until: datetime
+    in_hand: Sequence[InHand] = ()
+    breakers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Destination:
+    """What people set for a destination, and how it fares."""
+
+    steering: Steering
+    next_try_at: datetime | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class LaneTable:
+    """One lane: its owner, and the places of its messages by the way they wait."""
+
+    owner: str | None = None
+    epoch: int = 0
+    crashes: int = 0
+    ready: Ordered[Place] = field(default_factory=Ordered)
+    scheduled: Ordered[tuple[datetime, int, str]] = field(default_factory=Ordered)
+    aside: defaultdict[str, Ordered[Place]] = field(default_factory=lambda: defaultdict(Ordered))
+    keys: defaultdict[str, Ordered[Place]] = field(default_factory=lambda: defaultdict(Ordered))
+    """Key → places of its messages that are not ready, whatever their destination."""
+
+
+class Tables:
+    """Everything a store knows."""
+
+    def __init__(self, *, lanes: int, clock: Clock) -> None:
+        self.lock = RLock()
+        self.lanes = [LaneTable() for _ in range(lanes)]
+        self.waiting: dict[Identity, Stored] = {}
+        self.places: dict[Place, Stored] = {}
+        self.history: dict[int, Published] = {}
+        self.dead: dict[int, Buried] = {}
+        self.relays: dict[str, Relay] = {}
+        self.requests: dict[int, Request] = {}
+        self.destinations: dict[str, Destination] = {}
+        self._clock = clock
+        self._sequence = count(1)
+
+    def now(self) -> datetime:
+        """The clock of this database."""
+        return self._clock.now()
+
+    def after(self, seconds: float) -> datetime:
+        """So many seconds from now, or before now if negative; at most as far as every calendar goes."""
+        return self.now() + timedelta(seconds=max(-LONGEST_DELAY, min(seconds, LONGEST_DELAY)))
+
+    def draw(self) -> int:
+        """The next number: drawn once, never given back, like a database's sequence."""
+        return next(self._sequence)
+
+    def lane_of(self, key: str | None, event_id: str) -> int:
+        return crc32((event_id if key is None else key).encode()) % len(self.lanes)
+
+    def put(self, stored: Stored) -> None:
+        """Add a row whose identity is free."""
+        m = stored.message
+        self.waiting[m.identity] = self.places[m.place] = stored
+        lane = self.lanes[m.lane]
+        if m.held is None and m.available_at is None:
+            lane.ready.add(m.place)
+            return
+        if m.key is not None:
+            lane.keys[m.key].add(m.place)
+        if m.held is None and m.available_at is not None:
+            lane.scheduled.add((m.available_at, *m.place))
+        elif m.held == Held.ASIDE:
+            lane.aside[m.destination].add(m.place)
+
+    def take_out(self, identity: Identity) -> Stored:
+        """Remove a row that is there."""
+        stored = self.waiting.pop(identity)
+        m = stored.message
+        del self.places[m.place]
+        lane = self.lanes[m.lane]
+        if m.held is None and m.available_at is None:
+            lane.ready.remove(m.place)
+            return stored
+        if m.key is not None:
+            lane.keys[m.key].remove(m.place)
+            if not lane.keys[m.key]:
+                del lane.keys[m.key]
+        if m.held is None and m.available_at is not None:
+            lane.scheduled.remove((m.available_at, *m.place))
+        elif m.held == Held.ASIDE:
+            lane.aside[m.destination].remove(m.place)
+        return stored
+
+    def bury(self, stored: Stored, error: str) -> None:
+        """Add a dead letter; the row is no longer in the hot table."""
+        self.dead[self.draw()] = Buried(stored=stored, error=error, died_at=self.now())
+
+    def of_key(self, lane: int, key: str) -> Iterator[Stored]:
+        """The rows of a key that are not ready, in order of their place."""
+        return (self.places[place] for place in self.lanes[lane].keys.get(key, ()))
+
+    def earlier(self, slot: Slot, before: int) -> bool:
+        """Does anything stand in the way of place `before` in this line?"""
+        now = self.now()
+        for stored in self.of_key(slot.lane, slot.key):
+            m = stored.message
+            if m.id >= before:
+                return False
+            if concerns(slot.destination, m) and stored.stands_in_the_way(now):
+                return True
+        return False
+
+    def behind(self, slot: Slot) -> Iterator[Stored]:
+        """What waits behind in this line, up to the first message that still heads it."""
+        now = self.now()
+        for stored in self.of_key(slot.lane, slot.key):
+            m = stored.message
+            if m.destination == slot.destination and m.held == Held.BEHIND:
+                yield stored
+            elif concerns(slot.destination, m) and stored.stands_in_the_way(now):
+                return
+
+
+def concerns(destination: str, message: Message) -> bool:
+    """Lines of one key are apart, except that '' counts for all, in both directions."""
+    return message.destination in (destination, "") or destination == ""
+
+
+class Facet(Protocol):
+    """A part of a store: it has the tables."""
+
+    _tables: Tables
+
+
+F = TypeVar("F", bound=Facet)
+
+
+def verb(act: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], Coroutine[Any, Any, R]]:
+    """A verb of a facet: atomic in itself, and giving way before and after, so that others come in between."""
+
+    @wraps(act)
+    async def turn(facet: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        await asyncio.sleep(0)
+        with facet._tables.lock:
+            result = act(facet, *args, **kwargs)
+        await asyncio.sleep(0)
+        return result
+
+    return turn

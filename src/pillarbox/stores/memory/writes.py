@@ -1,0 +1,167 @@
+"""What became of it: every write compares epochs first and then happens as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, assert_never
+
+from pillarbox.core.lane import Epochs, Settled
+from pillarbox.core.message import Held
+from pillarbox.core.outcome import Dead, Delivered, Outcome, Released, Resolved, Retry, Split, Verdict, legible
+from pillarbox.stores.memory.tables import Published, Request, Stored, Tables, verb
+
+W = TypeVar("W", Verdict, Resolved, Split)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one write has done so far."""
+
+    count: int = 0
+    duplicates: int = 0
+
+
+class MemoryWrites:
+    """See `pillarbox.core.store.Writes`."""
+
+    def __init__(self, tables: Tables, *, history: bool) -> None:
+        self._tables = tables
+        self._history = history
+
+    @verb
+    def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
+        verdicts = [verdict for verdict in verdicts if not isinstance(verdict.outcome, Released)]
+        held, mine = self._fence(epochs, verdicts)
+        for lane in held:
+            self._tables.lanes[lane].crashes = 0
+        tally = Tally()
+        # Those that leave make room for those that change their destination.
+        for verdict in sorted(mine, key=lambda verdict: not _leaves(verdict.outcome)):
+            if verdict.message.identity in self._tables.waiting:
+                self._write(self._tables.take_out(verdict.message.identity), verdict, tally)
+        return _settled(held, verdicts, tally)
+
+    @verb
+    def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
+        lanes, mine = self._fence(epochs, messages)
+        tally = Tally()
+        for message, destination in mine:
+            if message.identity in self._tables.waiting:
+                stored = self._tables.take_out(message.identity)
+                self._place(_changed(stored, destination=destination, held=held.value), tally)
+        return _settled(lanes, messages, tally)
+
+    @verb
+    def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
+        held, mine = self._fence(epochs, splits)
+        tally = Tally()
+        for message, destinations in mine:
+            if message.identity in self._tables.waiting:
+                whole = self._tables.take_out(message.identity)
+                for destination in destinations:
+                    self._place(_changed(whole, destination=destination), tally)
+        return _settled(held, splits, tally)
+
+    @verb
+    def note(self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False) -> Settled:
+        held, mine = self._fence(epochs, messages)
+        tally = Tally()
+        for message, destination in mine:
+            if message.identity in self._tables.waiting:
+                stored = self._tables.take_out(message.identity)
+                stored = self._failed(stored, error, charged=int(charge), tried=int(not charge))
+                self._place(_changed(stored, destination=destination), tally)
+        return _settled(held, messages, tally)
+
+    @verb
+    def carry_out(self, epochs: Epochs, *, limit: int = 100) -> int:
+        mine = [
+            number
+            for number, request in self._tables.requests.items()
+            if (stored := self._tables.waiting.get(request.identity)) is None
+            or self._tables.lanes[stored.message.lane].epoch == epochs.get(stored.message.lane)
+        ]
+        for number in mine[:limit]:
+            self._do(self._tables.requests.pop(number))
+        return len(mine[:limit])
+
+    def _fence(self, epochs: Epochs, writes: Sequence[W]) -> tuple[frozenset[int], list[W]]:
+        """The lanes that are still ours, and what is to be written to them."""
+        lanes = {write.message.lane for write in writes}
+        held = frozenset(lane for lane in lanes if self._tables.lanes[lane].epoch == epochs.get(lane))
+        return held, [write for write in writes if write.message.lane in held]
+
+    def _write(self, stored: Stored, verdict: Verdict, tally: Tally) -> None:
+        """What becomes of a row that was taken out."""
+        stored = _changed(stored, destination=verdict.destination)
+        match verdict.outcome:
+            case Delivered():
+                tally.count += 1
+                if self._history:
+                    published = Published(stored=stored, published_at=self._tables.now())
+                    self._tables.history[self._tables.draw()] = published
+            case Retry(delay=delay, error=error, charge=charge):
+                stored = self._failed(stored, error, charged=int(charge), tried=int(not charge))
+                self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), tally)
+            case Dead(error=error, block=True, charge=charge):
+                stored = self._failed(stored, error, charged=int(charge))
+                self._place(_changed(stored, held=Held.BLOCKED.value), tally)
+            case Dead(error=error, charge=charge):
+                tally.count += 1
+                self._tables.bury(self._failed(stored, error, charged=int(charge)), legible(error))
+            case Released():
+                raise AssertionError("a released message is not written")
+            case _:
+                assert_never(verdict.outcome)
+
+    def _place(self, stored: Stored, tally: Tally) -> None:
+        """Put a row back, unless its event already waits there."""
+        first = self._tables.waiting.get(stored.message.identity)
+        if first is None:
+            tally.count += 1
+            self._tables.put(stored)
+        elif first.message.payload == stored.message.payload:
+            tally.duplicates += 1
+        else:
+            event_id, destination = stored.message.identity
+            self._tables.bury(stored, f"the event id {event_id} already waits for {destination!r} with other bytes")
+
+    def _failed(self, stored: Stored, error: str, *, charged: int = 0, tried: int = 0) -> Stored:
+        m = stored.message
+        return replace(
+            stored,
+            message=m._replace(attempts=m.attempts + charged, tries=m.tries + tried),
+            last_error=legible(error),
+            first_failed_at=stored.first_failed_at or self._tables.now(),
+        )
+
+    def _do(self, request: Request) -> None:
+        if request.identity not in self._tables.waiting:
+            return
+        stored = self._tables.take_out(request.identity)
+        # It counts a try at least, so that it stays the head of its line meanwhile.
+        tries = max(stored.message.tries, 1)
+        then = self._tables.after(request.delay)
+        match request.action:
+            case "retry":
+                self._tables.put(_changed(stored, held=None, available_at=then, attempts=0, tries=tries))
+            case "reschedule":
+                self._tables.put(_changed(stored, held=None, available_at=then, tries=tries))
+            case "discard":
+                pass
+            case _:
+                assert_never(request.action)
+
+
+def _leaves(outcome: Outcome) -> bool:
+    return isinstance(outcome, Delivered) or (isinstance(outcome, Dead) and not outcome.block)
+
+
+def _changed(stored: Stored, **fields: Any) -> Stored:
+    return replace(stored, message=stored.message._replace(**fields))
+
+
+def _settled(held: frozenset[int], writes: Iterable[Verdict | Resolved | Split], tally: Tally) -> Settled:
+    lanes = frozenset(write.message.lane for write in writes)
+    return Settled(held=held, count=tally.count, duplicates=tally.duplicates, lost=lanes - held)

@@ -1,0 +1,32 @@
+"""How the outbox fares, in three short statements."""
+
+from __future__ import annotations
+
+import json
+
+from pillarbox.core.overview import COUNTED, LaneView, Overview, RelayView
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.statements import Statements
+
+
+class PostgresInspection:
+    """See `pillarbox.core.store.Inspection`."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._figures = statements.get("overview")
+        self._lanes = statements.get("overview_lanes")
+        self._relays = statements.get("overview_relays")
+
+    async def overview(self) -> Overview:
+        [(backlog, oldest, exact, dead)] = await self._connection.fetch(self._figures, COUNTED)
+        lanes = await self._connection.fetch(self._lanes)
+        relays = await self._connection.fetch(self._relays)
+        return Overview(
+            backlog=backlog,
+            oldest=oldest,
+            exact=exact,
+            dead=dead,
+            lanes=[LaneView._make(row) for row in lanes],
+            relays=[RelayView._make([*facts, json.loads(breakers)]) for *facts, breakers in relays],
+        )

@@ -1,0 +1,54 @@
+"""Who works: leases, lanes and epochs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pillarbox.core.lane import LANES, Epochs, InHand, Lease, RelayCard, Renewal
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.statements import Statements
+
+
+class PostgresLanes:
+    """See `pillarbox.core.store.Lanes`."""
+
+    count = LANES
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._join = statements.get("join")
+        self._renew = statements.get("renew")
+        self._take = statements.get("take")
+        self._release = statements.get("release")
+        self._leave = statements.get("leave")
+
+    async def join(self, card: RelayCard, *, lease: float) -> None:
+        await self._connection.fetch(self._join, card.id, card.name, card.host, card.version, lease)
+
+    async def renew(
+        self, relay: str, *, lease: float, in_hand: Sequence[InHand] = (), breakers: Mapping[str, str] = {}
+    ) -> Renewal | None:
+        found = await self._connection.fetch(
+            self._renew,
+            relay,
+            lease,
+            [held.event_id for held in in_hand],
+            [held.destination for held in in_hand],
+            [held.seconds for held in in_hand],
+            json.dumps(dict(breakers)),
+        )
+        if not found:
+            return None
+        others = tuple(json.loads(other) for other in found[0]["others"])
+        return Renewal(relays=len(others) + 1, others=others)
+
+    async def take(self, relay: str, *, most: int) -> list[Lease]:
+        taken = await self._connection.fetch(self._take, relay, most)
+        return sorted((Lease(lane=r[0], epoch=r[1], crashes=r[2]) for r in taken), key=lambda lease: lease.lane)
+
+    async def release(self, relay: str, epochs: Epochs) -> None:
+        await self._connection.fetch(self._release, relay, list(epochs), list(epochs.values()))
+
+    async def leave(self, relay: str) -> None:
+        await self._connection.fetch(self._leave, relay)

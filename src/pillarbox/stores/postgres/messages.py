@@ -1,0 +1,95 @@
+"""What there is to do: reads that lock nothing, walk over nothing that waits, and never continue from a position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import assert_never
+
+from pillarbox.core.message import Message, Probe, Slot
+from pillarbox.core.store import BehindHeads, Bounds, Due, Headless, Look, PutAside, Ready
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.statements import Statements
+
+_BEFORE_ALL = Slot(-1, "", "")
+_by_place = attrgetter("id")
+_by_time = attrgetter("available_at", "id")
+
+
+class _Read:
+    """A read and its like with a range of times; `more` counts its parameters beyond those of every read."""
+
+    def __init__(self, statements: Statements, name: str, *, more: int = 0) -> None:
+        self.plain = statements.get(name)
+        self.ranged = statements.ranged(name, taken=6 + more)
+
+
+class PostgresMessages:
+    """See `pillarbox.core.store.Messages`. Its connection plans each read anew, for what is in hand just now."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._turn = 0
+        self._ready = _Read(statements, "read_ready")
+        self._due = _Read(statements, "read_due")
+        self._aside = _Read(statements, "read_aside", more=1)
+        self._behind = _Read(statements, "read_behind", more=2)
+        self._earlier = statements.get("earlier")
+        self._headless = statements.get("headless")
+
+    async def read(self, look: Look) -> list[Message]:
+        match look:
+            case Ready():
+                return await self._read(self._ready, self._in_turn(look.lanes), look.bounds)
+            case Due():
+                found = await self._read(self._due, self._in_turn(look.lanes), look.bounds)
+                found.sort(key=_by_time)
+                return found
+            case PutAside():
+                lanes = self._in_turn(look.lanes)
+                return await self._read(self._aside, lanes, look.bounds, list(look.destinations))
+            case BehindHeads():
+                lanes = [slot.lane for slot in look.slots]
+                keys = [slot.key for slot in look.slots]
+                destinations = [slot.destination for slot in look.slots]
+                return await self._read(self._behind, lanes, look.bounds, keys, destinations)
+            case _:
+                assert_never(look)
+
+    async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> list[Message]:
+        times = (bounds.recorded_after, bounds.recorded_before) if bounds.has_range else ()
+        rows = await self._connection.fetch(
+            read.ranged if times else read.plain,
+            lanes,
+            bounds.quota,
+            bounds.limit,
+            bounds.max_bytes,
+            [place for place, _ in bounds.in_hand],
+            [f"{place} {destination}" for place, destination in bounds.in_hand],
+            *more,
+            *times,
+        )
+        found = [Message._make(row) for row in rows]
+        found.sort(key=_by_place)
+        return found
+
+    def _in_turn(self, lanes: Sequence[int]) -> list[int]:
+        """The lanes, each time beginning with another: a limit that cuts the last ones off hits all of them alike."""
+        self._turn = (self._turn + 1) % max(1, len(lanes))
+        return [*lanes[self._turn :], *lanes[: self._turn]]
+
+    async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
+        rows = await self._connection.fetch(
+            self._earlier,
+            [probe.lane for probe in probes],
+            [probe.key for probe in probes],
+            [probe.destination for probe in probes],
+            [probe.id for probe in probes],
+        )
+        return [row["behind"] for row in rows]
+
+    async def headless(self, lanes: Sequence[int], *, limit: int, after: Slot | None = None) -> Headless:
+        rows = await self._connection.fetch(self._headless, list(lanes), *(after or _BEFORE_ALL), limit)
+        seen = [Slot(row["lane"], row["key"], row["destination"]) for row in rows]
+        slots = [slot for slot, row in zip(seen, rows, strict=True) if row["headless"]]
+        return Headless(slots, seen[-1] if len(seen) == limit else None)

@@ -1,0 +1,137 @@
+"""The tables themselves: versioned migrations, applied by one process at a time, never downwards."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+from pillarbox.core.errors import ConfigurationError, SchemaError
+from pillarbox.core.lane import LANES
+from pillarbox.core.names import IDENTIFIER
+from pillarbox.core.store import SchemaStatus
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.statements import Statements
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    Driver = asyncpg.Connection[asyncpg.Record]
+
+CONCURRENTLY = "(concurrently:"
+"""Mark in a migration's first line: its statements run one by one, outside a transaction."""
+
+PATIENCE = 600
+"""How often to ask for the lock, ten times a second."""
+
+
+class PostgresSchema:
+    """See `pillarbox.core.store.Schema`."""
+
+    def __init__(self, connection: Connection, statements: Statements, *, max_payload: int) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._max_payload = max_payload
+        self._limit = statements.get("schema_limit", max_payload=str(int(max_payload)))
+        self._aliases = statements.script("aliases")
+        self._migrations = statements.migrations()
+        self._wanted = max(self._migrations)
+
+    def sql(self, *, aliases: bool = False) -> str:
+        parts = [f'CREATE SCHEMA IF NOT EXISTS "{self._statements.names.schema}";']
+        for version, (name, script) in self._migrations.items():
+            parts += [script.rstrip(), self._register(version, name) + ";"]
+        parts.append(self._limit + ";")
+        if aliases:
+            parts.append(self._aliases.rstrip())
+        return "\n\n".join(parts) + "\n"
+
+    def roles_sql(self, *, producer: str, relay: str, reader: str, migrator: str, owner: str) -> str:
+        """The grants for four roles that exist already. Raises ConfigurationError for a name that is no identifier."""
+        roles = {"producer": producer, "relay_role": relay, "reader": reader, "migrator": migrator, "owner": owner}
+        for duty, role in roles.items():
+            if not IDENTIFIER.fullmatch(role):
+                raise ConfigurationError(f"{duty}: {role!r} is not a plain identifier")
+        return self._statements.script("roles", **{duty: f'"{role}"' for duty, role in roles.items()})
+
+    async def apply(self, *, aliases: bool = False) -> list[str]:
+        async with self._connection.open() as connection:
+            await self._lock(connection)
+            try:
+                return await self._apply(connection, aliases=aliases)
+            finally:
+                await self._ask(connection, "schema_unlock")
+
+    async def check(self) -> None:
+        (await self.status()).demand()
+
+    async def status(self) -> SchemaStatus:
+        async with self._connection.open() as connection:
+            version = await self._version(connection)
+            pending = tuple(name for number, (name, _) in self._migrations.items() if number > version)
+            problems = await self._problems(connection) if version else []
+        return SchemaStatus(version=version, wanted=self._wanted, pending=pending, problems=tuple(problems))
+
+    async def _lock(self, connection: Driver) -> None:
+        """One process at a time. Asked again and again: a statement that waits holds a snapshot, and the other
+        process's concurrent index would wait for that snapshot in turn, for ever."""
+        for _ in range(PATIENCE):
+            if await self._ask(connection, "schema_lock"):
+                return
+            await asyncio.sleep(0.1)
+        raise SchemaError("another process has been applying the schema for a minute: wait for it, then try again")
+
+    async def _apply(self, connection: Driver, *, aliases: bool) -> list[str]:
+        if not await self._ask(connection, "schema_exists"):
+            await connection.execute(self._statements.get("schema_create"))
+        version = await self._version(connection)
+        SchemaStatus(version=version, wanted=self._wanted).refuse_newer()
+        ran = []
+        for number, (name, script) in self._migrations.items():
+            if number > version:
+                await self._migrate(connection, number, name, script)
+                ran.append(name)
+        if await self._ask(connection, "schema_limit_now") != self._max_payload:
+            await connection.execute(self._limit)
+        if aliases:
+            async with connection.transaction():
+                await connection.execute(self._aliases)
+        return ran
+
+    async def _migrate(self, connection: Driver, number: int, name: str, script: str) -> None:
+        if CONCURRENTLY in script.split("\n", 1)[0]:
+            for statement in re.split(r";\s*\n", script):
+                if statement.strip():
+                    await connection.execute(statement)
+            await connection.execute(self._register(number, name))
+            return
+        async with connection.transaction():
+            await connection.execute(script)
+            await connection.execute(self._register(number, name))
+
+    def _register(self, number: int, name: str) -> str:
+        return self._statements.get("schema_register", version=str(number), migration=name)
+
+    async def _version(self, connection: Driver) -> int:
+        if not await self._ask(connection, "schema_has_ledger"):
+            return 0
+        return int(await self._ask(connection, "schema_version"))
+
+    async def _problems(self, connection: Driver) -> list[str]:
+        problems = []
+        if not await self._ask(connection, "schema_hash"):
+            problems.append(
+                "the database hashes lanes differently since an upgrade: stop producers, drain the outbox, "
+                "then rewrite the column `lane`"
+            )
+        if await self._ask(connection, "schema_lanes") != LANES:
+            problems.append(f"the table of lanes does not have its {LANES} rows: somebody changed it; restore them")
+        if (limit := await self._ask(connection, "schema_limit_now")) != self._max_payload:
+            problems.append(
+                f"the table takes payloads up to {limit} bytes, the settings say {self._max_payload}: "
+                "run `pillarbox schema apply`"
+            )
+        return problems
+
+    async def _ask(self, connection: Driver, statement: str) -> Any:
+        return await connection.fetchval(self._statements.get(statement))

@@ -1,0 +1,30 @@
+-- Do what people asked for messages of my lanes: retry now, discard, or reschedule; close what no longer waits.
+WITH {fence}, mine AS MATERIALIZED (
+  -- In the order in which they were asked: of several requests for one message the others wait for the next call.
+  SELECT DISTINCT ON (r.event_id, r.destination)
+         r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found
+  FROM {request} r LEFT JOIN {message} m ON m.event_id = r.event_id AND m.destination = r.destination
+  WHERE r.done_at IS NULL
+    -- A request for a message that does not wait is anybody's to close.
+    AND (m.event_id IS NULL OR m.lane = ANY (ARRAY(SELECT lane FROM fence)))
+  ORDER BY r.event_id, r.destination, r.request_id LIMIT $3
+), discarded AS (
+  DELETE FROM {message} m USING mine w
+  WHERE w.action = 'discard' AND m.event_id = w.event_id AND m.destination = w.destination
+  RETURNING w.request_id
+), again AS (
+  -- It keeps a time, so that it stays the head of its line and nothing behind it slips past.
+  UPDATE {message} m SET held = NULL, available_at = now() + w.delay * interval '1 second',
+    attempts = CASE WHEN w.action = 'retry' THEN 0 ELSE m.attempts END, tries = greatest(m.tries, 1)
+  FROM mine w
+  WHERE w.action IN ('retry', 'reschedule') AND m.event_id = w.event_id AND m.destination = w.destination
+  RETURNING w.request_id
+), closed AS (
+  UPDATE {request} r SET done_at = now(),
+    result = CASE WHEN NOT w.found THEN 'not found' ELSE 'done' END
+  FROM mine w WHERE r.request_id = w.request_id AND r.done_at IS NULL
+  RETURNING r.request_id, r.action, r.event_id, r.asked_by, r.result
+), noted AS (
+  INSERT INTO {audit} (who, what, subject) SELECT asked_by, action, event_id FROM closed WHERE result = 'done'
+)
+SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM closed) AS count, 0 AS duplicates

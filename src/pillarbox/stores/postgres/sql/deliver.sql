@@ -1,0 +1,14 @@
+-- Settle delivered messages: they leave for the history under the destination they went to.
+WITH {fence}, gone AS (
+  DELETE FROM {message} m USING unnest($3::text[], $4::text[], $5::text[]) AS i(event_id, destination, resolved)
+  WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
+  RETURNING m.*, i.resolved
+), kept AS (
+  INSERT INTO {history} (id, event_id, destination, event_type, aggregate_type, aggregate_id, key, payload, content_type,
+    headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries, last_error,
+    last_attempt_at, published_at)
+  SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, key, payload, content_type, headers,
+    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries, last_error,
+    last_attempt_at, now() FROM gone
+)
+SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

@@ -1,0 +1,7 @@
+-- Settle delivered messages where no history is kept: they are gone.
+WITH {fence}, gone AS (
+  DELETE FROM {message} m USING unnest($3::text[], $4::text[]) AS i(event_id, destination)
+  WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
+  RETURNING 1
+)
+SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

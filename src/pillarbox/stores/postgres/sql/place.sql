@@ -1,0 +1,74 @@
+-- Write where messages wait from now on: retry, behind, aside, blocked, a noted try, or copies for several destinations.
+WITH {fence}, asked AS MATERIALIZED (
+  SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::double precision[], $8::integer[], $9::integer[],
+                       $10::text[], $11::boolean[])
+    AS a(event_id, destination, resolved, held, delay, charged, tried, error, stays)
+), stayed AS (
+  UPDATE {message} m SET
+    held = CASE WHEN a.stays THEN m.held ELSE a.held END,
+    available_at = coalesce(now() + a.delay * interval '1 second', m.available_at),
+    attempts = m.attempts + a.charged, tries = m.tries + a.tried,
+    last_error = coalesce(a.error, m.last_error),
+    first_failed_at = CASE WHEN a.error IS NULL THEN m.first_failed_at ELSE coalesce(m.first_failed_at, now()) END,
+    last_attempt_at = CASE WHEN a.error IS NULL THEN m.last_attempt_at ELSE now() END
+  FROM asked a
+  WHERE a.resolved = a.destination AND m.event_id = a.event_id AND m.destination = a.destination
+    AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
+  RETURNING m.event_id, m.destination, m.attempts + m.tries AS attempt, a.charged, a.error, a.stays
+), leaving AS MATERIALIZED (
+  SELECT event_id, destination, bool_or(resolved = destination) AS remains FROM asked
+  GROUP BY event_id, destination HAVING bool_or(resolved <> destination)
+), gone AS (
+  -- A new destination is a new primary key, which may be taken: the row leaves and comes back only if there is room.
+  DELETE FROM {message} m USING leaving a
+  WHERE NOT a.remains AND m.event_id = a.event_id AND m.destination = a.destination
+    AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
+  RETURNING m.*
+), copies AS MATERIALIZED (
+  SELECT g.*, a.resolved, a.charged, a.error, a.stays, a.delay, a.tried, a.held AS hold
+  FROM (SELECT * FROM gone
+        UNION ALL
+        SELECT m.* FROM {message} m JOIN leaving a ON m.event_id = a.event_id AND m.destination = a.destination
+        WHERE a.remains AND m.lane = ANY (ARRAY(SELECT lane FROM fence))) g
+  JOIN asked a ON a.event_id = g.event_id AND a.destination = g.destination AND a.resolved <> a.destination
+), moved AS (
+  INSERT INTO {message} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload,
+    content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, available_at,
+    held, attempts, tries, last_error, first_failed_at, last_attempt_at)
+  SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type, headers,
+    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at,
+    coalesce(now() + delay * interval '1 second', available_at),
+    CASE WHEN stays THEN held ELSE hold END, attempts + charged, tries + tried, coalesce(error, last_error),
+    CASE WHEN error IS NULL THEN first_failed_at ELSE coalesce(first_failed_at, now()) END,
+    CASE WHEN error IS NULL THEN last_attempt_at ELSE now() END
+  FROM copies
+  ON CONFLICT DO NOTHING
+  RETURNING id, event_id, destination
+), repeats AS MATERIALIZED (
+  SELECT c.*,
+         EXISTS (SELECT FROM {message} w WHERE w.event_id = c.event_id AND w.destination = c.resolved
+                 AND w.payload = c.payload)
+         -- Two repeats of one write: the first to come back is not in this statement's snapshot.
+         OR EXISTS (SELECT FROM moved v JOIN copies o ON o.event_id = v.event_id AND o.resolved = v.destination
+                    AND o.id = v.id
+                    WHERE v.event_id = c.event_id AND v.destination = c.resolved AND o.payload = c.payload) AS same
+  FROM copies c
+  WHERE NOT EXISTS (SELECT FROM moved v WHERE v.event_id = c.event_id AND v.destination = c.resolved AND v.id = c.id)
+), buried AS (
+  INSERT INTO {dead} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload,
+    content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
+    error, first_failed_at, last_attempt_at)
+  SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, ordering_key, key, payload, content_type, headers,
+    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
+    'the event id ' || event_id || ' already waits for ' || resolved || ' with other bytes', first_failed_at, last_attempt_at
+  FROM repeats WHERE NOT same
+), noted AS (
+  INSERT INTO {attempt} (event_id, destination, attempt, charged, error)
+  SELECT event_id, destination, attempt, charged > 0, error FROM stayed WHERE error IS NOT NULL AND NOT stays
+  UNION ALL
+  SELECT c.event_id, c.resolved, c.attempts + c.tries + c.charged + c.tried, c.charged > 0, c.error
+  FROM copies c WHERE c.error IS NOT NULL AND NOT c.stays
+)
+SELECT ARRAY(SELECT lane FROM fence) AS held,
+       (SELECT count(*) FROM stayed) + (SELECT count(*) FROM moved) AS count,
+       (SELECT count(*) FROM repeats WHERE same) AS duplicates

@@ -1,0 +1,17 @@
+-- Send dead letters again: to the end of their key, attempts at zero. Those whose identity waits already stay dead.
+WITH chosen AS MATERIALIZED (
+  SELECT DISTINCT ON (event_id, destination) * FROM {dead} WHERE dead_id = ANY ($1::bigint[])
+  ORDER BY event_id, destination, dead_id
+), back AS (
+  INSERT INTO {message} (event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type,
+    headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at)
+  SELECT event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type, headers,
+    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at FROM chosen ORDER BY dead_id
+  ON CONFLICT DO NOTHING RETURNING event_id, destination
+), gone AS (
+  DELETE FROM {dead} d USING chosen c JOIN back b USING (event_id, destination) WHERE d.dead_id = c.dead_id
+  RETURNING d.event_id
+), noted AS (
+  INSERT INTO {audit} (who, what, subject) SELECT coalesce(nullif($2, ''), current_user), 'retry', event_id FROM gone
+)
+SELECT count(*) FROM gone

@@ -1,0 +1,24 @@
+-- Four roles: who may do what. Run as the owner of the tables; the roles exist already. Safe to run again.
+
+GRANT USAGE ON SCHEMA {schema_name} TO {producer}, {relay_role}, {reader};
+
+-- producer: records events, and may look whether a relay sleeps (the doorbell). Nothing else.
+GRANT INSERT ON {message} TO {producer};
+GRANT SELECT (asleep_until) ON {relay} TO {producer};
+GRANT INSERT ON {inbox_receipt} TO {producer};
+GRANT SELECT (consumer, event_id) ON {inbox_receipt} TO {producer};
+
+-- relay: carries messages, settles them, keeps house.
+GRANT SELECT, INSERT, UPDATE, DELETE ON {message}, {history}, {history_default}, {dead}, {relay}, {attempt}, {stat}, {request},
+  {destination}, {inbox_receipt}, {processed_event} TO {relay_role};
+GRANT SELECT, UPDATE ON {lane} TO {relay_role};
+GRANT SELECT, INSERT ON {audit} TO {relay_role};
+GRANT SELECT ON {schema}, {event} TO {relay_role};
+GRANT EXECUTE ON FUNCTION {history_make}(integer), {history_drop}(interval) TO {relay_role};
+
+-- reader: sees everything, changes nothing.
+GRANT SELECT ON {message}, {history}, {dead}, {lane}, {relay}, {attempt}, {stat}, {request}, {destination}, {audit},
+  {schema}, {event}, {inbox_receipt}, {processed_event} TO {reader};
+
+-- migrator: may change the tables. Membership in the owner's role does it without handing the tables over.
+GRANT {owner} TO {migrator};

@@ -1,0 +1,2 @@
+-- Was any migration ever applied?
+SELECT to_regclass('{schema}') IS NOT NULL

@@ -1,0 +1,2 @@
+-- How many lanes there are.
+SELECT count(*) FROM {lane}

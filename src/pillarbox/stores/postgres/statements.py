@@ -1,0 +1,78 @@
+"""Every statement sent to PostgreSQL, by the name of its file, with names and shared fragments filled in."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from pillarbox.core import sqlfiles
+from pillarbox.core.names import Names
+
+PACKAGE = "pillarbox.stores.postgres"
+
+# Word for word the predicates of the partial indexes: the planner proves their use by comparing these.
+IS_HEAD = (
+    "h.held IN ('aside', 'blocked') OR (h.held IS NULL AND h.available_at IS NOT NULL AND h.attempts + h.tries > 0)"
+)
+IS_DELAYED = "h.held IS NULL AND h.available_at IS NOT NULL AND h.attempts + h.tries = 0"
+# The places first: a hash of numbers, and only a hit looks at the destination, since copies share their place.
+NOT_IN_HAND = "(y.id <> ALL ($5::bigint[]) OR y.id || ' ' || y.destination <> ALL ($6::text[]))"
+# In the order of the lanes as they are given: no sort, and what the limit cuts off is the end of a lane or whole lanes.
+BYTES_SO_FAR = "sum(octet_length(x.payload)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes"
+WITHIN_BYTES = "m.bytes <= $4 OR m.bytes = octet_length(m.payload)"
+
+_OWN_NAMES = ("uuid7", "json", "retry", "history_make", "history_drop", "history_default", "dead_type_idx")
+_FRAGMENTS = ("columns", "behind", "blocker", "fence")
+
+
+class Statements:
+    """The statements of one outbox."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._extra = {name: names.qualified(names.prefix + name) for name in _OWN_NAMES}
+        self._extra |= {name: names.qualified(names.prefix + name) for name in ("alias_update", "alias_delete")}
+        self._extra["events_alias"] = names.qualified(f"{names.stem}outbox_events")
+        self._extra["outbox_alias"] = names.qualified(f"{names.stem}event_outbox")
+        self._fragments = {
+            "is_head": IS_HEAD,
+            "is_delayed": IS_DELAYED,
+            "not_in_hand": NOT_IN_HAND,
+            "bytes_so_far": BYTES_SO_FAR,
+            "within_bytes": WITHIN_BYTES,
+            "progress": "true",
+            "outside": "",
+            "in_range": "",
+        }
+        for fragment in _FRAGMENTS:
+            self._fragments[fragment] = self._render(fragment)
+
+    def _render(self, name: str, **more: str) -> str:
+        return sqlfiles.statement(PACKAGE, name, self.names, **(self._extra | self._fragments | more))
+
+    def get(self, name: str, **more: str) -> str:
+        """The statement of `sql/<name>.sql`."""
+        return self._render(name, **more)
+
+    def fenced(self, name: str, *, progress: bool) -> str:
+        """A fenced write; `progress` says whether it clears the crashes of its lanes."""
+        fence = self._render("fence", progress=str(progress).lower())
+        return self._render(name, fence=fence)
+
+    def ranged(self, name: str, *, taken: int) -> str:
+        """A read that takes a range of times as well, after the `taken` parameters it has anyway."""
+        times = {"after": f"${taken + 1}::timestamptz", "before": f"${taken + 2}::timestamptz"}
+        fragments = {fragment: self._render(fragment, **times) for fragment in ("outside", "in_range")}
+        return self._render(name, **fragments)
+
+    def migrations(self) -> dict[int, tuple[str, str]]:
+        """Version → (name, SQL), in order."""
+        folder = files(PACKAGE) / "sql" / "migrations"
+        found = sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
+        return {int(name[:4]): (name, self._whole(f"migrations/{name}")) for name in found}
+
+    def script(self, name: str, **more: str) -> str:
+        """A script of several statements, with its comments."""
+        return self._whole(name, **more)
+
+    def _whole(self, name: str, **more: str) -> str:
+        return self.names.render(sqlfiles.text(PACKAGE, name), **(self._extra | more))

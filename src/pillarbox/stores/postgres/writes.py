@@ -1,0 +1,163 @@
+"""What became of it: each verb is one or a few statements whatever the batch, and every one is fenced.
+
+Nothing that takes locks stays open across a round trip: a statement locks its lanes, compares their epochs, writes and
+commits. A relay runs its writes one after another, since a statement that waited for a lock still judges by its old
+snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, assert_never
+
+from pillarbox.core.lane import Epochs, Settled
+from pillarbox.core.message import Held, Message
+from pillarbox.core.outcome import LONGEST_DELAY, Dead, Delivered, Released, Resolved, Retry, Split, Verdict, legible
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.statements import Statements
+
+NOTHING = Settled(held=frozenset(), count=0)
+
+
+class Placement(NamedTuple):
+    """Where one message waits from now on; the columns of `place.sql`."""
+
+    event_id: str
+    destination: str
+    resolved: str
+    held: str | None = None
+    delay: float | None = None
+    charged: int = 0
+    tried: int = 0
+    error: str | None = None
+    stays: bool = False
+
+
+class Burial(NamedTuple):
+    """One message given up on; the columns of `bury.sql`."""
+
+    event_id: str
+    destination: str
+    resolved: str
+    charged: int
+    error: str
+
+
+class Arrival(NamedTuple):
+    """One delivered message; the columns of `deliver.sql`."""
+
+    event_id: str
+    destination: str
+    resolved: str
+
+
+class PostgresWrites:
+    """See `pillarbox.core.store.Writes`."""
+
+    def __init__(self, connection: Connection, statements: Statements, *, history: bool) -> None:
+        self._connection = connection
+        self._history = history
+        self._deliver = statements.fenced("deliver" if history else "deliver_forget", progress=True)
+        self._bury = statements.fenced("bury", progress=True)
+        self._settle_place = statements.fenced("place", progress=True)
+        self._place = statements.fenced("place", progress=False)
+        self._carry_out = statements.fenced("carry_out", progress=False)
+
+    async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
+        arrivals: list[Arrival] = []
+        burials: list[Burial] = []
+        placements: list[Placement] = []
+        lanes: set[int] = set()
+        for message, outcome, destination in verdicts:
+            match outcome:
+                case Delivered():
+                    arrivals.append(Arrival(message.event_id, message.destination, destination))
+                case Dead(block=False):
+                    burials.append(Burial(*message.identity, destination, int(outcome.charge), legible(outcome.error)))
+                case Retry() | Dead():
+                    placements.append(_waits(message, outcome, destination))
+                case Released():
+                    continue
+                case _:
+                    assert_never(outcome)
+            lanes.add(message.lane)
+        results = []
+        if arrivals:
+            columns = _columns(arrivals) if self._history else _columns(arrivals)[:2]
+            results.append(await self._run(self._deliver, epochs, lanes, *columns))
+        if burials:
+            results.append(await self._run(self._bury, epochs, lanes, *_columns(burials)))
+        if placements:
+            results.append(await self._run(self._settle_place, epochs, lanes, *_columns(placements)))
+        return _together(results)
+
+    async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
+        return await self._put(
+            epochs,
+            [message for message, _ in messages],
+            [Placement(*message.identity, destination, held=held.value) for message, destination in messages],
+        )
+
+    async def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
+        return await self._put(
+            epochs,
+            [message for message, _ in splits],
+            [
+                Placement(*message.identity, destination, stays=True)
+                for message, destinations in splits
+                for destination in destinations
+            ],
+        )
+
+    async def note(self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False) -> Settled:
+        text = legible(error)
+        return await self._put(
+            epochs,
+            [message for message, _ in messages],
+            [
+                Placement(*message.identity, resolved, None, None, int(charge), int(not charge), text, stays=True)
+                for message, resolved in messages
+            ],
+        )
+
+    async def carry_out(self, epochs: Epochs, *, limit: int = 100) -> int:
+        return (await self._run(self._carry_out, epochs, epochs, limit)).count
+
+    async def _put(self, epochs: Epochs, messages: Sequence[Message], placements: Sequence[Placement]) -> Settled:
+        if not placements:
+            return NOTHING
+        lanes = {message.lane for message in messages}
+        return await self._run(self._place, epochs, lanes, *_columns(placements))
+
+    async def _run(self, sql: str, epochs: Epochs, lanes: Iterable[int], *arguments: object) -> Settled:
+        wanted = sorted(lanes)
+        # A lane without an epoch is not ours: -1 matches no row.
+        tokens = [epochs.get(lane, -1) for lane in wanted]
+        row = (await self._connection.fetch(sql, wanted, tokens, *arguments))[0]
+        held = frozenset(row["held"])
+        return Settled(held=held, count=row["count"], duplicates=row["duplicates"], lost=frozenset(wanted) - held)
+
+
+def _waits(message: Message, outcome: Retry | Dead, destination: str) -> Placement:
+    charged, tried, error = int(outcome.charge), int(not outcome.charge), legible(outcome.error)
+    if isinstance(outcome, Retry):
+        return Placement(*message.identity, destination, None, min(outcome.delay, LONGEST_DELAY), charged, tried, error)
+    return Placement(*message.identity, destination, Held.BLOCKED.value, None, charged, 0, error)
+
+
+def _columns(rows: Sequence[Arrival] | Sequence[Burial] | Sequence[Placement]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _together(results: Sequence[Settled]) -> Settled:
+    if len(results) == 1:
+        return results[0]
+    if not results:
+        return NOTHING
+    return Settled(
+        # A lane that was lost between two statements is lost.
+        held=frozenset.intersection(*(result.held for result in results)),
+        count=sum(result.count for result in results),
+        duplicates=sum(result.duplicates for result in results),
+        lost=frozenset.union(*(result.lost for result in results)),
+    )

@@ -1,0 +1,130 @@
+"""The one connection of a store, on a thread of its own: SQLite has one writer at a time, and it blocks.
+
+Every piece of work is one transaction that begins and ends on that thread, so a cancelled caller never leaves one
+half done. Any event loop may call, the heartbeat's too. No driver exception leaves this file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from pillarbox.core.errors import ConfigurationError, PillarboxError, SchemaError, StoreUnavailable
+from pillarbox.stores.sqlite.statements import Statements, each
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+OLDEST = (3, 35, 0)
+"""RETURNING and UPDATE … FROM."""
+
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_PAUSE = 0.01
+
+
+class Connection:
+    """The connection, opened when first needed. Raises ConfigurationError for a SQLite that is too old."""
+
+    def __init__(self, path: Path, statements: Statements, *, busy_timeout: float) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise ConfigurationError(
+                f"this Python is linked to SQLite {sqlite3.sqlite_version}; SqliteStore needs "
+                f"{'.'.join(map(str, OLDEST))} or newer"
+            )
+        self._path = path
+        self._settings = statements.script("settings")
+        self._busy_timeout = busy_timeout
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pillarbox-sqlite")
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+
+    async def read(self, work: Work[T]) -> T:
+        """Run `work` on one snapshot. Raises StoreUnavailable or SchemaError."""
+        return await self._run("BEGIN", work)
+
+    async def write(self, work: Work[T]) -> T:
+        """Run `work` as the only writer; if it raises, it wrote nothing. Raises StoreUnavailable or SchemaError."""
+        return await self._run("BEGIN IMMEDIATE", work)
+
+    async def aclose(self) -> None:
+        """Close; closing twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, begin: str, work: Work[T]) -> T:
+        if self._closed:
+            raise StoreUnavailable(f"the store on {self._path} is closed")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, begin, work)
+
+    def _transact(self, begin: str, work: Work[T]) -> T:
+        try:
+            connection = self._opened()
+            connection.execute(begin)
+            try:
+                result = work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        return result
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            connection = sqlite3.connect(self._path, timeout=self._busy_timeout, isolation_level=None)
+            try:
+                # Text that somebody cast from bytes must not make a whole read fail.
+                connection.text_factory = _text
+                self._set_up(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        # Going over to WAL does not wait for others by itself, whatever the timeout.
+        end = time.monotonic() + self._busy_timeout
+        while True:
+            try:
+                for statement in each(self._settings):
+                    connection.execute(statement)
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() >= end:
+                    raise
+                time.sleep(_PAUSE)
+            else:
+                return
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _translated(self, error: sqlite3.Error) -> PillarboxError:
+        if str(error).startswith(("no such table", "no such column")):
+            return SchemaError(f"{self._path}: {error}; run `pillarbox schema apply`")
+        if _is_busy(error):
+            return StoreUnavailable(
+                f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s; it is tried again"
+            )
+        return StoreUnavailable(f"SQLite did not do it on {self._path} ({type(error).__name__}: {error})")
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    # The low byte is the primary code; extended codes say more than is needed here.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")

@@ -1,0 +1,72 @@
+"""Who works: one lane, its owner, and the relays that live by their leases."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.statements import Statements
+
+LANE = 0
+"""SQLite has one writer at a time, so a second lane would only wait for the first."""
+
+
+class SqliteLanes:
+    """See `pillarbox.core.store.Lanes`."""
+
+    count = 1
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._join = statements.get("join")
+        self._renew = statements.get("renew")
+        self._others = statements.get("others")
+        self._alive = statements.get("alive")
+        self._expire = statements.get("expire")
+        self._take = statements.get("take")
+        self._release = statements.get("release")
+        self._let_go = statements.get("let_go")
+        self._leave = statements.get("leave")
+
+    async def join(self, card: RelayCard, *, lease: float) -> None:
+        given = {"id": card.id, "name": card.name, "host": card.host, "version": card.version, "lease": lease}
+        await self._connection.write(lambda db: db.execute(self._join, given).close())
+
+    async def renew(
+        self, relay: str, *, lease: float, in_hand: Sequence[InHand] = (), breakers: Mapping[str, str] = {}
+    ) -> Renewal | None:
+        hand = [[held.event_id, held.destination, held.seconds] for held in in_hand]
+        given = {"relay": relay, "lease": lease, "in_hand": json.dumps(hand), "breakers": json.dumps(dict(breakers))}
+
+        def work(db: sqlite3.Connection) -> Renewal | None:
+            if not db.execute(self._renew, given).rowcount:
+                return None
+            others = tuple(json.loads(other) for (other,) in db.execute(self._others, {"relay": relay}))
+            return Renewal(relays=len(others) + 1, others=others)
+
+        return await self._connection.write(work)
+
+    async def take(self, relay: str, *, most: int) -> list[Lease]:
+        def work(db: sqlite3.Connection) -> list[Lease]:
+            (alive,) = db.execute(self._alive, {"relay": relay}).fetchone()
+            if most < 1 or not alive:
+                return []
+            db.execute(self._expire, {"relay": relay})
+            taken = db.execute(self._take, {"relay": relay}).fetchall()
+            return [Lease(lane=lane, epoch=epoch, crashes=crashes) for lane, epoch, crashes in taken]
+
+        return await self._connection.write(work)
+
+    async def release(self, relay: str, epochs: Epochs) -> None:
+        given = {"relay": relay, "epoch": epochs.get(LANE)}
+        await self._connection.write(lambda db: db.execute(self._release, given).close())
+
+    async def leave(self, relay: str) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            db.execute(self._let_go, {"relay": relay})
+            db.execute(self._leave, {"relay": relay})
+
+        await self._connection.write(work)

@@ -1,0 +1,96 @@
+"""The tables themselves: versioned migrations, each run once by whoever comes first, never downwards."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from pillarbox.core.store import SchemaStatus
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.statements import Statements, each
+
+
+class SqliteSchema:
+    """See `pillarbox.core.store.Schema`."""
+
+    def __init__(self, connection: Connection, statements: Statements, *, max_payload: int) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._ledger = statements.script("ledger")
+        self._guard = statements.script("guard", max_payload=str(int(max_payload)))
+        self._aliases = statements.script("aliases")
+        self._objects = statements.get("objects")
+        self._version_now = statements.get("version")
+        self._migrations = statements.migrations()
+        self._wanted = max(self._migrations)
+
+    def sql(self, *, aliases: bool = False) -> str:
+        parts = ["BEGIN IMMEDIATE;\n", self._ledger, *self._missing(0), self._guard]
+        if aliases:
+            parts.append(self._aliases)
+        return "\n".join([*parts, "COMMIT;\n"])
+
+    async def apply(self, *, aliases: bool = False) -> list[str]:
+        def work(db: sqlite3.Connection) -> list[str]:
+            version = self._version(db)
+            SchemaStatus(version=version, wanted=self._wanted).refuse_newer()
+            scripts = [] if self._has_ledger(db) else [self._ledger]
+            scripts += [*self._missing(version), self._guard]
+            if aliases:
+                scripts.append(self._aliases)
+            for script in scripts:
+                for statement in each(script):
+                    db.execute(statement)
+            return self._names_beyond(version)
+
+        return await self._connection.write(work)
+
+    async def check(self) -> None:
+        (await self.status()).demand()
+
+    async def status(self) -> SchemaStatus:
+        def work(db: sqlite3.Connection) -> SchemaStatus:
+            version = self._version(db)
+            return SchemaStatus(
+                version=version,
+                wanted=self._wanted,
+                pending=tuple(self._names_beyond(version)),
+                problems=tuple(self._problems(db)) if version == self._wanted else (),
+            )
+
+        return await self._connection.read(work)
+
+    def _missing(self, version: int) -> Iterator[str]:
+        for number, (name, script) in self._migrations.items():
+            if number > version:
+                yield script
+                yield self._statements.script("register", version=str(number), migration=name)
+
+    def _names_beyond(self, version: int) -> list[str]:
+        return [name for number, (name, _) in self._migrations.items() if number > version]
+
+    def _version(self, db: sqlite3.Connection) -> int:
+        return int(db.execute(self._version_now).fetchone()[0]) if self._has_ledger(db) else 0
+
+    def _has_ledger(self, db: sqlite3.Connection) -> bool:
+        return ("table", f"{self._statements.names.prefix}schema") in self._objects_of(db)
+
+    def _objects_of(self, db: sqlite3.Connection) -> dict[tuple[str, str], str]:
+        return {(kind, name): sql for kind, name, sql in db.execute(self._objects)}
+
+    def _problems(self, db: sqlite3.Connection) -> Iterator[str]:
+        there = self._objects_of(db)
+        for (kind, name), sql in self._objects_wanted().items():
+            if (kind, name) not in there:
+                yield f"the {kind} {name} is missing: somebody dropped it; restore it from `pillarbox schema sql`"
+            elif name.endswith("message_guard") and there[kind, name] != sql:
+                yield "the table's limit for payloads is not that of the settings: run `pillarbox schema apply`"
+
+    def _objects_wanted(self) -> dict[tuple[str, str], str]:
+        """What the script makes of an empty database."""
+        model = sqlite3.connect(":memory:")
+        try:
+            model.executescript(self.sql())
+            return self._objects_of(model)
+        finally:
+            model.close()

@@ -1,0 +1,2 @@
+-- Does this relay live?
+SELECT count(*) FROM {relay} WHERE id = :relay AND lease_until > {now};

@@ -1,0 +1,2 @@
+-- Empty the desk.
+DELETE FROM temp.desk;

@@ -1,0 +1,2 @@
+-- A relay is gone.
+DELETE FROM {relay} WHERE id = :relay;

@@ -1,0 +1,2 @@
+-- Give everything back that a relay owns.
+UPDATE {lane} SET owner = NULL WHERE owner = :relay;

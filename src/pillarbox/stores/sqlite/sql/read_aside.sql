@@ -1,0 +1,13 @@
+-- Messages put aside for some destinations, in order of their place; each destination is walked no further than a read.
+{outside}
+SELECT m.row_id, {size}
+  FROM (SELECT DISTINCT value AS name FROM json_each(:destinations)) AS d
+ CROSS JOIN {message} AS m
+ WHERE m.row_id IN (SELECT a.row_id
+                      FROM {message} AS a
+                     WHERE a.held = 'aside' AND a.destination = d.name
+                       AND a.id || ' ' || a.destination NOT IN ({in_hand}) {in_range}
+                     ORDER BY a.id
+                     LIMIT :limit)
+ ORDER BY m.id
+ LIMIT :limit;

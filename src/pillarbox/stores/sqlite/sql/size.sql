@@ -1,0 +1,2 @@
+-- Fragment: bytes of m.payload; of a BLOB SQLite tells them without reading it.
+CASE typeof(m.payload) WHEN 'blob' THEN length(m.payload) ELSE length(CAST(m.payload AS BLOB)) END

@@ -1,0 +1,88 @@
+"""The SQLite store: a bundle of facets over one connection on a thread of its own."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.names import Names
+from pillarbox.core.store import Capabilities
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.destinations import SqliteDestinations
+from pillarbox.stores.sqlite.inspection import SqliteInspection
+from pillarbox.stores.sqlite.lanes import SqliteLanes
+from pillarbox.stores.sqlite.messages import SqliteMessages
+from pillarbox.stores.sqlite.people import SqlitePeople
+from pillarbox.stores.sqlite.schema import SqliteSchema
+from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.upkeep import SqliteUpkeep
+from pillarbox.stores.sqlite.wakeup import Bell, SqliteWakeup
+from pillarbox.stores.sqlite.writes import SqliteWrites
+
+MIB = 1024 * 1024
+
+_SCHEME = "sqlite:///"
+
+
+class SqliteStore:
+    """Messages in a file of SQLite 3.35 or newer: `sqlite:///relative.db`, `sqlite:////absolute.db` or a path.
+
+    Opens nothing before it is first used. Raises ConfigurationError for a bad URL or name, for a database in memory
+    (nobody else could write to it), and for a SQLite that is too old.
+    """
+
+    capabilities = Capabilities(lanes=1, many_writers=False, survives_restart=True, partitions=False)
+
+    def __init__(
+        self,
+        url_or_path: str | os.PathLike[str],
+        *,
+        prefix: str = "outbox_",
+        history: bool = True,
+        max_payload: int = MIB,
+        busy_timeout: Duration = "5s",
+    ) -> None:
+        path = path_of(url_or_path)
+        self._beside = partial(SqliteStore, path, prefix=prefix, max_payload=max_payload, busy_timeout=busy_timeout)
+        self._history = history
+        statements = Statements(Names(prefix=prefix))
+        bell = Bell(statements)
+        connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"))
+        self._connection = connection
+        self.lanes = SqliteLanes(connection, statements)
+        self.messages = SqliteMessages(connection, statements, bell)
+        self.writes = SqliteWrites(connection, statements, history=history)
+        self.destinations = SqliteDestinations(connection, statements)
+        self.people = SqlitePeople(connection, statements)
+        self.inspection = SqliteInspection(connection, statements)
+        self.upkeep = SqliteUpkeep(connection, statements)
+        self.wakeup = SqliteWakeup(connection, statements, bell)
+        self.schema = SqliteSchema(connection, statements, max_payload=max_payload)
+
+    def beside(self, *, history: bool | None = None) -> SqliteStore:
+        return self._beside(history=self._history if history is None else history)
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+
+def path_of(url_or_path: str | os.PathLike[str]) -> Path:
+    """The file that a URL or a path names, wherever the process goes afterwards. Raises ConfigurationError."""
+    text = os.fspath(url_or_path)
+    if text.startswith("sqlite:"):
+        if not text.startswith(_SCHEME):
+            raise ConfigurationError(
+                f"the store's URL {text!r} needs three slashes: sqlite:///shop.db, or four for an absolute path"
+            )
+        text = text.removeprefix(_SCHEME)
+    elif "://" in text:
+        raise ConfigurationError("the store's URL must begin with sqlite:///, for example sqlite:///shop.db")
+    if text in ("", ":memory:"):
+        raise ConfigurationError(
+            "a SQLite database in memory belongs to one connection, so nobody could record into it: "
+            "name a file, or use memory://"
+        )
+    return Path(text).absolute()

@@ -1,0 +1,81 @@
+"""Put aside: what waits for a destination that takes nothing now lies out of everybody else's way."""
+
+from __future__ import annotations
+
+from pillarbox.core.message import Held
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.testing.conformance.events import event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids, slot
+
+
+class AsideConformance:
+    async def test_what_is_put_aside_is_out_of_the_readers_way(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", destination="x"), event("b", destination="y"))
+        a, b = await owner.ready()
+        assert (await owner.hold(Held.ASIDE, a)).count == 1
+        assert await owner.ready() == [b]
+        assert await owner.due() == []
+        assert await owner.headless() == []
+
+    async def test_it_is_found_by_its_destination_in_order_of_place(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(
+            *(event(f"{n:02}", destination="x" if n % 2 else "y", payload=bytes(100)) for n in range(20))
+        )
+        await owner.hold(Held.ASIDE, *await owner.ready())
+        odd = [f"{n:02}" for n in range(1, 20, 2)]
+        assert ids(await owner.put_aside("x")) == odd
+        assert len(await owner.put_aside("x", "y")) == 20
+        assert await owner.put_aside("z") == []
+        assert await owner.put_aside() == []
+        assert len(await owner.put_aside("x", limit=3)) == 3
+        assert len(await owner.put_aside("x", max_bytes=250)) == 2
+        first, *rest = await owner.put_aside("x")
+        assert await owner.put_aside("x", in_hand=[first.place]) == rest
+
+    async def test_putting_aside_costs_no_attempt_and_shows_as_pending(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.hold(Held.ASIDE, *await owner.ready(), to="x")
+        [message] = await owner.put_aside("x")
+        assert (message.attempts, message.tries, message.destination, message.held) == (0, 0, "x", "aside")
+        assert message.behind is False
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.retry_count, row.destination) == ("PENDING", 0, "x")
+
+    async def test_a_message_without_route_is_put_aside_under_no_name(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.hold(Held.ASIDE, *await owner.ready())
+        assert ids(await owner.put_aside("")) == ["a"]
+        assert await owner.put_aside("x") == []
+
+    async def test_once_the_first_is_delivered_its_key_is_read_on(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c", destination="x"))
+        a, b, c = await owner.ready()
+        await owner.hold(Held.ASIDE, a)
+        await owner.hold(Held.BEHIND, b, c)
+        assert ids(await owner.put_aside("x")) == ["a"]
+        assert await owner.behind(slot(b)) == []
+        await owner.settle(DELIVERED, *await owner.put_aside("x"))
+        assert ids(await owner.behind(slot(b))) == ["b", "c"]
+
+    async def test_what_is_put_aside_survives_a_takeover(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", destination="x"))
+        await owner.hold(Held.ASIDE, *await owner.ready())
+        heir = await owner.taken_over(await harness.second_store())
+        assert ids(await heir.put_aside("x")) == ["a"]
+
+    async def test_something_held_may_be_held_otherwise(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", destination="x"))
+        [message] = await owner.ready()
+        await owner.hold(Held.BEHIND, message)
+        [message] = await owner.behind(slot(message))
+        await owner.hold(Held.ASIDE, message)
+        assert await owner.behind(slot(message)) == []
+        assert ids(await owner.put_aside("x")) == ["a"]

@@ -1,0 +1,53 @@
+"""Beside: a second store on the same data that shares nothing else, so that a heartbeat can live in its own thread."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pillarbox.core.lane import Renewal
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import LONG, Owner
+
+
+class BesideConformance:
+    async def test_a_heartbeat_lives_in_a_thread_and_an_event_loop_of_its_own(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        beats = 20
+
+        async def beat(store: Store) -> list[Renewal | None]:
+            try:
+                return [await store.lanes.renew(owner.relay, lease=LONG) for _ in range(beats)]
+            finally:
+                await store.aclose()
+
+        beating = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(beat(harness.store.beside()))))
+        for _ in range(beats):
+            assert await owner.ready() == []
+            assert await harness.store.lanes.renew(owner.relay, lease=LONG) is not None
+        assert [renewal and renewal.relays for renewal in await beating] == [1] * beats
+
+    async def test_closing_one_leaves_the_other_open(self, harness: StoreHarness) -> None:
+        await harness.commit(event("a"))
+        other = harness.store.beside()
+        heir = await Owner.of(other)
+        await other.aclose()
+        await harness.store.lanes.leave(heir.relay)
+        owner = await Owner.of(harness.store)
+        assert len(await owner.ready()) == 1
+
+    async def test_it_has_the_settings_of_the_first_unless_told_otherwise(self, harness: StoreHarness) -> None:
+        keeps = harness.store.beside()
+        forgets = keeps.beside(history=False)
+        forgets_too = forgets.beside()
+        for name, store in {"kept": keeps, "forgotten": forgets, "forgotten too": forgets_too}.items():
+            await harness.commit(event(name))
+            owner = await Owner.of(store)
+            await owner.settle(DELIVERED, *await owner.ready())
+            await store.lanes.leave(owner.relay)
+            await store.aclose()
+        assert len(await harness.store.people.find("kept")) == 1
+        assert await harness.store.people.find("forgotten") == []
+        assert await harness.store.people.find("forgotten too") == []

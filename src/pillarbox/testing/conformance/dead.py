@@ -1,0 +1,145 @@
+"""Dead letters: given up, whole, waiting for a person; or blocking their key where the policy says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.core.outcome import Dead, Retry
+from pillarbox.testing.conformance.events import event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids
+
+
+async def _bury(harness: StoreHarness, owner: Owner, *event_ids: str, key: str | None = None) -> None:
+    for event_id in event_ids:
+        await harness.commit(event(event_id, key))
+        [message] = [m for m in await owner.ready() if m.event_id == event_id]
+        await owner.settle(Dead(error=f"{event_id} failed"), message)
+
+
+class DeadConformance:
+    async def test_a_dead_letter_is_kept_whole(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", payload=b"\x00\xff"))
+        await owner.settle(Retry(delay=0, error="first"), *await owner.ready(), to="orders")
+        await owner.settle(Dead(error="last"), *await owner.due())
+        assert await owner.due() == []
+        [letter] = await harness.store.people.dead()
+        assert (letter.event_id, letter.destination, letter.event_type, letter.key) == (
+            "a",
+            "orders",
+            "thing.happened",
+            "k",
+        )
+        assert (bytes(letter.payload), letter.error, letter.attempts) == (b"\x00\xff", "last", 2)
+        assert letter.first_failed_at is not None
+        assert letter.first_failed_at <= letter.died_at
+
+    async def test_a_dead_letter_is_shown_as_failed(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await _bury(harness, owner, "a")
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.attempts, row.last_error) == ("FAILED", 1, "a failed")
+        assert (row.next_retry_at, row.published_at) == (None, None)
+
+    async def test_a_message_that_was_never_sent_is_not_charged(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.settle(Dead(error="no route", charge=False), *await owner.ready())
+        [letter] = await harness.store.people.dead()
+        assert letter.attempts == 0
+
+    async def test_an_error_with_control_characters_makes_a_dead_letter_all_the_same(
+        self, harness: StoreHarness
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        settled = await owner.settle(Dead(error="no\x00thing\x1b\udc80"), *await owner.ready())
+        assert settled.count == 1
+        [letter] = await harness.store.people.dead()
+        assert letter.error.startswith("no")
+
+    async def test_the_key_goes_on_after_a_dead_letter(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        await owner.settle(Dead(error="no"), a)
+        assert await owner.ready() == [b]
+
+    async def test_a_blocked_message_stays_at_the_head_of_its_key(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"), event("c", "other"))
+        a, *_ = await owner.ready()
+        await owner.settle(Dead(error="no", block=True), a)
+        assert await owner.due() == []
+        assert await owner.headless() == []
+        assert {m.event_id: m.behind for m in await owner.ready()} == {"b": True, "c": False}
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.attempts, row.last_error, row.next_retry_at) == ("FAILED", 1, "no", None)
+        assert await harness.store.people.dead() == []
+
+    async def test_a_retried_dead_letter_goes_to_the_end_of_its_key(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await _bury(harness, owner, "a", key="k")
+        await harness.commit(*line("k", "b", "c"))
+        [letter] = await harness.store.people.dead()
+        assert await harness.store.people.retry([letter.id], by="op") == 1
+        assert await harness.store.people.dead() == []
+        b, c, a = await owner.ready()
+        assert ids([b, c, a]) == ["b", "c", "a"]
+        assert a.id > c.id
+        assert (a.attempts, a.payload, a.key, a.behind) == (0, b"a", "k", False)
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.attempts) == ("PENDING", 0)
+
+    async def test_a_retried_dead_letter_keeps_its_destination_headers_and_key(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", aggregate_type="T", aggregate_id="1", headers={"h": "é"}))
+        [before] = await owner.ready()
+        await owner.settle(Dead(error="no"), before, to="orders")
+        [letter] = await harness.store.people.dead()
+        await harness.store.people.retry([letter.id])
+        [after] = await owner.ready()
+        assert after._replace(id=before.id, destination="", recorded_at=before.recorded_at) == before
+        assert after.destination == "orders"
+
+    async def test_a_dead_letter_whose_event_waits_again_stays_dead(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await _bury(harness, owner, "a", "b")
+        await harness.commit(event("a", payload=b"new"))
+        letters = await harness.store.people.dead()
+        assert await harness.store.people.retry([letter.id for letter in letters]) == 1
+        assert [letter.event_id for letter in await harness.store.people.dead()] == ["a"]
+        assert sorted(bytes(m.payload) for m in await owner.ready()) == [b"b", b"new"]
+
+    async def test_of_two_dead_letters_of_one_event_one_is_retried(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await _bury(harness, owner, "a", "a")
+        letters = await harness.store.people.dead()
+        assert await harness.store.people.retry([letter.id for letter in letters]) == 1
+        assert len(await harness.store.people.dead()) == 1
+        assert ids(await owner.ready()) == ["a"]
+
+    async def test_retrying_what_is_not_there_counts_nothing(self, harness: StoreHarness) -> None:
+        assert await harness.store.people.retry([1, 2, 3]) == 0
+        assert await harness.store.people.retry([]) == 0
+        assert await harness.store.people.discard([1]) == 0
+
+    async def test_a_discarded_dead_letter_is_gone_for_good(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await _bury(harness, owner, "a", "b")
+        _, a = await harness.store.people.dead()
+        assert await harness.store.people.discard([a.id], by="op") == 1
+        assert [letter.event_id for letter in await harness.store.people.dead()] == ["b"]
+        assert await harness.store.people.find("a") == []
+
+    @pytest.mark.parametrize("limit", [1, 2, 10])
+    async def test_dead_letters_come_newest_first_in_pages(self, harness: StoreHarness, limit: int) -> None:
+        owner = await Owner.of(harness.store)
+        await _bury(harness, owner, "a", "b", "c", "d", "e")
+        found, before = [], None
+        while page := await harness.store.people.dead(limit=limit, before=before):
+            assert len(page) <= limit
+            found += [letter.event_id for letter in page]
+            before = page[-1].id
+        assert found == ["e", "d", "c", "b", "a"]

@@ -1,0 +1,151 @@
+"""Fencing: an old epoch writes nothing, and a settlement and a takeover never both win."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from pillarbox.core.lane import Settled
+from pillarbox.core.message import Held, Message
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.core.store import Ready
+from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids
+
+Write = Callable[[Owner, Message], Awaitable[Settled]]
+
+WRITES: dict[str, Write] = {
+    "delivered": lambda owner, m: owner.settle(DELIVERED, m),
+    "retry": lambda owner, m: owner.settle(Retry(delay=0, error="x"), m),
+    "dead": lambda owner, m: owner.settle(Dead(error="x"), m),
+    "blocked": lambda owner, m: owner.settle(Dead(error="x", block=True), m),
+    "behind": lambda owner, m: owner.hold(Held.BEHIND, m),
+    "aside": lambda owner, m: owner.hold(Held.ASIDE, m, to="orders"),
+    "split": lambda owner, m: owner.split(m, "x", "y"),
+    "note": lambda owner, m: owner.note("x", m),
+    "charged note": lambda owner, m: owner.note("x", m, charge=True),
+}
+
+
+class FencingConformance:
+    @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+    async def test_a_stale_epoch_writes_nothing(self, harness: StoreHarness, write: Write) -> None:
+        await harness.commit(event("a", "k"))
+        stale = await Owner.of(harness.store)
+        [message] = await stale.ready()
+        owner = await stale.taken_over(await harness.second_store())
+
+        settled = await write(stale, message)
+
+        assert settled.count == 0
+        assert message.lane in settled.lost
+        assert message.lane not in settled.held
+        assert await owner.ready() == [message]
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.retry_count, row.last_error) == ("PENDING", 0, None)
+        assert await harness.store.people.dead() == []
+
+    @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+    async def test_a_write_for_a_lane_without_epoch_writes_nothing(self, harness: StoreHarness, write: Write) -> None:
+        await harness.commit(event("a", "k"))
+        owner = await Owner.of(harness.store)
+        [message] = await owner.ready()
+        settled = await write(Owner(harness.store, owner.relay, []), message)
+        assert settled.count == 0
+        assert message.lane not in settled.held
+        assert await owner.ready() == [message]
+
+    @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+    async def test_the_current_epoch_writes_and_says_so(self, harness: StoreHarness, write: Write) -> None:
+        await harness.commit(event("a", "k"))
+        owner = await Owner.of(harness.store)
+        [message] = await owner.ready()
+        settled = await write(owner, message)
+        assert settled.count >= 1
+        assert message.lane in settled.held
+        assert settled.lost == frozenset()
+
+    async def test_a_stale_epoch_carries_nothing_out(self, harness: StoreHarness) -> None:
+        await harness.commit(event("a", "k"))
+        stale = await Owner.of(harness.store)
+        owner = await stale.taken_over()
+        await harness.store.people.ask("discard", "a", "")
+        assert await stale.carry_out() == 0
+        assert ids(await owner.ready()) == ["a"]
+        assert await owner.carry_out() == 1
+        assert await owner.ready() == []
+
+    async def test_one_lost_lane_does_not_stop_the_others(self, harness: StoreHarness) -> None:
+        if harness.store.lanes.count == 1:
+            pytest.skip("this store has a single lane")
+        await harness.commit(*(event(f"e{n}") for n in range(50)))
+        owner = await Owner.of(harness.store)
+        messages = await owner.ready()
+        lost = messages[0].lane
+        await harness.store.lanes.release(owner.relay, {lost: owner.epochs[lost]})
+        other = await Owner.of(harness.store)
+        assert other.lanes == [lost]
+
+        settled = await owner.settle(DELIVERED, *messages)
+
+        mine = [m for m in messages if m.lane != lost]
+        assert settled.count == len(mine)
+        assert lost in settled.lost
+        assert {m.lane for m in mine} <= settled.held
+        assert ids(await other.ready()) == ids([m for m in messages if m.lane == lost])
+
+    async def test_a_settlement_and_a_takeover_never_both_win(self, harness: StoreHarness) -> None:
+        second = await harness.second_store()
+        for turn in range(8):
+            await harness.commit(*(event(f"{turn}-{n}") for n in range(60)))
+            owner = await Owner.of(harness.store)
+            messages = await owner.ready()
+            assert len(messages) == 60
+            heir = await Owner.of(second, most=0)
+            await owner.lapse()
+            await _settle_against_takeover(owner, heir, messages, settle_first=turn % 2 == 0)
+            await heir.settle(DELIVERED, *await heir.ready())
+            await second.lanes.leave(heir.relay)
+
+    async def test_of_two_owners_writing_at_once_only_the_current_one_writes(self, harness: StoreHarness) -> None:
+        second = await harness.second_store()
+        for turn in range(5):
+            await harness.commit(*(event(f"{turn}-{n}") for n in range(40)))
+            stale = await Owner.of(harness.store)
+            messages = await stale.ready()
+            owner = await stale.taken_over(second)
+            old, new = await asyncio.gather(
+                stale.settle(Dead(error="old"), *messages),
+                owner.settle(Retry(delay=0, error="new"), *messages),
+            )
+            assert (old.count, new.count) == (0, 40)
+            assert await harness.store.people.dead() == []
+            waiting = await owner.due()
+            assert {m.attempts for m in waiting} == {1}
+            await owner.settle(DELIVERED, *waiting)
+            await second.lanes.leave(owner.relay)
+
+
+async def _settle_against_takeover(owner: Owner, heir: Owner, messages: list[Message], *, settle_first: bool) -> None:
+    async def take() -> None:
+        await heir.take(heir.store.lanes.count)
+
+    async def settle() -> Settled:
+        return await owner.settle(DELIVERED, *messages)
+
+    if settle_first:
+        settled, _ = await asyncio.gather(settle(), take())
+    else:
+        _, settled = await asyncio.gather(take(), settle())
+    while await heir.take(heir.store.lanes.count):
+        pass
+    left = await heir.store.messages.read(Ready(lanes=heir.lanes))
+    assert sorted(heir.lanes) == list(range(heir.store.lanes.count))
+    gone = {m.event_id for m in messages} - set(ids(left))
+    assert gone == {m.event_id for m in messages if m.lane in settled.held}
+    assert settled.count == len(gone)
+    assert {m.lane for m in left} <= settled.lost
+    assert not settled.held & settled.lost

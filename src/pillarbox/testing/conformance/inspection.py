@@ -1,0 +1,47 @@
+"""Inspection: how an outbox fares at a glance."""
+
+from __future__ import annotations
+
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.testing.conformance.events import HOUR, event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import LONG, Owner
+
+
+class InspectionConformance:
+    async def test_an_empty_outbox_has_lanes_and_nothing_else(self, harness: StoreHarness) -> None:
+        seen = await harness.store.inspection.overview()
+        assert (seen.backlog, seen.oldest, seen.exact, seen.dead, seen.relays) == (0, None, True, 0, [])
+        assert [lane.lane for lane in seen.lanes] == list(range(harness.store.lanes.count))
+        assert {lane.owner for lane in seen.lanes} == {None}
+
+    async def test_the_backlog_is_whatever_is_not_delivered_and_not_dead(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("ready"), event("later"), event("done"), event("dead"))
+        for message in await owner.ready():
+            if message.event_id == "later":
+                await owner.settle(Retry(delay=HOUR, error="no"), message)
+            elif message.event_id == "done":
+                await owner.settle(DELIVERED, message)
+            elif message.event_id == "dead":
+                await owner.settle(Dead(error="no"), message)
+        seen = await harness.store.inspection.overview()
+        assert (seen.backlog, seen.exact, seen.dead) == (2, True, 1)
+        assert seen.oldest is not None
+        assert 0 <= seen.oldest < HOUR
+
+    async def test_lanes_tell_their_owner_and_relays_their_lease_and_breakers(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store, name="relay-a")
+        await harness.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
+        seen = await harness.store.inspection.overview()
+        assert {lane.owner for lane in seen.lanes} == {owner.relay}
+        assert {lane.lane: lane.epoch for lane in seen.lanes} == owner.epochs
+        [relay] = seen.relays
+        assert (relay.id, relay.name, relay.breakers) == (owner.relay, "relay-a", {"orders": "open"})
+        assert 0 < relay.lease <= LONG
+
+    async def test_a_lease_that_ended_is_seen_until_somebody_notices(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await owner.lapse()
+        [relay] = (await harness.store.inspection.overview()).relays
+        assert relay.lease <= 0

@@ -1,0 +1,180 @@
+"""Lanes: one lease per relay, one owner per lane, whoever takes at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pillarbox.core.lane import Lease
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import LONG, Owner, join
+
+
+class LanesConformance:
+    async def test_the_store_says_how_many_lanes_it_has(self, harness: StoreHarness) -> None:
+        store = harness.store
+        assert store.lanes.count == store.capabilities.lanes
+        owner = await Owner.of(store)
+        assert owner.lanes == list(range(store.lanes.count))
+
+    async def test_a_relay_gets_no_more_lanes_than_it_asked_for(self, harness: StoreHarness) -> None:
+        relay = await join(harness.store)
+        assert await harness.store.lanes.take(relay, most=0) == []
+        assert len(await harness.store.lanes.take(relay, most=1)) == 1
+
+    async def test_a_lane_in_living_hands_is_not_given_again(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        assert await owner.take(harness.store.lanes.count) == []
+        other = await Owner.of(harness.store)
+        assert other.leases == []
+
+    async def test_many_takers_at_once_never_share_a_lane(self, harness: StoreHarness) -> None:
+        stores = [harness.store, await harness.second_store()]
+        for _ in range(5):
+            relays = [(stores[n % 2], await join(stores[n % 2])) for n in range(8)]
+            taken = await asyncio.gather(
+                *(store.lanes.take(relay, most=1 + n * 3) for n, (store, relay) in enumerate(relays))
+            )
+            lanes = [lease.lane for leases in taken for lease in leases]
+            assert len(lanes) == len(set(lanes))
+            for store, relay in relays:
+                await store.lanes.leave(relay)
+
+    async def test_many_takers_that_go_on_get_every_lane_between_them(self, harness: StoreHarness) -> None:
+        stores = [harness.store, await harness.second_store()]
+        owners = [await Owner.of(stores[n % 2], most=0) for n in range(4)]
+        while (await asyncio.gather(*(owner.take(3) for owner in owners))) != [[], [], [], []]:
+            pass
+        lanes = [lane for owner in owners for lane in owner.lanes]
+        assert sorted(lanes) == list(range(harness.store.lanes.count))
+
+    async def test_each_change_of_owner_raises_the_epoch(self, harness: StoreHarness) -> None:
+        first = await Owner.of(harness.store)
+        await harness.store.lanes.release(first.relay, first.epochs)
+        second = await Owner.of(harness.store)
+        third = await second.taken_over()
+        for lane in first.lanes:
+            assert first.epochs[lane] < second.epochs[lane] < third.epochs[lane]
+
+    async def test_released_lanes_are_free_at_once(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        [lane, *_] = owner.lanes
+        await harness.store.lanes.release(owner.relay, {lane: owner.epochs[lane]})
+        other = await Owner.of(harness.store)
+        assert other.lanes == [lane]
+        assert other.leases[0].crashes == 0
+
+    async def test_a_release_under_an_old_epoch_takes_nothing_from_the_new_owner(self, harness: StoreHarness) -> None:
+        stale = await Owner.of(harness.store)
+        owner = await stale.taken_over()
+        await harness.store.lanes.release(stale.relay, stale.epochs)
+        await harness.store.lanes.release(owner.relay, stale.epochs)
+        assert (await Owner.of(harness.store)).leases == []
+        assert (await owner.settle(DELIVERED)).lost == frozenset()
+
+    async def test_a_relay_releases_only_what_it_owns(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        other = await Owner.of(harness.store)
+        await harness.store.lanes.release(other.relay, owner.epochs)
+        assert (await Owner.of(harness.store)).leases == []
+
+    async def test_leaving_gives_everything_back_and_is_no_crash(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.store.lanes.leave(owner.relay)
+        await harness.store.lanes.leave(owner.relay)
+        heir = await Owner.of(harness.store)
+        assert heir.lanes == owner.lanes
+        assert {lease.crashes for lease in heir.leases} == {0}
+        assert await harness.store.lanes.renew(owner.relay, lease=LONG) is None
+
+    async def test_a_relay_whose_lease_ended_loses_its_lanes(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await owner.lapse()
+        heir = await Owner.of(harness.store)
+        assert heir.lanes == owner.lanes
+
+    async def test_a_renewal_in_time_keeps_the_lanes(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await owner.lapse()
+        assert await harness.store.lanes.renew(owner.relay, lease=LONG) is not None
+        assert (await Owner.of(harness.store)).leases == []
+
+    async def test_a_buried_relay_cannot_renew(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await owner.taken_over()
+        assert await harness.store.lanes.renew(owner.relay, lease=LONG) is None
+
+    async def test_a_stranger_cannot_renew(self, harness: StoreHarness) -> None:
+        assert await harness.store.lanes.renew("nobody", lease=LONG) is None
+
+    async def test_a_relay_that_is_not_alive_gets_nothing(self, harness: StoreHarness) -> None:
+        lanes = harness.store.lanes
+        assert await lanes.take("nobody", most=lanes.count) == []
+        expired = await join(harness.store, lease=0)
+        assert await lanes.take(expired, most=lanes.count) == []
+        owner = await Owner.of(harness.store)
+        await owner.taken_over()
+        assert await lanes.take(owner.relay, most=lanes.count) == []
+
+    async def test_a_renewal_counts_the_living(self, harness: StoreHarness) -> None:
+        store = harness.store
+        first, second = await join(store), await join(store)
+        expired = await join(store, lease=0)
+        renewal = await store.lanes.renew(first, lease=LONG)
+        assert renewal is not None
+        assert renewal.relays == 2
+        await store.lanes.leave(second)
+        await store.lanes.leave(expired)
+        renewal = await store.lanes.renew(first, lease=LONG)
+        assert renewal is not None
+        assert renewal.relays == 1
+
+    async def test_a_renewal_tells_how_the_breakers_of_the_other_living_ones_stand(self, harness: StoreHarness) -> None:
+        lanes = harness.store.lanes
+        first, second, third = [await join(harness.store) for _ in range(3)]
+        await lanes.renew(second, lease=LONG, breakers={"orders": "open", "mailer": "closed"})
+        await lanes.renew(third, lease=LONG, breakers={"orders": "half-open"})
+        renewal = await lanes.renew(first, lease=LONG, breakers={"orders": "open"})
+        assert renewal is not None
+        told = sorted(sorted(other.items()) for other in renewal.others)
+        assert told == [[("mailer", "closed"), ("orders", "open")], [("orders", "half-open")]]
+        await lanes.renew(third, lease=0, breakers={"orders": "closed"})
+        await lanes.renew(second, lease=LONG)
+        renewal = await lanes.renew(first, lease=LONG)
+        assert renewal is not None
+        assert renewal.others == ({},)
+
+    async def test_a_relay_that_just_joined_has_no_breakers_yet(self, harness: StoreHarness) -> None:
+        relay, _ = await join(harness.store), await join(harness.store)
+        renewal = await harness.store.lanes.renew(relay, lease=LONG)
+        assert renewal is not None
+        assert (renewal.relays, renewal.others) == (2, ({},))
+
+    async def test_crashes_add_up_until_somebody_settles(self, harness: StoreHarness) -> None:
+        await harness.commit(event("a", "k"))
+        owner = await Owner.of(harness.store)
+        [message] = await owner.ready()
+        lane = message.lane
+        assert _crashes(owner, lane) == 0
+        owner = await owner.taken_over()
+        assert _crashes(owner, lane) == 1
+        owner = await owner.taken_over()
+        assert _crashes(owner, lane) == 2
+        await owner.settle(DELIVERED, message)
+        owner = await owner.taken_over()
+        assert _crashes(owner, lane) == 1
+
+    async def test_a_takeover_in_parts_counts_every_lane_as_crashed(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await owner.lapse()
+        heir = await Owner.of(harness.store, most=0)
+        taken: list[Lease] = []
+        while more := await heir.take(7):
+            taken += more
+        assert len(taken) == harness.store.lanes.count
+        assert {lease.crashes for lease in taken} == {1}
+
+
+def _crashes(owner: Owner, lane: int) -> int:
+    return next(lease.crashes for lease in owner.leases if lease.lane == lane)

@@ -1,0 +1,277 @@
+"""Order: who stands behind whom, and which lines have lost their head."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.core.message import Held, Message, Probe
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
+from pillarbox.testing.conformance.events import HOUR, at, event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids, slot
+
+LATER = Retry(delay=HOUR, error="no")
+AGAIN = Retry(delay=0, error="no")
+
+HEADS: dict[str, Outcome | Held] = {
+    "a retry not yet due": LATER,
+    "a retry that is due": AGAIN,
+    "an uncharged retry": Retry(delay=HOUR, error="no", charge=False),
+    "a blocked one": Dead(error="no", block=True),
+    "one put aside": Held.ASIDE,
+    "one put behind": Held.BEHIND,
+}
+
+
+async def wait_as(owner: Owner, kind: Outcome | Held, message: Message, to: str | None = None) -> None:
+    if isinstance(kind, Held):
+        await owner.hold(kind, message, to=to)
+    else:
+        await owner.settle(kind, message, to=to)
+
+
+class BehindConformance:
+    @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
+    async def test_a_message_is_behind_an_earlier_one_that_waits(
+        self, harness: StoreHarness, kind: Outcome | Held
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"), event("other", "j"))
+        a, b, _ = await owner.ready()
+        assert not b.behind
+        await wait_as(owner, kind, a)
+        assert {m.event_id: m.behind for m in await owner.ready()} == {"b": True, "other": False}
+        assert await _earlier(owner, b, "") is True
+        assert await _earlier(owner, a, "") is False
+
+    async def test_a_message_is_not_behind_a_later_one(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        await owner.settle(LATER, b)
+        [found] = await owner.ready()
+        assert (found.event_id, found.behind) == ("a", False)
+        assert await _earlier(owner, a, "") is False
+
+    async def test_a_message_without_key_is_never_behind(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"), event("b"))
+        a, b = await owner.ready()
+        await owner.settle(LATER, a)
+        assert await owner.ready() == [b]
+
+    async def test_a_line_is_a_key_per_destination(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(
+            event("a", "k", destination="x"),
+            event("b", "k", destination="y"),
+            event("c", "k", destination="x"),
+        )
+        a, *_ = await owner.ready()
+        await owner.settle(LATER, a)
+        assert {m.event_id: m.behind for m in await owner.ready()} == {"b": False, "c": True}
+
+    async def test_a_message_without_destination_holds_its_key_for_all(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"), event("b", "k", destination="x"))
+        a, b = await owner.ready()
+        await owner.settle(LATER, a)
+        [found] = await owner.ready()
+        assert (found.event_id, found.behind) == ("b", True)
+        assert await _earlier(owner, b, "x") is True
+
+    async def test_a_message_without_destination_is_behind_any_of_its_key(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", destination="x"), event("b", "k"))
+        a, b = await owner.ready()
+        await owner.settle(LATER, a)
+        [found] = await owner.ready()
+        assert (found.event_id, found.behind) == ("b", True)
+        assert await _earlier(owner, b, "") is True
+
+    async def test_once_the_earlier_one_is_gone_nothing_is_behind(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        await owner.settle(AGAIN, a)
+        await owner.settle(DELIVERED, *await owner.due())
+        assert await owner.ready() == [b]
+        assert await _earlier(owner, b, "") is False
+
+    async def test_a_retry_that_is_due_first_is_still_behind_an_earlier_retry(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        await owner.settle(LATER, a)
+        await owner.settle(AGAIN, b)
+        [found] = await owner.due()
+        assert (found.event_id, found.behind) == ("b", True)
+
+    async def test_probes_are_answered_one_by_one_in_their_order(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", destination="x"), event("b", "k", destination="x"))
+        a, b = await owner.ready()
+        await owner.settle(LATER, a)
+        probes = [
+            Probe(b.lane, "k", "x", b.id),
+            Probe(b.lane, "k", "y", b.id),
+            Probe(b.lane, "unknown", "x", b.id),
+            Probe(b.lane, "k", "", b.id),
+            Probe(a.lane, "k", "x", a.id),
+        ]
+        assert await harness.store.messages.earlier(probes) == [True, False, False, True, False]
+        assert await harness.store.messages.earlier([]) == []
+
+
+class LinesConformance:
+    async def test_what_waits_behind_is_out_of_the_readers_way(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c"))
+        a, b, c = await owner.ready()
+        await owner.settle(LATER, a)
+        await owner.hold(Held.BEHIND, b, c)
+        assert await owner.ready() == []
+        assert await owner.due() == []
+        assert await owner.headless() == []
+        assert await owner.behind(slot(b)) == []
+
+    async def test_a_line_is_read_on_in_order_once_its_head_is_gone(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c", "d"))
+        a, b, c, d = await owner.ready()
+        await owner.settle(AGAIN, a)
+        await owner.hold(Held.BEHIND, b, d, c)
+        await owner.settle(DELIVERED, *await owner.due())
+        assert await owner.headless() == [slot(b)]
+        assert ids(await owner.behind(slot(b))) == ["b", "c", "d"]
+        assert ids(await owner.behind(slot(b), quota=2)) == ["b", "c"]
+        assert ids(await owner.behind(slot(b), limit=1)) == ["b"]
+        assert ids(await owner.behind(slot(b), max_bytes=1)) == ["b"]
+        assert ids(await owner.behind(slot(b), in_hand=[b.place])) == ["c", "d"]
+
+    async def test_what_is_read_on_is_not_behind_any_more(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        await owner.hold(Held.BEHIND, a, b)
+        assert [m.behind for m in await owner.behind(slot(a))] == [False, False]
+
+    async def test_a_line_is_read_on_only_up_to_its_next_head(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c"))
+        a, b, c = await owner.ready()
+        await owner.hold(Held.BEHIND, a, c)
+        await owner.settle(LATER, b)
+        assert await owner.headless() == [slot(a)]
+        assert ids(await owner.behind(slot(a))) == ["a"]
+        await owner.settle(DELIVERED, *await owner.behind(slot(a)))
+        assert await owner.headless() == []
+        assert await owner.behind(slot(a)) == []
+
+    async def test_what_waits_behind_in_one_line_is_delivered_where_it_lies(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c"))
+        messages = await owner.ready()
+        await owner.hold(Held.BEHIND, *messages)
+        for expected in ("a", "b", "c"):
+            [found] = await owner.behind(slot(messages[0]), limit=1)
+            assert found.event_id == expected
+            await owner.settle(DELIVERED, found)
+        assert await owner.headless() == []
+
+    async def test_each_destination_is_a_line_of_its_own(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(
+            event("a", "k", destination="x"),
+            event("b", "k", destination="x"),
+            event("c", "k", destination="y"),
+        )
+        a, b, c = await owner.ready()
+        await owner.settle(LATER, a)
+        await owner.hold(Held.BEHIND, b, c)
+        assert await owner.headless() == [slot(c)]
+        assert ids(await owner.behind(slot(b), slot(c))) == ["c"]
+
+    @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
+    async def test_an_earlier_one_without_destination_heads_every_line_of_its_key(
+        self, harness: StoreHarness, kind: Outcome | Held
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"), event("b", "k", destination="x"))
+        a, b = await owner.ready()
+        await wait_as(owner, kind, a)
+        await owner.hold(Held.BEHIND, b)
+        assert await owner.behind(slot(b)) == []
+        assert slot(b) not in await owner.headless()
+
+    @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
+    async def test_one_without_destination_waits_for_every_earlier_line_of_its_key(
+        self, harness: StoreHarness, kind: Outcome | Held
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", destination="x"), event("b", "k"))
+        a, b = await owner.ready()
+        await wait_as(owner, kind, a)
+        await owner.hold(Held.BEHIND, b)
+        assert await owner.behind(slot(b)) == []
+        assert slot(b) not in await owner.headless()
+
+    async def test_a_delayed_event_heads_its_line_only_once_it_is_due(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("future", "k", available_at=at(HOUR)), event("a", "k"))
+        await harness.commit(event("due", "j", available_at=at(-1)), event("b", "j"))
+        a, b = await owner.ready()
+        await owner.hold(Held.BEHIND, a, b)
+        assert await owner.headless() == [slot(a)]
+        assert ids(await owner.behind(slot(a), slot(b))) == ["a"]
+
+    async def test_lines_without_head_come_in_bites(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"{n}", f"key {n}", destination=f"d{n % 3}") for n in range(12)))
+        messages = await owner.ready()
+        await owner.hold(Held.BEHIND, *messages)
+        assert len((await harness.store.messages.headless(owner.lanes, limit=5)).slots) == 5
+        assert await owner.headless(limit=5) == sorted(slot(m) for m in messages)
+
+    async def test_a_bite_without_a_finding_says_where_the_next_goes_on(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        for n in range(6):
+            await harness.commit(*line(f"key {n}", f"head {n}", f"next {n}"))
+        messages = await owner.ready()
+        heads, nexts = messages[::2], messages[1::2]
+        await owner.settle(LATER, *heads[:5])
+        await owner.settle(DELIVERED, *heads[5:])
+        await owner.hold(Held.BEHIND, *nexts)
+        found = []
+        bite = await harness.store.messages.headless(owner.lanes, limit=1)
+        while bite.after is not None:
+            found += bite.slots
+            bite = await harness.store.messages.headless(owner.lanes, limit=1, after=bite.after)
+        assert found + bite.slots == [slot(nexts[5])]
+
+    async def test_several_lines_are_read_at_once_each_within_its_quota(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c"), *line("j", "d", "e", "f"))
+        messages = await owner.ready()
+        await owner.hold(Held.BEHIND, *messages)
+        slots = await owner.headless()
+        found = await owner.behind(*slots, quota=2)
+        assert sorted(ids(found)) == ["a", "b", "d", "e"]
+        assert ids([m for m in found if m.key == "k"]) == ["a", "b"]
+
+    async def test_a_line_that_lost_its_head_is_found_after_a_takeover(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        await owner.settle(AGAIN, a)
+        await owner.hold(Held.BEHIND, b)
+        await owner.settle(DELIVERED, *await owner.due())
+        heir = await owner.taken_over(await harness.second_store())
+        assert await heir.headless() == [slot(b)]
+        assert ids(await heir.behind(slot(b))) == ["b"]
+
+
+async def _earlier(owner: Owner, message: Message, destination: str) -> bool:
+    assert message.key is not None
+    [answer] = await owner.store.messages.earlier([Probe(message.lane, message.key, destination, message.id)])
+    return answer

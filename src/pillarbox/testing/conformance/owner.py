@@ -1,0 +1,118 @@
+"""A relay reduced to its hands: it owns lanes, looks, and writes under its epochs. It decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from pillarbox.core.lane import Lease, RelayCard, Settled, epochs_of
+from pillarbox.core.message import Held, Message, Slot
+from pillarbox.core.outcome import Outcome, Resolved, Split, Verdict
+from pillarbox.core.store import BehindHeads, Bounds, Due, PutAside, Ready, Store
+
+LONG = 3600.0
+"""A lease that does not end during a test."""
+
+_numbers = count(1)
+
+
+@dataclass
+class Owner:
+    """A relay that joined and took what it could get."""
+
+    store: Store
+    relay: str
+    leases: list[Lease]
+
+    @classmethod
+    async def of(cls, store: Store, *, most: int | None = None, lease: float = LONG, name: str = "") -> Owner:
+        """Join, and take up to `most` lanes (default: all that are free)."""
+        owner = cls(store, await join(store, lease=lease, name=name), [])
+        await owner.take(store.lanes.count if most is None else most)
+        return owner
+
+    @property
+    def epochs(self) -> dict[int, int]:
+        return epochs_of(self.leases)
+
+    @property
+    def lanes(self) -> list[int]:
+        return sorted(self.epochs)
+
+    async def take(self, most: int) -> list[Lease]:
+        taken = await self.store.lanes.take(self.relay, most=most)
+        self.leases += taken
+        return taken
+
+    async def lapse(self) -> None:
+        """Let the lease end, as a relay does that stopped renewing."""
+        assert await self.store.lanes.renew(self.relay, lease=0) is not None
+
+    async def taken_over(self, store: Store | None = None) -> Owner:
+        """Die without leaving; returns the relay that has the lanes now. This one's epochs are stale."""
+        await self.lapse()
+        heir = await Owner.of(store or self.store)
+        assert heir.lanes == self.lanes
+        return heir
+
+    async def ready(self, **bounds: Any) -> list[Message]:
+        return await self.store.messages.read(Ready(lanes=self.lanes, bounds=Bounds(**bounds)))
+
+    async def due(self, **bounds: Any) -> list[Message]:
+        return await self.store.messages.read(Due(lanes=self.lanes, bounds=Bounds(**bounds)))
+
+    async def put_aside(self, *destinations: str, **bounds: Any) -> list[Message]:
+        look = PutAside(lanes=self.lanes, destinations=destinations, bounds=Bounds(**bounds))
+        return await self.store.messages.read(look)
+
+    async def behind(self, *slots: Slot, **bounds: Any) -> list[Message]:
+        return await self.store.messages.read(BehindHeads(slots=slots, bounds=Bounds(**bounds)))
+
+    async def headless(self, *, limit: int = 100) -> list[Slot]:
+        """All lines without a head, found in bites of `limit` lines."""
+        found, after = await self.store.messages.headless(self.lanes, limit=limit)
+        while after is not None:
+            more, after = await self.store.messages.headless(self.lanes, limit=limit, after=after)
+            found = found + more
+        return found
+
+    async def settle(self, outcome: Outcome, *messages: Message, to: str | None = None) -> Settled:
+        """The same outcome for all; `to` is the destination they were resolved to (default: their own)."""
+        verdicts = [Verdict(m, outcome, m.destination if to is None else to) for m in messages]
+        return await self.store.writes.settle(self.epochs, verdicts)
+
+    async def hold(self, held: Held, *messages: Message, to: str | None = None) -> Settled:
+        return await self.store.writes.hold(self.epochs, resolved(messages, to), held)
+
+    async def note(self, error: str, *messages: Message, charge: bool = False, to: str | None = None) -> Settled:
+        return await self.store.writes.note(self.epochs, resolved(messages, to), error=error, charge=charge)
+
+    async def split(self, message: Message, *destinations: str) -> Settled:
+        return await self.store.writes.split(self.epochs, [Split(message, destinations)])
+
+    async def carry_out(self) -> int:
+        return await self.store.writes.carry_out(self.epochs)
+
+
+async def join(store: Store, *, lease: float = LONG, name: str = "") -> str:
+    """A new relay that lives and owns nothing yet; returns its id."""
+    relay = f"relay-{next(_numbers)}"
+    await store.lanes.join(RelayCard(id=relay, name=name, host="here", version="0"), lease=lease)
+    return relay
+
+
+def resolved(messages: Sequence[Message], to: str | None = None) -> list[Resolved]:
+    return [Resolved(m, m.destination if to is None else to) for m in messages]
+
+
+def ids(messages: Collection[Message]) -> list[str]:
+    """The event ids, in the order of the messages."""
+    return [m.event_id for m in messages]
+
+
+def slot(message: Message, destination: str | None = None) -> Slot:
+    """The line in which this message stands."""
+    assert message.key is not None
+    return Slot(message.lane, message.key, message.destination if destination is None else destination)

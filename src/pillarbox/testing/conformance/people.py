@@ -1,0 +1,235 @@
+"""People: what an operator sees, and what he asks the lane's owner to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.core.lane import InHand
+from pillarbox.core.message import Held
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.testing.conformance.events import HOUR, at, event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import LONG, Owner, ids, slot
+
+LATER = Retry(delay=HOUR, error="no")
+
+
+class RequestConformance:
+    async def test_asking_alone_changes_nothing(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        before = await owner.ready()
+        await harness.store.people.ask("discard", "a", "", by="op")
+        assert await owner.ready() == before
+
+    async def test_requests_have_ids_of_their_own(self, harness: StoreHarness) -> None:
+        first = await harness.store.people.ask("retry", "a", "")
+        second = await harness.store.people.ask("retry", "a", "")
+        assert second > first
+
+    async def test_a_retry_is_due_at_once_with_its_attempts_at_zero(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        await owner.settle(LATER, *await owner.ready(), to="x")
+        await harness.store.people.ask("retry", "a", "x", by="op")
+        assert await owner.carry_out() == 1
+        [message] = await owner.due()
+        assert (message.event_id, message.attempts, message.held) == ("a", 0, None)
+
+    async def test_a_blocked_message_that_is_retried_stays_the_head_of_its_key(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c"))
+        a, b, _ = await owner.ready()
+        await owner.settle(Dead(error="no", block=True), a)
+        await owner.hold(Held.BEHIND, b)
+        await harness.store.people.ask("retry", "a", "")
+        assert await owner.carry_out() == 1
+        [head] = await owner.due()
+        assert (head.event_id, head.id, head.attempts, head.behind) == ("a", a.id, 0, False)
+        assert [(m.event_id, m.behind) for m in await owner.ready()] == [("c", True)]
+        assert await owner.headless() == []
+        [row] = await harness.store.people.find("a")
+        assert row.status == "PENDING"
+        await owner.settle(DELIVERED, head)
+        assert ids(await owner.behind(slot(b))) == ["b"]
+
+    async def test_a_discarded_message_is_gone_and_its_key_goes_on(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        await owner.settle(Dead(error="no", block=True), a)
+        await harness.store.people.ask("discard", "a", "")
+        assert await owner.carry_out() == 1
+        assert await owner.ready() == [b]
+        assert await harness.store.people.find("a") == []
+
+    async def test_a_rescheduled_message_waits_for_its_new_time(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("soon"), event("late"))
+        await owner.settle(LATER, *await owner.ready())
+        await harness.store.people.ask("reschedule", "soon", "", delay=0)
+        await harness.store.people.ask("reschedule", "late", "", delay=HOUR)
+        assert await owner.carry_out() == 2
+        [message] = await owner.due()
+        assert (message.event_id, message.attempts) == ("soon", 1)
+
+    async def test_a_message_rescheduled_beyond_all_times_waits_very_long(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await harness.store.people.ask("reschedule", "a", "", delay=1e18)
+        assert await owner.carry_out() == 1
+        assert (await owner.ready(), await owner.due()) == ([], [])
+
+    async def test_a_ready_message_can_be_rescheduled(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await harness.store.people.ask("reschedule", "a", "", delay=HOUR)
+        assert await owner.carry_out() == 1
+        assert await owner.ready() == []
+        assert await owner.due() == []
+
+    async def test_a_rescheduled_message_keeps_its_key_waiting(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        await harness.store.people.ask("reschedule", "a", "", delay=HOUR)
+        assert await owner.carry_out() == 1
+        assert [(m.event_id, m.behind) for m in await owner.ready()] == [("b", True)]
+
+    async def test_a_request_for_what_does_not_wait_is_closed(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.settle(DELIVERED, *await owner.ready())
+        await harness.store.people.ask("retry", "a", "")
+        await harness.store.people.ask("discard", "never there", "")
+        assert await owner.carry_out() == 2
+        assert await owner.carry_out() == 0
+        assert [row.status for row in await harness.store.people.find("a")] == ["PUBLISHED"]
+
+    async def test_a_request_is_carried_out_once(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.settle(LATER, *await owner.ready())
+        await harness.store.people.ask("retry", "a", "")
+        assert await owner.carry_out() == 1
+        await owner.settle(LATER, *await owner.due())
+        assert await owner.carry_out() == 0
+        assert await owner.due() == []
+
+    async def test_several_requests_for_one_message_are_carried_out_in_the_order_they_were_asked(
+        self, harness: StoreHarness
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"), event("b"))
+        await harness.store.people.ask("reschedule", "a", "", delay=HOUR)
+        await harness.store.people.ask("retry", "a", "")
+        await harness.store.people.ask("discard", "b", "")
+        await harness.store.people.ask("retry", "b", "")
+        while await owner.carry_out():
+            pass
+        assert ids(await owner.due()) == ["a"]
+        assert await harness.store.people.find("b") == []
+
+    async def test_a_request_names_one_destination(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", destination="x"), event("a", destination="y"))
+        await harness.store.people.ask("discard", "a", "x")
+        assert await owner.carry_out() == 1
+        assert [m.destination for m in await owner.ready()] == ["y"]
+
+    async def test_only_the_owner_of_the_lane_carries_out(self, harness: StoreHarness) -> None:
+        if harness.store.lanes.count == 1:
+            pytest.skip("this store has a single lane")
+        await harness.commit(event("a"))
+        everything = await Owner.of(harness.store)
+        [message] = await everything.ready()
+        await harness.store.lanes.release(everything.relay, {message.lane: everything.epochs[message.lane]})
+        others = Owner(
+            harness.store,
+            everything.relay,
+            [lease for lease in everything.leases if lease.lane != message.lane],
+        )
+        owner = await Owner.of(harness.store)
+        assert owner.lanes == [message.lane]
+        await harness.store.people.ask("discard", "a", "")
+        assert await others.carry_out() == 0
+        assert await owner.ready() == [message]
+        assert await owner.carry_out() == 1
+        assert await owner.ready() == []
+
+    async def test_requests_for_the_lanes_of_others_stand_in_nobodys_way(self, harness: StoreHarness) -> None:
+        if harness.store.lanes.count == 1:
+            pytest.skip("this store has a single lane")
+        await harness.commit(*(event(f"{n}") for n in range(20)))
+        everything = await Owner.of(harness.store)
+        [*others, mine] = await everything.ready()
+        others = [m for m in others if m.lane != mine.lane]
+        for message in [*others, mine]:
+            await harness.store.people.ask("discard", message.event_id, "")
+        owner = Owner(
+            harness.store, everything.relay, [lease for lease in everything.leases if lease.lane == mine.lane]
+        )
+        assert await harness.store.writes.carry_out(owner.epochs, limit=1) == 1
+        assert mine.event_id not in ids(await everything.ready())
+        assert set(ids(others)) <= set(ids(await everything.ready()))
+
+    async def test_requests_are_carried_out_in_bites(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"{n}") for n in range(5)))
+        for n in range(5):
+            await harness.store.people.ask("discard", f"{n}", "")
+        assert await harness.store.writes.carry_out(owner.epochs, limit=3) == 3
+        assert len(await owner.ready()) == 2
+        assert await harness.store.writes.carry_out(owner.epochs, limit=3) == 2
+
+
+class FindConformance:
+    async def test_an_unknown_event_is_not_found(self, harness: StoreHarness) -> None:
+        assert await harness.store.people.find("nothing") == []
+
+    async def test_a_new_event_is_pending(self, harness: StoreHarness) -> None:
+        await harness.commit(event("a", "k", destination="x"))
+        [row] = await harness.store.people.find("a")
+        assert (row.event_id, row.destination, row.status) == ("a", "x", "PENDING")
+        assert (row.event_type, row.key, row.attempts, row.retry_count) == ("thing.happened", "k", 0, 0)
+        assert (row.last_error, row.published_at, row.locked_by) == (None, None, None)
+
+    async def test_an_event_that_waits_for_its_next_try_is_pending_and_says_when(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.settle(LATER, *await owner.ready())
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.retry_count) == ("PENDING", 1)
+        assert row.next_retry_at is not None
+        assert at(HOUR - 60) < row.next_retry_at < at(HOUR + 60)
+
+    async def test_a_message_long_in_hand_is_processing_and_names_its_relay(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store, name="relay-a")
+        await harness.commit(event("a", destination="x"), event("b", destination="x"))
+        in_hand = [InHand(event_id="a", destination="x", seconds=3)]
+        assert await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand) is not None
+        [a] = await harness.store.people.find("a")
+        [b] = await harness.store.people.find("b")
+        assert (a.status, b.status, b.locked_by) == ("PROCESSING", "PENDING", None)
+        assert a.locked_by is not None
+        assert owner.relay in a.locked_by
+        assert "relay-a" in a.locked_by
+
+    async def test_a_message_no_longer_in_hand_is_pending_again(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        in_hand = [InHand(event_id="a", destination="", seconds=3)]
+        await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand)
+        await harness.store.lanes.renew(owner.relay, lease=LONG)
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.locked_by) == ("PENDING", None)
+
+    async def test_a_delivered_message_is_published_whatever_the_last_heartbeat_said(
+        self, harness: StoreHarness
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        in_hand = [InHand(event_id="a", destination="", seconds=3)]
+        await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand)
+        await owner.settle(DELIVERED, *await owner.ready())
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.locked_by) == ("PUBLISHED", None)

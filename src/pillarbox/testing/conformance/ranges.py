@@ -1,0 +1,157 @@
+"""Ranges: a read for a range of times brings what was recorded then, and never overtakes what lies outside."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import count
+
+from pillarbox.core.message import Held, Message
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.testing.conformance.events import HOUR, at, event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids, slot
+from pillarbox.testing.waiting import eventually
+
+_numbers = count(1)
+
+
+class RangesConformance:
+    async def test_only_what_was_recorded_in_the_range_comes(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        first = await _moment(harness, owner)
+        await harness.commit(event("b", "k"), event("c"))
+        second = await _moment(harness, owner)
+        await harness.commit(event("d"))
+        assert ids(await owner.ready()) == ["a", "b", "c", "d"]
+        assert ids(await owner.ready(recorded_after=first)) == ["b", "c", "d"]
+        assert ids(await owner.ready(recorded_before=second)) == ["a", "b", "c"]
+        assert ids(await owner.ready(recorded_after=first, recorded_before=second)) == ["b", "c"]
+        assert await owner.ready(recorded_after=at(HOUR)) == []
+
+    async def test_the_beginning_belongs_to_the_range_and_the_end_does_not(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        [a] = await owner.ready()
+        assert await owner.ready(recorded_after=a.recorded_at) == [a]
+        assert await owner.ready(recorded_before=a.recorded_at) == []
+
+    async def test_a_key_with_an_earlier_message_outside_is_left_alone(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        then = await _moment(harness, owner)
+        await harness.commit(*line("k", "b", "c"), event("d", "other"), event("e"))
+        assert ids(await owner.ready(recorded_after=then)) == ["d", "e"]
+
+    async def test_a_later_message_outside_holds_nobody_back(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        then = await _moment(harness, owner)
+        await harness.commit(event("c", "k"))
+        assert ids(await owner.ready(recorded_before=then)) == ["a", "b"]
+
+    async def test_once_the_earlier_one_is_delivered_its_key_comes(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [a] = await owner.ready()
+        then = await _moment(harness, owner)
+        await harness.commit(event("b", "k"))
+        assert await owner.ready(recorded_after=then) == []
+        await owner.settle(DELIVERED, a)
+        assert ids(await owner.ready(recorded_after=then)) == ["b"]
+
+    async def test_an_earlier_one_outside_holds_its_key_whatever_it_waits_for(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("delayed", "delayed", available_at=at(HOUR)))
+        await harness.commit(*(event(name, name) for name in ("retried", "blocked", "aside", "behind")))
+        retried, blocked, aside, behind = await owner.ready()
+        await owner.settle(Retry(delay=HOUR, error="no"), retried)
+        await owner.settle(Dead(error="no", block=True), blocked)
+        await owner.hold(Held.ASIDE, aside)
+        await owner.hold(Held.BEHIND, behind)
+        then = await _moment(harness, owner)
+        for key in ("delayed", "retried", "blocked", "aside", "behind", "free"):
+            await harness.commit(event(f"after {key}", key))
+        assert ids(await owner.ready(recorded_after=then)) == ["after free"]
+
+    async def test_lines_of_one_key_are_apart_except_that_no_destination_counts_for_all(
+        self, harness: StoreHarness
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "apart", destination="x"), event("b", "together"))
+        then = await _moment(harness, owner)
+        await harness.commit(
+            event("x", "apart", destination="x"),
+            event("y", "apart", destination="y"),
+            event("unrouted", "apart"),
+            event("z", "together", destination="z"),
+        )
+        assert ids(await owner.ready(recorded_after=then)) == ["y"]
+
+    async def test_what_lies_outside_takes_up_no_room(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"old {n}") for n in range(20)), event("first", "hot"))
+        then = await _moment(harness, owner)
+        await harness.commit(*(event(f"{n}", "hot") for n in range(20)), event("a", "hot", destination="x"), event("b"))
+        assert ids(await owner.ready(recorded_after=then, limit=1, quota=1, max_bytes=1)) == ["b"]
+
+    async def test_what_is_in_hand_is_left_out_of_a_range_too(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        then = await _moment(harness, owner)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        assert await owner.ready(recorded_after=then, in_hand=[a.place]) == [b]
+
+    async def test_what_is_due_comes_by_range(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", available_at=at(-10)), event("b", available_at=at(-10)))
+        then = await _moment(harness, owner)
+        await harness.commit(event("c", "k", available_at=at(-20)), event("d", available_at=at(-20)))
+        assert sorted(ids(await owner.due(recorded_before=then))) == ["a", "b"]
+        assert ids(await owner.due(recorded_after=then)) == ["d"]
+
+    async def test_what_was_put_aside_comes_by_range(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", destination="x"), event("b", destination="x"))
+        then = await _moment(harness, owner)
+        await harness.commit(event("c", "other", destination="x"), event("d", "k", destination="y"))
+        await harness.commit(event("e", "k", destination="x"))
+        await owner.hold(Held.ASIDE, *await owner.ready())
+        assert ids(await owner.put_aside("x", "y", recorded_before=then)) == ["a", "b"]
+        assert ids(await owner.put_aside("x", "y", recorded_after=then)) == ["c", "d"]
+        assert len(await owner.put_aside("x", "y", recorded_after=then, limit=1)) == 1
+
+    async def test_a_line_is_read_on_up_to_the_first_message_outside(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", destination="x"))
+        then = await _moment(harness, owner)
+        await harness.commit(*line("k", "c", "d", destination="x"))
+        a, *behind = await owner.ready()
+        await owner.hold(Held.BEHIND, *behind)
+        await owner.settle(DELIVERED, a)
+        assert ids(await owner.behind(slot(a))) == ["b", "c", "d"]
+        assert ids(await owner.behind(slot(a), recorded_before=then)) == ["b"]
+        assert await owner.behind(slot(a), recorded_after=then) == []
+
+    async def test_a_message_that_must_wait_says_so_in_a_range_too(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        then = await _moment(harness, owner)
+        await harness.commit(*line("k", "a", "b"))
+        a, _ = await owner.ready()
+        await owner.settle(Retry(delay=HOUR, error="no"), a)
+        assert [(m.event_id, m.behind) for m in await owner.ready(recorded_after=then)] == [("b", True)]
+
+
+async def _moment(harness: StoreHarness, owner: Owner) -> datetime:
+    """A time of the store's own clock, later than all that is recorded and not later than what will be."""
+    ticks: list[Message] = []
+
+    async def ticked() -> bool:
+        name = f"tick {next(_numbers)}"
+        await harness.commit(event(name))
+        ticks.extend(m for m in await owner.ready() if m.event_id == name)
+        return ticks[0].recorded_at < ticks[-1].recorded_at
+
+    await eventually(ticked, pause=0.001)
+    await owner.settle(DELIVERED, *ticks)
+    return ticks[-1].recorded_at

@@ -1,0 +1,143 @@
+"""Reading: each look brings what it says, in order, within its bounds, without what is in hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.core.message import Message
+from pillarbox.core.outcome import RELEASED, Retry
+from pillarbox.testing.conformance.events import at, event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids
+
+
+class ReadingConformance:
+    async def test_an_empty_store_gives_nothing(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        assert await owner.ready() == []
+        assert await owner.due() == []
+        assert await owner.put_aside("orders") == []
+        assert await owner.behind() == []
+        assert await owner.headless() == []
+
+    async def test_ready_messages_come_in_order_of_their_place(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        names = [f"e{n}" for n in range(30)]
+        for n, name in enumerate(names):
+            await harness.commit(event(name, f"key {n % 7}"))
+        messages = await owner.ready()
+        assert ids(messages) == names
+        assert [m.id for m in messages] == sorted(m.id for m in messages)
+
+    async def test_a_read_brings_only_the_lanes_it_names(self, harness: StoreHarness) -> None:
+        if harness.store.lanes.count == 1:
+            pytest.skip("this store has a single lane")
+        await harness.commit(*(event(f"e{n}") for n in range(50)))
+        owner = await Owner.of(harness.store)
+        everything = await owner.ready()
+        owner.leases = owner.leases[::2]
+        assert await owner.ready() == [m for m in everything if m.lane in owner.epochs]
+        owner.leases = []
+        assert await owner.ready() == []
+
+    async def test_reading_changes_nothing(self, harness: StoreHarness) -> None:
+        await harness.commit(*line("k", "a", "b"), event("c"))
+        owner = await Owner.of(harness.store)
+        assert await owner.ready() == await owner.ready()
+
+    async def test_a_read_brings_at_most_its_limit_and_the_first_of_each_line(self, harness: StoreHarness) -> None:
+        await harness.commit(*(event(f"{n}", f"key {n % 7}") for n in range(70)))
+        owner = await Owner.of(harness.store)
+        messages = await owner.ready(limit=20)
+        assert len(messages) == 20
+        _assert_a_prefix_of_each_key(messages, keys=7)
+
+    async def test_a_quota_confines_a_hot_key_to_its_lane(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"{n}", "hot") for n in range(20)))
+        assert ids(await owner.ready(quota=5)) == ["0", "1", "2", "3", "4"]
+        await harness.commit(*(event(f"cold {n}") for n in range(20)))
+        messages = await owner.ready(quota=5)
+        per_lane = [m.lane for m in messages]
+        assert max(per_lane.count(lane) for lane in per_lane) == 5
+
+    async def test_a_read_is_bounded_by_bytes(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"{n}", "k", payload=bytes(1000)) for n in range(10)))
+        messages = await owner.ready(max_bytes=3500)
+        assert ids(messages) == ["0", "1", "2"]
+
+    async def test_one_message_always_comes_however_large(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("large", "k", payload=bytes(5000)), event("small", "k", payload=b"x"))
+        assert ids(await owner.ready(max_bytes=100)) == ["large"]
+        assert ids(await owner.ready(max_bytes=1)) == ["large"]
+
+    async def test_a_large_message_is_not_overtaken_by_a_small_one_of_its_key(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        sizes = [10, 900, 10, 10, 900, 10]
+        await harness.commit(*(event(f"{n}", f"key {n % 2}", payload=bytes(size)) for n, size in enumerate(sizes)))
+        for most in range(10, 2000, 90):
+            _assert_a_prefix_of_each_key(await owner.ready(max_bytes=most), keys=2)
+
+    async def test_due_messages_are_bounded_too(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        events = [event(f"{n}", "k", payload=bytes(1000), available_at=at(n - 60)) for n in range(10)]
+        await harness.commit(*events)
+        assert ids(await owner.due(limit=4)) == ["0", "1", "2", "3"]
+        assert ids(await owner.due(quota=2)) == ["0", "1"]
+        assert ids(await owner.due(max_bytes=3500)) == ["0", "1", "2"]
+        assert ids(await owner.due(max_bytes=1)) == ["0"]
+
+    async def test_the_longest_due_comes_first(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("later", available_at=at(-10)), event("first", available_at=at(-20)))
+        assert ids(await owner.due()) == ["first", "later"]
+
+    async def test_what_is_in_hand_is_left_out(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c"))
+        a, b, c = await owner.ready()
+        assert await owner.ready(in_hand=[a.place, c.place]) == [b]
+        assert await owner.ready(in_hand=[a.place], limit=1) == [b]
+        assert await owner.ready(in_hand={a.place, b.place, c.place}, limit=1) == []
+
+    async def test_what_is_in_hand_is_told_by_place_and_destination(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [whole] = await owner.ready()
+        await owner.split(whole, "x", "y")
+        x, y = sorted(await owner.ready(), key=lambda m: m.destination)
+        assert (x.id, x.destination, y.id, y.destination) == (whole.id, "x", whole.id, "y")
+        assert await owner.ready(in_hand=[x.place]) == [y]
+        assert await owner.ready(in_hand=[whole.place], quota=1) != []
+
+    async def test_what_is_in_hand_is_left_out_of_the_due_ones(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"), event("b"))
+        await owner.settle(Retry(delay=0, error="x"), *await owner.ready())
+        a, b = sorted(await owner.due(), key=lambda m: m.event_id)
+        assert await owner.due(in_hand=[a.place]) == [b]
+
+    async def test_much_in_hand_is_no_trouble(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"{n:04}", f"key {n % 20}") for n in range(600)))
+        first = await owner.ready(limit=500)
+        rest = await owner.ready(in_hand=[m.place for m in first])
+        assert sorted(ids(first) + ids(rest)) == [f"{n:04}" for n in range(600)]
+
+    async def test_a_released_message_comes_back_as_it_was(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [message] = await owner.ready()
+        await owner.settle(RELEASED, message)
+        assert await owner.ready() == [message]
+        await owner.settle(RELEASED, message, to="elsewhere")
+        assert await owner.ready() == [message]
+
+
+def _assert_a_prefix_of_each_key(messages: list[Message], *, keys: int) -> None:
+    """Ids are numbers that were given round the keys in turn: no gap may open within a key."""
+    for key in range(keys):
+        numbers = [int(m.event_id) for m in messages if m.key == f"key {key}"]
+        assert numbers == [key + keys * n for n in range(len(numbers))]

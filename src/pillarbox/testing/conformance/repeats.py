@@ -1,0 +1,93 @@
+"""Repeats: an event that meets itself waiting is dropped, or a dead letter if its bytes differ; never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from pillarbox.core.lane import Settled
+from pillarbox.core.message import Held, Message
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.testing.conformance.events import HOUR, event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner
+
+LATER = Retry(delay=HOUR, error="no")
+
+Meeting = Callable[[Owner, Message], Awaitable[Settled]]
+
+MEETINGS: dict[str, Meeting] = {
+    "retry": lambda owner, m: owner.settle(Retry(delay=0, error="no"), m, to="orders"),
+    "blocked": lambda owner, m: owner.settle(Dead(error="no", block=True), m, to="orders"),
+    "behind": lambda owner, m: owner.hold(Held.BEHIND, m, to="orders"),
+    "aside": lambda owner, m: owner.hold(Held.ASIDE, m, to="orders"),
+    "split": lambda owner, m: owner.split(m, "orders"),
+}
+
+
+async def _waiting_twice(harness: StoreHarness, *, second: bytes) -> tuple[Owner, Message]:
+    """`a` waits for `orders`, and comes once more without destination."""
+    owner = await Owner.of(harness.store)
+    await harness.commit(event("a", "k", payload=b"first"))
+    await owner.settle(LATER, *await owner.ready(), to="orders")
+    await harness.commit(event("a", "k", payload=second))
+    [repeat] = await owner.ready()
+    return owner, repeat
+
+
+class RepeatsConformance:
+    @pytest.mark.parametrize("meet", MEETINGS.values(), ids=MEETINGS.keys())
+    async def test_a_repeat_with_the_same_bytes_is_dropped_as_a_duplicate(
+        self, harness: StoreHarness, meet: Meeting
+    ) -> None:
+        owner, repeat = await _waiting_twice(harness, second=b"first")
+        [first] = [row for row in await harness.store.people.find("a") if row.destination == "orders"]
+        settled = await meet(owner, repeat)
+        assert settled.duplicates == 1
+        assert await harness.store.people.find("a") == [first]
+        assert await harness.store.people.dead() == []
+
+    @pytest.mark.parametrize("meet", MEETINGS.values(), ids=MEETINGS.keys())
+    async def test_a_repeat_with_other_bytes_is_a_dead_letter(self, harness: StoreHarness, meet: Meeting) -> None:
+        owner, repeat = await _waiting_twice(harness, second=b"second")
+        settled = await meet(owner, repeat)
+        assert settled.duplicates == 0
+        [letter] = await harness.store.people.dead()
+        assert (letter.event_id, letter.destination, bytes(letter.payload)) == ("a", "orders", b"second")
+        assert letter.error != ""
+        statuses = [(row.status, row.destination) for row in await harness.store.people.find("a")]
+        assert sorted(statuses) == [("FAILED", "orders"), ("PENDING", "orders")]
+
+    async def test_a_split_drops_only_the_copy_that_waits_already(self, harness: StoreHarness) -> None:
+        owner, repeat = await _waiting_twice(harness, second=b"first")
+        settled = await owner.split(repeat, "orders", "mailer")
+        assert settled.duplicates == 1
+        rows = await harness.store.people.find("a")
+        assert sorted((row.destination, row.retry_count) for row in rows) == [("mailer", 0), ("orders", 1)]
+
+    async def test_a_repeat_may_be_delivered_while_the_first_still_waits(self, harness: StoreHarness) -> None:
+        owner, repeat = await _waiting_twice(harness, second=b"first")
+        assert (await owner.settle(DELIVERED, repeat, to="orders")).count == 1
+        statuses = sorted(row.status for row in await harness.store.people.find("a"))
+        assert statuses == ["PENDING", "PUBLISHED"]
+
+    async def test_two_repeats_that_meet_in_one_write_leave_one(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", destination="old"), event("a", "k"))
+        messages = await owner.ready()
+        assert len(messages) == 2
+        settled = await owner.settle(LATER, *messages, to="new")
+        assert settled.duplicates == 1
+        [row] = await harness.store.people.find("a")
+        assert (row.destination, row.status) == ("new", "PENDING")
+
+    async def test_a_message_keeps_its_own_destination_without_meeting_itself(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", destination="x"))
+        [message] = await owner.ready()
+        assert (await owner.settle(LATER, message)).duplicates == 0
+        await harness.commit(event("b", "k", destination="x"))
+        [b] = await owner.ready()
+        assert (await owner.split(b, "x", "y")).duplicates == 0
+        assert sorted(row.destination for row in await harness.store.people.find("b")) == ["x", "y"]

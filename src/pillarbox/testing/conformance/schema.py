@@ -1,0 +1,81 @@
+"""Schema: applied once, however often and from wherever it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pillarbox.core.errors import SchemaError
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids, join
+
+
+class SchemaConformance:
+    async def test_a_store_with_its_tables_is_in_order(self, harness: StoreHarness) -> None:
+        await harness.store.schema.check()
+        status = await harness.store.schema.status()
+        assert status.ok
+        assert (status.version, status.pending, status.problems) == (status.wanted, (), ())
+
+    async def test_applying_again_does_nothing(self, harness: StoreHarness) -> None:
+        await harness.commit(event("a"))
+        assert await harness.store.schema.apply() == []
+        owner = await Owner.of(harness.store)
+        assert ids(await owner.ready()) == ["a"]
+
+    async def test_an_empty_database_says_what_it_lacks(self, harness: StoreHarness) -> None:
+        bare = await _bare(harness)
+        status = await bare.schema.status()
+        assert not status.ok
+        assert status.version == 0
+        assert status.pending != ()
+        with pytest.raises(SchemaError):
+            await bare.schema.check()
+
+    async def test_a_verb_on_an_empty_database_says_that_the_tables_are_missing(self, harness: StoreHarness) -> None:
+        bare = await _bare(harness)
+        with pytest.raises(SchemaError):
+            await join(bare)
+        with pytest.raises(SchemaError):
+            await bare.people.find("a")
+
+    async def test_applying_brings_an_empty_database_up_to_date(self, harness: StoreHarness) -> None:
+        bare = await _bare(harness)
+        wanted = (await bare.schema.status()).pending
+        assert await bare.schema.apply() == list(wanted)
+        await bare.schema.check()
+        assert (await Owner.of(bare)).lanes == list(range(bare.lanes.count))
+
+    async def test_the_script_says_everything_that_apply_would_run(self, harness: StoreHarness) -> None:
+        bare = await _bare(harness)
+        assert "CREATE TABLE" in bare.schema.sql()
+
+    async def test_applied_by_two_at_once_each_migration_runs_once(self, harness: StoreHarness) -> None:
+        bare = await _bare(harness)
+        wanted = (await bare.schema.status()).pending
+        ran = await asyncio.gather(*(bare.schema.apply() for _ in range(3)))
+        assert sorted(name for names in ran for name in names) == sorted(wanted)
+        await bare.schema.check()
+
+    async def test_applied_by_two_stores_at_once_nothing_breaks(self, harness: StoreHarness) -> None:
+        second = await harness.second_store()
+        for ran in await asyncio.gather(harness.store.schema.apply(), second.schema.apply()):
+            assert ran == []
+        assert (await second.schema.status()).ok
+
+    async def test_closing_twice_is_fine(self, harness: StoreHarness) -> None:
+        second = await harness.second_store()
+        await second.lanes.renew("nobody", lease=0)
+        await second.aclose()
+        await second.aclose()
+        await harness.store.schema.check()
+
+
+async def _bare(harness: StoreHarness) -> Store:
+    bare = await harness.bare_store()
+    if bare is None:
+        pytest.skip("this store has no tables that could be missing")
+    return bare

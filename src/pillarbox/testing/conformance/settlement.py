@@ -1,0 +1,100 @@
+"""Settlement: what was delivered leaves, once, and mixed verdicts each have their effect."""
+
+from __future__ import annotations
+
+from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Outcome, Retry, Verdict
+from pillarbox.testing.conformance.events import HOUR, event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids
+
+
+class SettlementConformance:
+    async def test_a_delivered_message_leaves_for_the_history(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [message] = await owner.ready()
+        settled = await owner.settle(DELIVERED, message, to="orders")
+        assert (settled.count, settled.duplicates, settled.lost) == (1, 0, frozenset())
+        assert await owner.ready() == []
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.destination, row.event_type, row.key) == (
+            "PUBLISHED",
+            "orders",
+            "thing.happened",
+            "k",
+        )
+        assert row.published_at is not None
+        assert (row.attempts, row.next_retry_at) == (0, None)
+
+    async def test_without_history_a_delivered_message_is_simply_gone(self, harness: StoreHarness) -> None:
+        store = await harness.second_store(history=False)
+        owner = await Owner.of(store)
+        await harness.commit(event("a"), event("b"))
+        a, b = await owner.ready()
+        assert (await owner.settle(DELIVERED, a)).count == 1
+        assert await store.people.find("a") == []
+        assert await owner.ready() == [b]
+
+    async def test_a_delivery_keeps_count_of_the_attempts_that_failed(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        await owner.settle(Retry(delay=0, error="no"), *await owner.ready())
+        await owner.settle(DELIVERED, *await owner.due())
+        [row] = await harness.store.people.find("a")
+        assert (row.status, row.attempts, row.retry_count) == ("PUBLISHED", 1, 1)
+
+    async def test_a_second_settlement_of_one_message_writes_nothing(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [message] = await owner.ready()
+        await owner.settle(DELIVERED, message)
+        assert (await owner.settle(DELIVERED, message)).count == 0
+        assert (await owner.settle(Dead(error="no"), message)).count == 0
+        assert (await owner.settle(Retry(delay=0, error="no"), message)).count == 0
+        assert len(await harness.store.people.find("a")) == 1
+        assert await harness.store.people.dead() == []
+
+    async def test_one_settlement_carries_every_kind_of_verdict(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        outcomes: dict[str, Outcome] = {
+            "delivered": DELIVERED,
+            "retry": Retry(delay=HOUR, error="r"),
+            "uncharged": Retry(delay=HOUR, error="u", charge=False),
+            "dead": Dead(error="d"),
+            "blocked": Dead(error="b", block=True),
+            "released": RELEASED,
+        }
+        await harness.commit(*(event(name) for name in outcomes))
+        verdicts = [Verdict(m, outcomes[m.event_id], "orders") for m in await owner.ready()]
+        settled = await harness.store.writes.settle(owner.epochs, verdicts)
+        assert settled.count == 5
+        found = {name: (await harness.store.people.find(name))[0] for name in outcomes}
+        told = {name: (row.status, row.attempts, row.retry_count) for name, row in found.items()}
+        assert told == {
+            "delivered": ("PUBLISHED", 0, 0),
+            "retry": ("PENDING", 1, 1),
+            "uncharged": ("PENDING", 0, 1),
+            "dead": ("FAILED", 1, 1),
+            "blocked": ("FAILED", 1, 1),
+            "released": ("PENDING", 0, 0),
+        }
+        assert ids(await owner.ready()) == ["released"]
+
+    async def test_nothing_to_settle_is_fine(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        assert (await owner.settle(DELIVERED)).count == 0
+
+    async def test_large_batches_settle_at_once(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"{n}", f"key {n % 40}") for n in range(1200)))
+        messages = await owner.ready(limit=2000, quota=2000)
+        assert len(messages) == 1200
+        assert (await owner.settle(DELIVERED, *messages)).count == 1200
+        assert await owner.ready() == []
+
+    async def test_a_settlement_touches_nothing_but_its_messages(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b", "c"))
+        a, b, c = await owner.ready()
+        await owner.settle(DELIVERED, b)
+        assert await owner.ready() == [a, c]

@@ -1,0 +1,83 @@
+"""Split: one message per destination, in the place of the whole; each makes its own way."""
+
+from __future__ import annotations
+
+from pillarbox.core.message import Held
+from pillarbox.core.outcome import DELIVERED, Dead, Retry, Split
+from pillarbox.testing.conformance.events import HOUR, event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, slot
+
+
+class SplitConformance:
+    async def test_the_copies_keep_the_place_and_everything_else(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k", headers={"h": "1"}, payload=b"\x00\xff"))
+        [whole] = await owner.ready()
+        settled = await owner.split(whole, "x", "y", "z")
+        assert settled.duplicates == 0
+        copies = sorted(await owner.ready(), key=lambda m: m.destination)
+        assert copies == [whole._replace(destination=name) for name in ("x", "y", "z")]
+
+    async def test_the_whole_is_gone(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [whole] = await owner.ready()
+        await owner.split(whole, "x", "y")
+        assert sorted(row.destination for row in await harness.store.people.find("a")) == ["x", "y"]
+        assert (await owner.settle(DELIVERED, whole)).count == 0
+
+    async def test_each_copy_has_its_own_fate(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [whole] = await owner.ready()
+        await owner.split(whole, "x", "y", "z")
+        x, y, z = sorted(await owner.ready(), key=lambda m: m.destination)
+        await owner.settle(DELIVERED, x)
+        await owner.settle(Retry(delay=HOUR, error="no"), y)
+        await owner.settle(Dead(error="never"), z)
+        found = {row.destination: (row.status, row.attempts) for row in await harness.store.people.find("a")}
+        assert found == {"x": ("PUBLISHED", 0), "y": ("PENDING", 1), "z": ("FAILED", 1)}
+
+    async def test_a_copy_that_waits_holds_only_its_own_line(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, b = await owner.ready()
+        await harness.store.writes.split(owner.epochs, [Split(a, ("x", "y")), Split(b, ("x", "y"))])
+        messages = {(m.event_id, m.destination): m for m in await owner.ready()}
+        assert len(messages) == 4
+        await owner.settle(Retry(delay=HOUR, error="no"), messages["a", "x"])
+        behind = {m.identity: m.behind for m in await owner.ready()}
+        assert behind == {("a", "y"): False, ("b", "x"): True, ("b", "y"): False}
+
+    async def test_a_copy_without_destination_yet_is_behind_every_copy_that_waits(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        a, _ = await owner.ready()
+        await owner.split(a, "x", "y")
+        x, y, _ = sorted(await owner.ready(), key=lambda m: (m.event_id, m.destination))
+        await owner.settle(Retry(delay=HOUR, error="no"), x)
+        await owner.settle(DELIVERED, y)
+        [found] = await owner.ready()
+        assert (found.event_id, found.destination, found.behind) == ("b", "", True)
+
+    async def test_copies_of_one_event_are_not_behind_each_other(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [whole] = await owner.ready()
+        await owner.split(whole, "x", "y")
+        x, y = sorted(await owner.ready(), key=lambda m: m.destination)
+        await owner.hold(Held.ASIDE, x)
+        assert await owner.ready() == [y]
+        await owner.hold(Held.BEHIND, y)
+        assert await owner.headless() == [slot(y)]
+
+    async def test_a_message_that_was_put_behind_can_still_be_split(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [whole] = await owner.ready()
+        await owner.hold(Held.BEHIND, whole)
+        [behind] = await owner.behind(slot(whole))
+        await owner.split(behind, "x", "y")
+        rows = await harness.store.people.find("a")
+        assert sorted((row.destination, row.status) for row in rows) == [("x", "PENDING"), ("y", "PENDING")]

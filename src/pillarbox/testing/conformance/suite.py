@@ -1,0 +1,58 @@
+"""The suite: every theme in one class, in the order of a message's life."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.testing.conformance.append import AppendConformance
+from pillarbox.testing.conformance.aside import AsideConformance
+from pillarbox.testing.conformance.beside import BesideConformance
+from pillarbox.testing.conformance.capability import CapabilityReport
+from pillarbox.testing.conformance.content import ContentConformance
+from pillarbox.testing.conformance.dead import DeadConformance
+from pillarbox.testing.conformance.destinations import DestinationsConformance
+from pillarbox.testing.conformance.fencing import FencingConformance
+from pillarbox.testing.conformance.inspection import InspectionConformance
+from pillarbox.testing.conformance.journey import JourneyConformance
+from pillarbox.testing.conformance.lanes import LanesConformance
+from pillarbox.testing.conformance.order import BehindConformance, LinesConformance
+from pillarbox.testing.conformance.people import FindConformance, RequestConformance
+from pillarbox.testing.conformance.ranges import RangesConformance
+from pillarbox.testing.conformance.reading import ReadingConformance
+from pillarbox.testing.conformance.repeats import RepeatsConformance
+from pillarbox.testing.conformance.schema import SchemaConformance
+from pillarbox.testing.conformance.settlement import SettlementConformance
+from pillarbox.testing.conformance.split import SplitConformance
+from pillarbox.testing.conformance.upkeep import UpkeepConformance
+from pillarbox.testing.conformance.waiting import WaitingConformance
+from pillarbox.testing.conformance.wakeup import WakeupConformance
+
+
+@pytest.mark.asyncio
+class StoreConformance(
+    AppendConformance,
+    ContentConformance,
+    LanesConformance,
+    BesideConformance,
+    FencingConformance,
+    ReadingConformance,
+    RangesConformance,
+    WaitingConformance,
+    BehindConformance,
+    LinesConformance,
+    SettlementConformance,
+    SplitConformance,
+    RepeatsConformance,
+    DeadConformance,
+    AsideConformance,
+    DestinationsConformance,
+    RequestConformance,
+    FindConformance,
+    InspectionConformance,
+    JourneyConformance,
+    UpkeepConformance,
+    SchemaConformance,
+    WakeupConformance,
+    CapabilityReport,
+):
+    """Inherit this, and define the fixture `harness`."""

@@ -1,0 +1,60 @@
+"""Arrival: what was accepted is there, where it was sent, in order, and stays."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pillarbox.testing.conformance.transports.capability import needs
+from pillarbox.testing.conformance.transports.harness import TransportHarness
+from pillarbox.testing.conformance.transports.sending import arrived_ids, outgoing, send
+
+
+class ArrivalConformance:
+    async def test_an_accepted_message_arrives(self, harness: TransportHarness) -> None:
+        place = harness.address()
+        assert await send(harness, outgoing("a", place)) == [None]
+        assert await arrived_ids(harness, place, 1) == ["a"]
+
+    async def test_messages_arrive_where_they_were_sent_and_nowhere_else(self, harness: TransportHarness) -> None:
+        here, there = harness.address(0), harness.address(1)
+        lot = [outgoing("a", here), outgoing("b", there), outgoing("c", here)]
+        assert await send(harness, *lot) == [None, None, None]
+        assert sorted(await arrived_ids(harness, here, 2)) == ["a", "c"]
+        assert await arrived_ids(harness, there, 1) == ["b"]
+
+    async def test_one_event_may_go_to_several_places_in_one_lot(self, harness: TransportHarness) -> None:
+        here, there = harness.address(0), harness.address(1)
+        assert await send(harness, outgoing("a", here), outgoing("a", there)) == [None, None]
+        assert await arrived_ids(harness, here, 1) == ["a"]
+        assert await arrived_ids(harness, there, 1) == ["a"]
+
+    async def test_a_lot_arrives_in_order(self, harness: TransportHarness) -> None:
+        needs(harness, "ordered")
+        place, ids = harness.address(), [f"e{n}" for n in range(200)]
+        ids = ids[: harness.transport.pace.lot]
+        assert await send(harness, *(outgoing(one, place) for one in ids)) == [None] * len(ids)
+        assert await arrived_ids(harness, place, len(ids)) == ids
+
+    async def test_one_send_after_another_arrives_in_order(self, harness: TransportHarness) -> None:
+        place, ids = harness.address(), [f"e{n}" for n in range(20)]
+        for one in ids:
+            assert await send(harness, outgoing(one, place)) == [None]
+        assert await arrived_ids(harness, place, len(ids)) == ids
+
+    async def test_several_sends_at_once_all_arrive_each_once(self, harness: TransportHarness) -> None:
+        pace = harness.transport.pace
+        size = min(pace.lot, 50)
+        places = [harness.address(n) for n in range(min(pace.lots, 4))]
+        lots = [[outgoing(f"{n}-{m}", place) for m in range(size)] for n, place in enumerate(places)]
+        answers = await asyncio.gather(*(send(harness, *lot) for lot in lots))
+        assert answers == [[None] * size] * len(places)
+        for place, lot in zip(places, lots, strict=True):
+            ids = await arrived_ids(harness, place, size)
+            assert sorted(ids) == sorted(one.message.event_id for one in lot)
+
+    async def test_what_was_accepted_survives_a_restart(self, harness: TransportHarness) -> None:
+        needs(harness, "survives_restart")
+        place, ids = harness.address(), [f"e{n}" for n in range(50)]
+        assert await send(harness, *(outgoing(one, place) for one in ids)) == [None] * len(ids)
+        await harness.restart()
+        assert await arrived_ids(harness, place, len(ids)) == ids

@@ -1,0 +1,133 @@
+"""Life and death: asking how it is, cancelling, closing, and what the errors tell to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from contextlib import suppress
+
+import pytest
+
+from pillarbox.core.errors import SendError, Unavailable
+from pillarbox.testing.conformance.transports.harness import TransportHarness
+from pillarbox.testing.conformance.transports.sending import BOUND, arrived_ids, outgoing, send, try_to_send
+from pillarbox.testing.waiting import eventually
+
+CANARY = b"only-the-receiver-may-read-this"
+
+
+class LifeConformance:
+    async def test_ping_finds_an_open_way_and_sends_nothing(self, harness: TransportHarness) -> None:
+        place = harness.address()
+        async with asyncio.timeout(BOUND):
+            await harness.transport.ping()
+            await harness.transport.ping()
+        assert await send(harness, outgoing("a", place)) == [None]
+        assert await arrived_ids(harness, place, 1) == ["a"]
+
+    async def test_closing_twice_is_fine(self, harness: TransportHarness) -> None:
+        await send(harness, outgoing("a", harness.address()))
+        async with asyncio.timeout(BOUND):
+            await harness.transport.aclose()
+            await harness.transport.aclose()
+
+    async def test_what_was_never_used_can_be_closed(self, harness: TransportHarness) -> None:
+        async with asyncio.timeout(BOUND):
+            await harness.transport.aclose()
+
+    async def test_sending_after_the_close_is_unavailable(self, harness: TransportHarness) -> None:
+        place = harness.address()
+        await send(harness, outgoing("a", place))
+        await harness.transport.aclose()
+        [answer] = await try_to_send(harness, outgoing("b", place))
+        assert isinstance(answer, Unavailable)
+        assert await arrived_ids(harness, place, 1) == ["a"]
+
+    async def test_ping_after_the_close_is_unavailable(self, harness: TransportHarness) -> None:
+        await harness.transport.aclose()
+        async with asyncio.timeout(BOUND):
+            with pytest.raises(Unavailable):
+                await harness.transport.ping()
+
+    @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
+    async def test_what_is_being_sent_during_the_close_is_answered(self, harness: TransportHarness, turns: int) -> None:
+        place, size = harness.address(), harness.transport.pace.lot
+        lot = [outgoing(f"e{n}", place) for n in range(size)]
+        sending = asyncio.create_task(try_to_send(harness, *lot))
+        await pass_turns(turns)
+        async with asyncio.timeout(BOUND):
+            await harness.transport.aclose()
+        answers = await sending
+        assert len(answers) == size
+        assert all(answer is None or isinstance(answer, Unavailable) for answer in answers)
+        accepted = {one.message.event_id for one, answer in zip(lot, answers, strict=True) if answer is None}
+        assert accepted <= set(await arrived_ids(harness, place, len(accepted)) if accepted else [])
+
+    @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
+    async def test_a_cancelled_send_leaves_a_transport_that_works(self, harness: TransportHarness, turns: int) -> None:
+        place, other, size = harness.address(0), harness.address(1), min(harness.transport.pace.lot, 50)
+        await send(harness, outgoing("warm", other))
+        before = len(asyncio.all_tasks())
+        for attempt in range(3):
+            doomed = asyncio.create_task(send(harness, *(outgoing(f"{attempt}-{n}", place) for n in range(size))))
+            await pass_turns(turns)
+            doomed.cancel()
+            with suppress(asyncio.CancelledError):
+                await doomed
+            # Its answers are its own: none may be taken for one of the cancelled send.
+            assert await send(harness, *(outgoing(f"good{attempt}-{n}", other) for n in range(size))) == [None] * size
+        found = await arrived_ids(harness, other, 1 + 3 * size)
+        assert sorted(found) == sorted(["warm", *(f"good{a}-{n}" for a in range(3) for n in range(size))])
+
+        async def nothing_left_over() -> bool:
+            return len(asyncio.all_tasks()) <= before
+
+        await eventually(nothing_left_over, within=BOUND)
+
+    async def test_errors_show_neither_secrets_nor_bodies(self, harness: TransportHarness) -> None:
+        errors = await every_error(harness)
+        shown = "\n".join([repr(harness.transport), *(told(error) for error in errors)])
+        assert [secret for secret in (CANARY.decode(), *harness.secrets) if secret in shown] == []
+
+    async def test_errors_say_something(self, harness: TransportHarness) -> None:
+        for error in await every_error(harness):
+            assert len(str(error)) > 10
+
+
+async def pass_turns(number: int) -> None:
+    """Let the event loop go round so many times."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def every_error(harness: TransportHarness) -> list[SendError]:
+    """One of each kind this transport can be brought to; it is closed afterwards."""
+    able, good = harness.capabilities, outgoing("a", harness.address(), body=CANARY)
+    answers = []
+    if able.routes:
+        answers += await send(harness, outgoing("b", harness.unroutable(), body=CANARY))
+    if able.refuses:
+        answers += await send(harness, harness.spoiled(good))
+    if able.outages:
+        await harness.cut()
+        answers += await send(harness, good)
+        answers += await _pinged(harness)
+        await harness.heal()
+    await harness.transport.aclose()
+    answers += await try_to_send(harness, good)
+    answers += await _pinged(harness)
+    return [answer for answer in answers if answer is not None]
+
+
+async def _pinged(harness: TransportHarness) -> list[Unavailable]:
+    try:
+        async with asyncio.timeout(BOUND):
+            await harness.transport.ping()
+    except Unavailable as error:
+        return [error]
+    return []
+
+
+def told(error: SendError) -> str:
+    """All that a log could show of it, its causes included."""
+    return repr(error) + "".join(traceback.format_exception(error))

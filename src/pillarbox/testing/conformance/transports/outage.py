@@ -1,0 +1,108 @@
+"""Outages: nobody is at fault but the destination, nothing accepted is lost, and it goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+import pytest
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.core.transport import Result
+from pillarbox.testing.conformance.transports.capability import needs
+from pillarbox.testing.conformance.transports.harness import TransportHarness
+from pillarbox.testing.conformance.transports.sending import BOUND, arrived_ids, outgoing, send
+from pillarbox.testing.waiting import eventually
+
+
+async def sendable_again(harness: TransportHarness, name: str) -> None:
+    """Send until the way is found open again."""
+    numbers, place = count(), harness.address(9)
+
+    async def accepted() -> bool:
+        [answer] = await send(harness, outgoing(f"{name}{next(numbers)}", place))
+        assert answer is None or isinstance(answer, Unavailable)
+        return answer is None
+
+    await eventually(accepted, within=BOUND)
+
+
+class OutageConformance:
+    async def test_what_cannot_be_reached_is_unavailable_for_every_message(self, harness: TransportHarness) -> None:
+        needs(harness, "outages")
+        place = harness.address()
+        await harness.cut()
+        answers = await send(harness, *(outgoing(f"e{n}", place) for n in range(3)))
+        assert [isinstance(answer, Unavailable) for answer in answers] == [True] * 3
+
+    async def test_a_way_that_was_open_before_is_unavailable_once_cut(self, harness: TransportHarness) -> None:
+        needs(harness, "outages")
+        place = harness.address()
+        assert await send(harness, outgoing("a", place)) == [None]
+        await harness.cut()
+        for attempt in (1, 2, 3):
+            [answer] = await send(harness, outgoing("b", place, attempt=attempt))
+            assert isinstance(answer, Unavailable)
+
+    async def test_it_goes_on_by_itself_once_the_way_is_open_again(self, harness: TransportHarness) -> None:
+        needs(harness, "outages")
+        for outage in range(3):
+            await sendable_again(harness, f"before{outage}")
+            await harness.cut()
+            [answer] = await send(harness, outgoing(f"during{outage}", harness.address()))
+            assert isinstance(answer, Unavailable)
+            await harness.heal()
+        await sendable_again(harness, "after")
+
+    async def test_nothing_accepted_around_an_outage_is_lost(self, harness: TransportHarness) -> None:
+        needs(harness, "outages")
+        answers: dict[str, Result] = {}
+        lots = count()
+        size = min(harness.transport.pace.lot, 20)
+        over = asyncio.Event()
+
+        async def stream(place_number: int) -> None:
+            place = harness.address(place_number)
+            while not over.is_set():
+                ids = [f"{place_number}-{next(lots)}-{n}" for n in range(size)]
+                answers.update(zip(ids, await send(harness, *(outgoing(one, place) for one in ids)), strict=True))
+                await asyncio.sleep(0)
+
+        async def some(unavailable: bool) -> None:
+            before = len(answers)
+
+            async def seen() -> bool:
+                return any(isinstance(a, Unavailable) is unavailable for a in list(answers.values())[before:])
+
+            await eventually(seen, within=BOUND)
+
+        async with asyncio.TaskGroup() as group:
+            for number in (0, 1):
+                group.create_task(stream(number))
+            await some(unavailable=False)
+            await harness.cut()
+            await some(unavailable=True)
+            await harness.heal()
+            await some(unavailable=False)
+            over.set()
+        assert all(answer is None or isinstance(answer, Unavailable) for answer in answers.values())
+        for number in (0, 1):
+            accepted = {one for one, answer in answers.items() if answer is None and one.startswith(f"{number}-")}
+            assert accepted <= set(await arrived_ids(harness, harness.address(number), len(accepted)))
+
+    async def test_ping_tells_whether_something_could_be_sent(self, harness: TransportHarness) -> None:
+        needs(harness, "outages")
+        await harness.transport.ping()
+        await harness.cut()
+        async with asyncio.timeout(BOUND):
+            with pytest.raises(Unavailable):
+                await harness.transport.ping()
+        await harness.heal()
+        await sendable_again(harness, "after")
+        await harness.transport.ping()
+
+    async def test_a_restart_is_survived_by_the_transport_too(self, harness: TransportHarness) -> None:
+        needs(harness, "survives_restart")
+        assert await send(harness, outgoing("a", harness.address())) == [None]
+        await harness.restart()
+        await sendable_again(harness, "after")

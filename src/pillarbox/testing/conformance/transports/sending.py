@@ -1,0 +1,88 @@
+"""Messages for the suite's tests, and the two things done with them: send within a bound, see what arrived."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.core.event import BYTES
+from pillarbox.core.message import Message
+from pillarbox.core.transport import Address, Outgoing, Result
+from pillarbox.testing.conformance.transports.harness import Arrived, TransportHarness
+from pillarbox.testing.waiting import eventually
+
+BOUND = 30.0
+"""Seconds after which a send that should be answered is given up on."""
+
+_WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def outgoing(
+    event_id: str,
+    address: Address,
+    *,
+    body: bytes | None = None,
+    content_type: str = BYTES,
+    headers: Mapping[str, str] | None = None,
+    event_type: str = "thing.happened",
+    attempt: int = 1,
+    epoch: int = 0,
+) -> Outgoing:
+    """A message as the relay hands it out; its body is its id unless told otherwise."""
+    body = event_id.encode() if body is None else body
+    message = Message(
+        id=1,
+        lane=0,
+        event_id=event_id,
+        destination="somewhere",
+        event_type=event_type,
+        aggregate_type="THING",
+        aggregate_id="1",
+        key="THING:1",
+        payload=body,
+        content_type=content_type,
+        headers_json="{}",
+        schema_version=1,
+        correlation_id="correlation",
+        causation_id="causation",
+        trace_id=None,
+        occurred_at=_WHEN,
+        recorded_at=_WHEN,
+        available_at=None,
+        held=None,
+        attempts=attempt - 1,
+        tries=0,
+        behind=False,
+    )
+    return Outgoing(message, address, body, content_type, headers or {}, attempt, epoch)
+
+
+async def send(harness: TransportHarness, *lot: Outgoing) -> list[Result]:
+    """Send one lot. Raises TimeoutError if it is not answered within the bound."""
+    async with asyncio.timeout(BOUND):
+        return await harness.transport.send(lot)
+
+
+async def try_to_send(harness: TransportHarness, *lot: Outgoing) -> list[Result]:
+    """The same where the transport may be closed: an Unavailable that is raised counts as the answer to each."""
+    try:
+        return await send(harness, *lot)
+    except Unavailable as error:
+        return [error] * len(lot)
+
+
+async def arrived(harness: TransportHarness, address: Address, number: int) -> list[Arrived]:
+    """What arrived at an address, once it is so many or more; all of them were accepted before."""
+
+    async def look() -> list[Arrived] | None:
+        found = await harness.received(address)
+        return found if len(found) >= number else None
+
+    return await eventually(look, within=BOUND) or []
+
+
+async def arrived_ids(harness: TransportHarness, address: Address, number: int) -> list[str]:
+    """Their event ids, in the order of arrival."""
+    return [one.event_id for one in await arrived(harness, address, number)]

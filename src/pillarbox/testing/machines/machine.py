@@ -1,0 +1,56 @@
+"""A state machine that has a store and an event loop of its own for each walk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar, cast
+
+from hypothesis import settings as Settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from pillarbox.testing.conformance.harness import StoreHarness
+
+T = TypeVar("T")
+
+OpenHarness = Callable[[], AbstractAsyncContextManager[StoreHarness]]
+MakeLoop = Callable[[], asyncio.AbstractEventLoop]
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Opens a fresh harness, and closes it after the last step."""
+
+    def __init__(self, open_harness: OpenHarness, make_loop: MakeLoop) -> None:
+        super().__init__()
+        self._loop = make_loop()
+        self._opened = open_harness()
+        self.harness = self.run(self._opened.__aenter__())
+        self.store = self.harness.store
+        self.run(self.begin())
+
+    def run(self, verb: Awaitable[T]) -> T:
+        """Await something; rules are synchronous."""
+        return self._loop.run_until_complete(verb)
+
+    async def begin(self) -> None:
+        """What comes before the first rule."""
+
+    def teardown(self) -> None:
+        try:
+            self.run(self._opened.__aexit__(None, None, None))
+        finally:
+            self._loop.close()
+
+
+def walk(
+    machine: type[StoreMachine],
+    open_harness: OpenHarness,
+    settings: Settings,
+    *,
+    make_loop: MakeLoop = asyncio.new_event_loop,
+) -> None:
+    """Walk a store at random; raises with the shortest walk that shows a difference from the model."""
+    # Any factory will do; its annotation asks for the class.
+    factory = cast("type[StoreMachine]", lambda: machine(open_harness, make_loop))
+    run_state_machine_as_test(factory, settings=settings)

@@ -1,0 +1,260 @@
+"""The life of a message: whatever is done to it, it is in exactly the places the model says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+
+from pillarbox.core.errors import DuplicateEvent
+from pillarbox.core.event import Event
+from pillarbox.core.message import Held, Message, Slot
+from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Retry
+from pillarbox.core.store import Action
+from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.machines.machine import StoreMachine
+from pillarbox.testing.machines.model import Identity, Line, Model, Row, Time
+
+EVENTS = ["e1", "e2", "e3", "e4", "e5"]
+KEYS = [None, "k", "j"]
+DESTINATIONS = ["", "x", "y"]
+HOUR = 3600.0
+TIMES: dict[Time | None, datetime | None] = {
+    None: None,
+    "past": datetime(2001, 1, 1, tzinfo=UTC),
+    "future": datetime(2101, 1, 1, tzinfo=UTC),
+}
+DELAYS: dict[Time, float] = {"past": 0.0, "future": HOUR}
+
+times = st.sampled_from(sorted(DELAYS))
+picks = st.integers(0, 30)
+"""Which of the messages that can be read, counted round."""
+
+
+class _Undone(Exception):
+    pass
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    event_id = draw(st.sampled_from(EVENTS))
+    return Event(
+        "thing.happened",
+        draw(st.sampled_from([b"one", b"two"])),
+        event_id=event_id,
+        # An id has one key for life: a repeat of an event is the same event.
+        key=KEYS[EVENTS.index(event_id) % len(KEYS)],
+        destination=draw(st.sampled_from(DESTINATIONS)),
+        available_at=TIMES[draw(st.sampled_from([None, None, "past", "future"]))],
+    )
+
+
+class MessageLife(StoreMachine):
+    """One relay owns everything and does, one after another, all that can be done."""
+
+    async def begin(self) -> None:
+        self.model = Model()
+        self.owner = await Owner.of(self.store)
+        self.stale: Owner | None = None
+
+    @rule(event=events())
+    def record(self, event: Event) -> None:
+        if (event.event_id, event.destination) in self.model.waiting:
+            with pytest.raises(DuplicateEvent):
+                self.run(self.harness.commit(event))
+        else:
+            self.run(self.harness.commit(event))
+            self._recorded(event)
+
+    @rule(event=events())
+    def record_and_roll_back(self, event: Event) -> None:
+        async def undone() -> None:
+            async with self.harness.transaction() as transaction:
+                await self.harness.record(transaction, event)
+                raise _Undone
+
+        with pytest.raises((_Undone, DuplicateEvent)):
+            self.run(undone())
+
+    @rule(kept=events(), undone=events())
+    def record_around_a_savepoint(self, kept: Event, undone: Event) -> None:
+        taken = set(self.model.waiting)
+        if {(e.event_id, e.destination) for e in (kept, undone)} & taken or kept.event_id == undone.event_id:
+            return
+
+        async def record() -> None:
+            async with self.harness.transaction() as transaction:
+                try:
+                    async with self.harness.savepoint(transaction):
+                        await self.harness.record(transaction, undone)
+                        raise _Undone
+                except _Undone:
+                    await self.harness.record(transaction, kept)
+
+        self.run(record())
+        self._recorded(kept)
+
+    @rule(pick=picks, to=st.sampled_from(["x", "y"]))
+    def deliver(self, pick: int, to: str) -> None:
+        if message := self._pick(pick):
+            destination = message.destination or to
+            self.run(self.owner.settle(DELIVERED, message, to=destination))
+            self.model.deliver(message.identity, destination)
+
+    @rule()
+    def deliver_everything_that_is_ready(self) -> None:
+        messages = [m for m in self.run(self.owner.ready()) if not m.behind]
+        self.run(self.owner.settle(DELIVERED, *messages))
+        for message in messages:
+            self.model.deliver(message.identity, message.destination)
+
+    @rule(pick=picks, to=st.sampled_from(DESTINATIONS), time=times, charge=st.booleans())
+    def retry(self, pick: int, to: str, time: Time, charge: bool) -> None:
+        if message := self._pick(pick):
+            destination = message.destination or to
+            outcome = Retry(delay=DELAYS[time], error="no", charge=charge)
+            self.run(self.owner.settle(outcome, message, to=destination))
+            self.model.retry(message.identity, destination, time=time, charge=charge)
+
+    @rule(pick=picks, to=st.sampled_from(DESTINATIONS), block=st.booleans())
+    def give_up(self, pick: int, to: str, block: bool) -> None:
+        if message := self._pick(pick):
+            destination = message.destination or to
+            self.run(self.owner.settle(Dead(error="no", block=block), message, to=destination))
+            give_up = self.model.block if block else self.model.bury
+            give_up(message.identity, destination)
+
+    @rule(pick=picks)
+    def release(self, pick: int) -> None:
+        if message := self._pick(pick):
+            self.run(self.owner.settle(RELEASED, message))
+
+    @rule(pick=picks, to=st.sampled_from(DESTINATIONS), held=st.sampled_from([Held.BEHIND, Held.ASIDE]))
+    def hold(self, pick: int, to: str, held: Held) -> None:
+        if message := self._pick(pick):
+            destination = message.destination or to
+            self.run(self.owner.hold(held, message, to=destination))
+            self.model.hold(message.identity, destination, held.value)
+
+    @rule(pick=picks, destinations=st.sampled_from([("x", "y"), ("x",), ("y", "z")]))
+    def split(self, pick: int, destinations: tuple[str, ...]) -> None:
+        message = self._pick(pick)
+        if message and message.destination == "":
+            self.run(self.owner.split(message, *destinations))
+            self.model.split(message.identity, destinations)
+
+    @rule(pick=picks, charge=st.booleans())
+    def note(self, pick: int, charge: bool) -> None:
+        if message := self._pick(pick):
+            self.run(self.owner.note("no", message, charge=charge))
+            self.model.note(message.identity, charge=charge)
+
+    @rule(
+        pick=picks,
+        action=st.sampled_from(["retry", "discard", "reschedule"]),
+        time=times,
+        known=st.booleans(),
+    )
+    def ask(self, pick: int, action: Action, time: Time, known: bool) -> None:
+        """Requests reach what cannot be read: blocked ones, and those that are not due."""
+        waiting = sorted(self.model.waiting)
+        identity = waiting[pick % len(waiting)] if known and waiting else ("unknown", "")
+        time = "past" if action == "retry" else time
+        self.run(self.store.people.ask(action, *identity, delay=DELAYS[time]))
+        assert self.run(self.owner.carry_out()) == 1
+        self.model.ask(action, identity, time)
+
+    @rule(pick=picks)
+    def retry_from_the_dead(self, pick: int) -> None:
+        if letters := self.run(self.store.people.dead()):
+            number = pick % len(letters)
+            letter = self.model.dead[len(letters) - 1 - number]
+            revived = self.run(self.store.people.retry([letters[number].id]))
+            assert revived == self.model.revive(letter)
+
+    @rule(pick=picks)
+    def discard_from_the_dead(self, pick: int) -> None:
+        if letters := self.run(self.store.people.dead()):
+            number = pick % len(letters)
+            assert self.run(self.store.people.discard([letters[number].id])) == 1
+            del self.model.dead[len(letters) - 1 - number]
+
+    @rule(history=st.booleans())
+    def prune(self, history: bool) -> None:
+        if not history:
+            self.run(self.store.upkeep.prune(history=None, dead=0))
+            self.model.dead.clear()
+        elif not self.store.capabilities.partitions:
+            self.run(self.store.upkeep.prune(history=0, dead=None))
+            self.model.published.clear()
+
+    @rule()
+    def take_over(self) -> None:
+        self.stale, self.owner = self.owner, self.run(self.owner.taken_over())
+
+    @rule(pick=picks)
+    def write_under_an_old_epoch(self, pick: int) -> None:
+        message = self._pick(pick)
+        if message and self.stale:
+            for write in (
+                self.stale.settle(DELIVERED, message),
+                self.stale.settle(Retry(delay=0, error="stale"), message),
+                self.stale.hold(Held.ASIDE, message),
+                self.stale.split(message, "x", "y"),
+                self.stale.note("stale", message),
+            ):
+                assert self.run(write).count == 0
+
+    @invariant()
+    def everything_is_where_the_model_says(self) -> None:
+        rows = self.model.in_order()
+        assert [_told(m) for m in self.run(self.owner.ready())] == [self._expected(r) for r in rows if r.ready]
+        due = [_told(m) for m in self.run(self.owner.due())]
+        assert sorted(due) == sorted(self._expected(row) for row in rows if row.due)
+        aside = [_told(m) for m in self.run(self.owner.put_aside(*DESTINATIONS, "z"))]
+        assert sorted(aside) == sorted(self._expected(row) for row in rows if row.held == "aside")
+
+    @invariant()
+    def lines_are_read_on_in_order(self) -> None:
+        slots = {_line(slot): slot for slot in self.run(self.owner.headless())}
+        assert set(slots) == self.model.headless()
+        for line, slot in slots.items():
+            found = [m.identity for m in self.run(self.owner.behind(slot))]
+            assert found == [row.identity for row in self.model.read_on(line)]
+
+    @invariant()
+    def people_see_the_same(self) -> None:
+        for event_id in EVENTS:
+            found = self.run(self.store.people.find(event_id))
+            assert sorted((row.destination, str(row.status)) for row in found) == self.model.fates(event_id)
+        letters = self.run(self.store.people.dead())
+        told = [(d.event_id, d.destination, bytes(d.payload), d.attempts) for d in reversed(letters)]
+        assert told == [(d.event_id, d.destination, d.payload, d.attempts) for d in self.model.dead]
+
+    def _recorded(self, event: Event) -> None:
+        time = next(name for name, value in TIMES.items() if value == event.available_at)
+        self.model.record(event.event_id, event.destination, event.key, event.payload, time)
+
+    def _pick(self, pick: int) -> Message | None:
+        """One of the messages that a relay could have in hand."""
+        found = [
+            *self.run(self.owner.ready()),
+            *self.run(self.owner.due()),
+            *self.run(self.owner.put_aside(*DESTINATIONS, "z")),
+            *self.run(self.owner.behind(*self.run(self.owner.headless()))),
+        ]
+        found.sort(key=lambda m: m.identity)
+        return found[pick % len(found)] if found else None
+
+    def _expected(self, row: Row) -> tuple[Identity, int, int, bool]:
+        return row.identity, row.attempts, row.tries, self.model.behind(row)
+
+
+def _told(message: Message) -> tuple[Identity, int, int, bool]:
+    return message.identity, message.attempts, message.tries, message.behind
+
+
+def _line(slot: Slot) -> Line:
+    return slot.key, slot.destination

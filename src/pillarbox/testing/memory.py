@@ -1,0 +1,42 @@
+"""The memory store under the suite's harness: the shortest example of one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pillarbox.core.clock import Clock
+from pillarbox.core.event import Event
+from pillarbox.core.lane import LANES
+from pillarbox.core.store import Store
+from pillarbox.record import Outbox
+from pillarbox.stores.memory import MemoryStore, MemoryTransaction
+from pillarbox.testing.conformance.harness import StoreHarness
+
+
+class MemoryHarness(StoreHarness):
+    """A fresh memory store."""
+
+    def __init__(self, *, lanes: int = LANES, clock: Clock | None = None) -> None:
+        self._store = MemoryStore(lanes=lanes, clock=clock)
+        self._outbox = Outbox()
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[MemoryTransaction]:
+        with self._store.transaction() as transaction:
+            yield transaction
+
+    @asynccontextmanager
+    async def savepoint(self, transaction: MemoryTransaction) -> AsyncIterator[None]:
+        with transaction.savepoint():
+            yield
+
+    async def record(self, transaction: MemoryTransaction, *events: Event) -> None:
+        self._outbox.record(transaction, *events)
+
+    async def second_store(self, *, history: bool = True) -> Store:
+        return self._store.beside(history=history)

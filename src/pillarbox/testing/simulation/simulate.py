@@ -1,0 +1,55 @@
+"""Run a story under one seed, clean up after it, and name the seed if it fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pillarbox.testing.simulation.clock import SimulatedClock
+from pillarbox.testing.simulation.loop import DAY, MOST_STEPS, SimulatedLoop, SimulationError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """What a story is given: its seed, its clock and its randomness."""
+
+    seed: int | str
+    clock: SimulatedClock
+    chance: random.Random
+    loop: SimulatedLoop
+
+
+def simulate(
+    story: Callable[[Simulation], Awaitable[T]],
+    *,
+    seed: int | str,
+    max_time: float = DAY,
+    max_steps: int = MOST_STEPS,
+) -> T:
+    """Run a coroutine function to its end in virtual time; tasks it leaves behind are cancelled.
+
+    Raises whatever the story raises, Deadlock if it can never go on, Runaway beyond its bounds, and SimulationError for
+    an error that nobody caught; each with the seed in its notes.
+    """
+    loop = SimulatedLoop.of(seed=seed, max_time=max_time, max_steps=max_steps)
+    simulation = Simulation(seed=seed, clock=SimulatedClock(loop), chance=random.Random(seed), loop=loop)
+    try:
+        result = loop.run_until_complete(_told(story, simulation))
+        loop.cancel_everything()
+        if loop.complaints:
+            raise SimulationError("\n".join(loop.complaints))
+        return result
+    except BaseException as error:
+        error.add_note(f"replay with seed={seed!r}")
+        loop.cancel_everything()
+        raise
+    finally:
+        loop.close()
+
+
+async def _told(story: Callable[[Simulation], Awaitable[T]], simulation: Simulation) -> T:
+    return await story(simulation)

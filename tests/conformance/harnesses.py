@@ -1,0 +1,108 @@
+"""How the shipped suite gets at each store, and at a producer's transaction on it."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import asyncpg
+
+from pillarbox.core.event import Event
+from pillarbox.core.store import Store
+from pillarbox.record import Outbox
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.harness import StoreHarness
+
+S = TypeVar("S", bound=Store)
+
+
+class _Harness(StoreHarness, Generic[S]):
+    """Keeps the stores it hands out, to close them all."""
+
+    def __init__(self, store: S) -> None:
+        self._stores: list[S] = [store]
+        self._outbox = Outbox()
+
+    @property
+    def store(self) -> S:
+        return self._stores[0]
+
+    def _keep(self, store: S) -> S:
+        self._stores.append(store)
+        return store
+
+    async def aclose(self) -> None:
+        for store in self._stores:
+            await store.aclose()
+
+
+class PostgresHarness(_Harness[PostgresStore]):
+    """A database cloned from the template; producers come over asyncpg."""
+
+    def __init__(self, url: str, empty_url: str | None = None) -> None:
+        super().__init__(PostgresStore(url))
+        self._url = url
+        self._empty_url = empty_url
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Any]:
+        connection = await asyncpg.connect(self._url)
+        try:
+            async with connection.transaction():
+                yield connection
+        finally:
+            await connection.close()
+
+    def savepoint(self, transaction: Any) -> AbstractAsyncContextManager[Any]:
+        savepoint: AbstractAsyncContextManager[Any] = transaction.transaction()
+        return savepoint
+
+    async def record(self, transaction: Any, *events: Event) -> None:
+        await self._outbox.arecord(transaction, *events)
+
+    async def second_store(self, *, history: bool = True) -> Store:
+        return self._keep(PostgresStore(self._url, history=history))
+
+    async def bare_store(self) -> Store | None:
+        return self._keep(PostgresStore(self._empty_url)) if self._empty_url else None
+
+
+class SqliteHarness(_Harness[SqliteStore]):
+    """A file in a folder of the test's own; producers come over sqlite3."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / "outbox.db"
+        super().__init__(SqliteStore(self._path))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Any]:
+        connection = sqlite3.connect(self._path, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            with connection:
+                yield connection
+        finally:
+            connection.close()
+
+    @asynccontextmanager
+    async def savepoint(self, transaction: Any) -> AsyncIterator[Any]:
+        transaction.execute("SAVEPOINT here")
+        try:
+            yield transaction
+        except BaseException:
+            transaction.execute("ROLLBACK TO here")
+            raise
+        finally:
+            transaction.execute("RELEASE here")
+
+    async def record(self, transaction: Any, *events: Event) -> None:
+        self._outbox.record(transaction, *events)
+
+    async def second_store(self, *, history: bool = True) -> Store:
+        return self._keep(SqliteStore(self._path, history=history))
+
+    async def bare_store(self) -> Store | None:
+        return self._keep(SqliteStore(self._folder / "bare.db"))

@@ -1,0 +1,20 @@
+"""The memory store, held to the same suite as every other."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.testing.conformance import StoreConformance, StoreHarness
+from pillarbox.testing.memory import MemoryHarness
+
+
+class TestMemoryStore(StoreConformance):
+    @pytest.fixture
+    def harness(self) -> StoreHarness:
+        return MemoryHarness()
+
+
+class TestMemoryStoreOfOneLane(StoreConformance):
+    @pytest.fixture
+    def harness(self) -> StoreHarness:
+        return MemoryHarness(lanes=1)

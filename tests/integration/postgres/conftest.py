@@ -1,0 +1,38 @@
+"""A store on a database of its own, and a plain connection to look and meddle with."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from pillarbox.stores.postgres import PostgresStore
+from tests.databases import Sql
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(postgres_url)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+async def other_store(postgres_url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(postgres_url)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+async def sql(postgres_url: str) -> AsyncIterator[Sql]:
+    connection = await asyncpg.connect(postgres_url)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def meddler(postgres_url: str) -> AsyncIterator[Sql]:
+    """A second plain connection, for whoever holds a lock."""
+    connection = await asyncpg.connect(postgres_url)
+    yield connection
+    await connection.close()

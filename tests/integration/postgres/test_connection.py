@@ -1,0 +1,71 @@
+"""A database that is away, comes back, or loses a connection; and no password in any message."""
+
+import asyncio
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError, PillarboxError, StoreUnavailable
+from pillarbox.core.lane import RelayCard
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from tests.databases import Sql
+from tests.servers.ports import free_port
+
+CANARY = "canary-password"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://app:{canary}@127.0.0.1:{port}/shop",
+        "postgresql://app:{canary}@nowhere.invalid/shop",
+        "postgresql://app:{canary}@127.0.0.1:notaport/shop",
+        "mysql://app:{canary}@127.0.0.1/shop",
+    ],
+)
+async def test_connect_errors_name_the_place_and_never_the_password(url: str) -> None:
+    with pytest.raises(PillarboxError) as raised:
+        await PostgresStore(url.format(canary=CANARY, port=free_port())).schema.status()
+    assert CANARY not in str(raised.value) + repr(raised.value)
+
+
+async def test_a_wrong_url_is_refused_before_anything_connects() -> None:
+    with pytest.raises(ConfigurationError, match="postgresql://"):
+        PostgresStore("shop.db")
+
+
+async def test_a_terminated_connection_is_an_error_once_and_replaced(store: PostgresStore, sql: Sql) -> None:
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    await sql.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pillarbox'")
+
+    async def works_again() -> bool:
+        try:
+            return bool(await store.lanes.take("a", most=64))
+        except StoreUnavailable:
+            return False
+
+    assert await eventually(works_again)
+
+
+async def test_a_cancelled_read_leaves_a_store_that_works(store: PostgresStore, meddler: Sql) -> None:
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    holding = meddler.transaction()
+    await holding.start()
+    await meddler.execute("LOCK TABLE outbox_lane IN ACCESS EXCLUSIVE MODE")
+    taking = asyncio.create_task(store.lanes.take("a", most=64))
+
+    async def waits() -> bool:
+        return bool(await meddler.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+
+    await eventually(waits)
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    await holding.rollback()
+    assert await store.lanes.take("a", most=64)
+
+
+async def test_closing_twice_is_fine(store: PostgresStore) -> None:
+    await store.schema.check()
+    await store.aclose()
+    await store.aclose()

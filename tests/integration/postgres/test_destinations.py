@@ -1,0 +1,56 @@
+"""Destinations in the tables: who set what is remembered, and a report that says nothing new writes nothing."""
+
+import json
+
+from pillarbox.core.store import EVERYWHERE
+from pillarbox.stores.postgres import PostgresStore
+from tests.databases import Sql
+
+
+async def test_who_set_what_is_remembered(store: PostgresStore, sql: Sql) -> None:
+    await store.destinations.steer("orders", paused=True, rate_limit=5, by="ann")
+    await store.destinations.steer(EVERYWHERE, breaker=None, by="bob")
+    rows = await sql.fetch("SELECT who, what, subject, detail FROM outbox_audit ORDER BY audit_id")
+    assert [(row["who"], row["what"], row["subject"], json.loads(row["detail"])) for row in rows] == [
+        ("ann", "steer", "orders", {"paused": True, "rate_limit": 5}),
+        ("bob", "steer", EVERYWHERE, {"breaker": None}),
+    ]
+    assert await sql.fetchval("SELECT changed_by FROM outbox_destination WHERE destination = 'orders'") == "ann"
+
+
+async def test_whoever_gives_no_name_is_known_by_the_name_of_the_session(store: PostgresStore, sql: Sql) -> None:
+    await store.destinations.steer("orders", paused=True)
+    assert await sql.fetchval("SELECT who FROM outbox_audit") == await sql.fetchval("SELECT current_user")
+
+
+async def test_changing_nothing_is_not_remembered(store: PostgresStore, sql: Sql) -> None:
+    await store.destinations.steer("orders", by="ann")
+    assert await sql.fetchval("SELECT count(*) FROM outbox_audit") == 0
+
+
+async def test_a_report_is_not_the_deed_of_a_person(store: PostgresStore, sql: Sql) -> None:
+    await store.destinations.steer("orders", paused=True, by="ann")
+    changed = "SELECT changed_at, changed_by FROM outbox_destination"
+    before = await sql.fetchrow(changed)
+    await store.destinations.report("orders", error="down", next_try=5)
+    assert await sql.fetchrow(changed) == before
+    assert await sql.fetchval("SELECT count(*) FROM outbox_audit") == 1
+
+
+async def test_a_report_that_says_nothing_new_writes_nothing(store: PostgresStore, sql: Sql) -> None:
+    await store.destinations.report("orders", error="down", next_try=None)
+    version = "SELECT xmin::text FROM outbox_destination"
+    before = await sql.fetchval(version)
+    await store.destinations.report("orders", error="down", next_try=None)
+    assert await sql.fetchval(version) == before
+
+
+async def test_a_store_beside_another_has_the_same_schema_and_prefix(postgres_url: str, sql: Sql) -> None:
+    store = PostgresStore(postgres_url, schema="elsewhere", prefix="shop_", max_payload=2048)
+    await store.schema.apply()
+    await store.aclose()
+    other = store.beside()
+    await other.schema.check()
+    await other.destinations.steer("orders", paused=True)
+    await other.aclose()
+    assert await sql.fetchval('SELECT destination FROM elsewhere."shop_destination"') == "orders"

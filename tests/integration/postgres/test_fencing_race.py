@@ -1,0 +1,103 @@
+"""A settlement and a takeover of its lane, at the same time: only one of them may win.
+
+The second test takes the lock out of the settlement and shows that the first one would then fail.
+"""
+
+import asyncio
+
+from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.message import Message
+from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.store import Ready
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from tests.databases import Sql
+
+LOCK = "ORDER BY l.lane FOR NO KEY UPDATE OF l"
+
+
+async def one_in_hand(store: PostgresStore, sql: Sql) -> tuple[Message, Epochs]:
+    """Relay `a` owns every lane and has read the only message."""
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.take("a", most=64))
+    await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('order.placed', '{}')")
+    [message] = await store.messages.read(Ready(lanes=list(epochs)))
+    return message, epochs
+
+
+async def waits_for_a_lock(sql: Sql) -> bool:
+    return bool(
+        await sql.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pillarbox' AND wait_event_type = 'Lock'"
+            " AND datname = current_database()"
+        )
+    )
+
+
+async def settled_under_a_lost_lane(store: PostgresStore, other: PostgresStore, sql: Sql, meddler: Sql) -> bool:
+    """Stop a settlement in its middle, let another relay take over, let it go on: did both win?"""
+    message, epochs = await one_in_hand(store, sql)
+    holding = meddler.transaction()
+    await holding.start()
+    await meddler.execute("SELECT FROM outbox_message FOR UPDATE")
+    settlement = asyncio.create_task(store.writes.settle(epochs, [Verdict(message, DELIVERED, "")]))
+    await eventually(lambda: waits_for_a_lock(sql))
+
+    await sql.execute("UPDATE outbox_relay SET lease_until = now() - interval '1 second' WHERE id = 'a'")
+    await other.lanes.join(RelayCard(id="b"), lease=60)
+    taken = {lease.lane for lease in await other.lanes.take("b", most=64)}
+
+    await holding.rollback()
+    settled = await settlement
+    return message.lane in taken and settled.count > 0
+
+
+async def test_a_lane_is_not_taken_from_a_settlement_in_progress(
+    store: PostgresStore, other_store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
+    assert not await settled_under_a_lost_lane(store, other_store, sql, meddler)
+
+
+async def test_without_the_lock_both_would_win(
+    store: PostgresStore, other_store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
+    assert LOCK in store.writes._deliver
+    store.writes._deliver = store.writes._deliver.replace(LOCK, "")
+    assert await settled_under_a_lost_lane(store, other_store, sql, meddler)
+
+
+async def test_a_settlement_that_waited_for_a_takeover_writes_nothing(
+    store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
+    message, epochs = await one_in_hand(store, sql)
+    takeover = meddler.transaction()
+    await takeover.start()
+    await meddler.execute("UPDATE outbox_lane SET owner = 'b', epoch = epoch + 1 WHERE lane = $1", message.lane)
+    settlement = asyncio.create_task(store.writes.settle(epochs, [Verdict(message, DELIVERED, "")]))
+    await eventually(lambda: waits_for_a_lock(sql))
+    await takeover.commit()
+
+    settled = await settlement
+
+    assert (settled.count, settled.lost) == (0, frozenset({message.lane}))
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 1
+
+
+async def test_a_lane_taken_by_a_relay_that_joined_meanwhile_is_not_taken_again(
+    store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
+    """The taker's snapshot does not know the newcomer; the lane it holds by now must not look ownerless."""
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    # A gate in the statement, after its snapshot was taken and before it looks at lanes.
+    alive = "WHERE EXISTS (SELECT FROM alive)"
+    assert alive in store.lanes._take
+    gate = f"{alive} AND (SELECT 1 FROM pg_advisory_lock_shared(7)) = 1"
+    store.lanes._take = store.lanes._take.replace(alive, gate)
+    await meddler.execute("SELECT pg_advisory_lock(7)")
+    take = asyncio.create_task(store.lanes.take("a", most=64))
+    await eventually(lambda: waits_for_a_lock(sql))
+    await sql.execute("INSERT INTO outbox_relay (id, lease_until) VALUES ('b', now() + interval '60 seconds')")
+    await sql.execute("UPDATE outbox_lane SET owner = 'b', epoch = epoch + 1 WHERE lane < 32")
+    await meddler.execute("SELECT pg_advisory_unlock(7)")
+
+    assert [lease.lane for lease in await take] == list(range(32, 64))

@@ -1,0 +1,142 @@
+"""History by day: rows find their day, a missing day stops nobody, and a reader is not fought over."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.store import Ready
+from pillarbox.stores.postgres import PostgresStore
+from tests.databases import Sql
+
+DAY = 86_400.0
+
+PUT = """INSERT INTO outbox_history (id, event_id, destination, event_type, payload, content_type, headers,
+  schema_version, occurred_at, recorded_at, attempts, tries, published_at)
+VALUES (1, $1, '', 'a', '', 'application/json', '{}', 1, now(), now(), 0, 0, $2) RETURNING tableoid::regclass::text"""
+
+DAYS = """SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = 'outbox_history'::regclass AND c.relname ~ '_[0-9]{8}$' ORDER BY 1"""
+
+
+def today() -> datetime:
+    return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def table(day: datetime) -> str:
+    return f"outbox_history_{day:%Y%m%d}"
+
+
+async def days(sql: Sql) -> list[str]:
+    return [row["relname"] for row in await sql.fetch(DAYS)]
+
+
+async def make_past_days(sql: Sql, count: int) -> list[datetime]:
+    past = [today() - timedelta(days=number) for number in range(1, count + 1)]
+    for day in past:
+        await sql.execute(
+            f"CREATE TABLE {table(day)} PARTITION OF outbox_history"
+            f" FOR VALUES FROM ('{day:%Y-%m-%d} 00:00+00') TO ('{day + timedelta(days=1):%Y-%m-%d} 00:00+00')"
+        )
+    return past
+
+
+async def deliver_one(store: PostgresStore, sql: Sql) -> str:
+    """Settle one message; returns the table its history went to."""
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.take("a", most=64))
+    await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
+    [message] = await store.messages.read(Ready(lanes=list(epochs)))
+    settled = await store.writes.settle(epochs, [Verdict(message, DELIVERED, "x")])
+    assert settled.count == 1
+    place: str = await sql.fetchval("SELECT tableoid::regclass::text FROM outbox_history")
+    return place
+
+
+async def test_a_delivered_message_goes_to_its_day(store: PostgresStore, sql: Sql) -> None:
+    before = table(today())
+    assert await deliver_one(store, sql) in (before, table(today()))
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Kiritimati"])
+async def test_days_change_at_midnight_utc_whatever_the_session_thinks(
+    zone: str, store: PostgresStore, sql: Sql
+) -> None:
+    await sql.execute("DROP TABLE " + ", ".join(await days(sql)))
+    database = await sql.fetchval("SELECT current_database()")
+    await sql.execute(f"ALTER DATABASE \"{database}\" SET timezone = '{zone}'")
+    await sql.execute(f"SET timezone = '{zone}'")
+    await sql.fetchval("SELECT outbox_history_make(7)")
+    midnight = today() + timedelta(days=2)
+    assert await sql.fetchval(PUT, "before", midnight - timedelta(microseconds=1)) == table(
+        midnight - timedelta(days=1)
+    )
+    assert await sql.fetchval(PUT, "after", midnight) == table(midnight)
+
+
+async def test_seven_days_are_made_ahead_and_made_once(store: PostgresStore, sql: Sql) -> None:
+    await store.upkeep.prepare()
+    made = await days(sql)
+    assert made == [table(today() + timedelta(days=number)) for number in range(8)]
+    await store.upkeep.prepare()
+    assert await days(sql) == made
+
+
+async def test_without_any_day_settlements_go_on(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("DROP TABLE " + ", ".join(await days(sql)))
+    assert await deliver_one(store, sql) == "outbox_history_default"
+
+    await store.upkeep.prepare()
+
+    # Today lies in the default table already and stays there; the days to come get tables of their own.
+    assert await days(sql) == [table(today() + timedelta(days=number)) for number in range(1, 8)]
+    assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 1
+
+
+async def test_old_days_are_dropped_whole_and_young_ones_stay(store: PostgresStore, sql: Sql) -> None:
+    yesterday, before, old = await make_past_days(sql, 3)
+    for day in (yesterday, before, old):
+        await sql.fetchval(PUT, "x", day)
+    assert await store.upkeep.prune(history=2 * DAY, dead=None) == 1
+    assert table(old) not in await days(sql)
+    assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 2
+
+
+async def test_a_reader_keeps_its_day_and_nobody_waits_for_him(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+    [yesterday] = await make_past_days(sql, 1)
+    reading = meddler.transaction()
+    await reading.start()
+    await meddler.execute(f"SELECT FROM {table(yesterday)}")
+
+    assert await store.upkeep.prune(history=0, dead=None) == 0
+    assert await deliver_one(store, sql)
+    assert table(yesterday) in await days(sql)
+
+    await reading.rollback()
+    assert await store.upkeep.prune(history=0, dead=None) == 1
+    assert table(yesterday) not in await days(sql)
+
+
+async def test_days_are_not_made_against_a_reader_and_come_with_the_next_call(
+    store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
+    last = table(today() + timedelta(days=7))
+    await sql.execute(f"DROP TABLE {last}")
+    reading = meddler.transaction()
+    await reading.start()
+    await meddler.execute("LOCK TABLE outbox_history IN ACCESS EXCLUSIVE MODE")
+    await store.upkeep.prepare()
+    await reading.rollback()
+    assert last not in await days(sql)
+    await store.upkeep.prepare()
+    assert last in await days(sql)
+
+
+async def test_what_no_day_took_is_pruned_in_bites(store: PostgresStore, sql: Sql) -> None:
+    for number in range(25):
+        await sql.fetchval(PUT, f"old {number}", today() - timedelta(days=30))
+    assert await store.upkeep.prune(history=7 * DAY, dead=None, most=10) == 10
+    assert await store.upkeep.prune(history=7 * DAY, dead=None, most=10) == 10
+    assert await store.upkeep.prune(history=7 * DAY, dead=None, most=10) == 5
+    assert await store.upkeep.prune(history=7 * DAY, dead=None, most=10) == 0

@@ -1,0 +1,47 @@
+"""Reading ahead leaves out what is in hand; it never goes on from a position.
+
+A transaction that drew its place early may commit late. A reader that remembers how far it came passes it by, and the
+next event of its key overtakes it. The second test reads that way and shows that the first one would then fail.
+"""
+
+from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.message import Message
+from pillarbox.core.store import Bounds, Ready
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.postgres.statements import NOT_IN_HAND
+from tests.databases import Sql
+
+RECORD = "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key) VALUES ($1, 'moved', '', $2)"
+FROM_A_POSITION = "y.id > (SELECT coalesce(max(p), 0) FROM unnest($5::bigint[]) p) AND $6::text[] IS NOT NULL"
+
+
+async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -> list[str]:
+    """The order in which a relay meets three events, of which the first commits after it read the second."""
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    lanes = list(epochs_of(await store.lanes.take("a", most=64)))
+    in_hand: list[Message] = []
+
+    async def read_on() -> None:
+        bounds = Bounds(in_hand=[message.place for message in in_hand])
+        in_hand.extend(await store.messages.read(Ready(lanes=lanes, bounds=bounds)))
+
+    late = slow.transaction()
+    await late.start()
+    await slow.execute(RECORD, "ship-1", "ship")
+    await sql.execute(RECORD, "other-1", "other")
+    await read_on()
+    await late.commit()
+    await sql.execute(RECORD, "ship-2", "ship")
+    await read_on()
+    await read_on()
+    return [message.event_id for message in in_hand]
+
+
+async def test_a_late_commit_keeps_its_place_in_its_key(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+    assert await read_around_a_late_commit(store, sql, meddler) == ["other-1", "ship-1", "ship-2"]
+
+
+async def test_from_a_position_it_would_be_overtaken(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+    assert NOT_IN_HAND in store.messages._ready.plain
+    store.messages._ready.plain = store.messages._ready.plain.replace(NOT_IN_HAND, FROM_A_POSITION)
+    assert await read_around_a_late_commit(store, sql, meddler) == ["other-1", "ship-2"]

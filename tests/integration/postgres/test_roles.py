@@ -1,0 +1,136 @@
+"""Four roles, each with exactly what its duty needs: real roles on a real server."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+import pytest
+
+from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
+from pillarbox.core.store import Bounds, Ready
+from pillarbox.stores.postgres import PostgresStore
+from tests.databases import Sql
+
+ROLES = ("producer", "relay", "reader", "migrator")
+INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')"
+
+# What each role may do, and, by leaving it out, what it may not.
+MATRIX: dict[str, tuple[str, set[str]]] = {
+    "record": (INSERT, {"producer", "relay", "migrator"}),
+    "look at the doorbell": ("SELECT asleep_until FROM outbox_relay", {"producer", "relay", "reader", "migrator"}),
+    "look at relays": ("SELECT id FROM outbox_relay", {"relay", "reader", "migrator"}),
+    "read payloads": ("SELECT payload FROM outbox_message", {"relay", "reader", "migrator"}),
+    "see events": ("SELECT status FROM outbox_event", {"relay", "reader", "migrator"}),
+    "change a message": ("UPDATE outbox_message SET attempts = 1", {"relay", "migrator"}),
+    "delete a message": ("DELETE FROM outbox_message", {"relay", "migrator"}),
+    "take a lane": ("UPDATE outbox_lane SET owner = 'x'", {"relay", "migrator"}),
+    "pause a destination": (
+        "INSERT INTO outbox_destination (destination, paused) VALUES ('x', true)",
+        {"relay", "migrator"},
+    ),
+    "drop history": ("SELECT outbox_history_drop('7 days')", {"relay", "migrator"}),
+    "admit": (
+        "INSERT INTO inbox_receipt (consumer, event_id) VALUES ('c', 'e') ON CONFLICT DO NOTHING",
+        {"producer", "relay", "migrator"},
+    ),
+    "change a table": ("ALTER TABLE outbox_message ADD COLUMN extra text", {"migrator"}),
+}
+
+
+@pytest.fixture
+async def roles(postgres_url: str, store: PostgresStore, sql: Sql) -> AsyncIterator[dict[str, str]]:
+    """Role by duty. Roles belong to the whole server: they are named after the test's database and dropped again."""
+    database = await sql.fetchval("SELECT current_database()")
+    names = {duty: f"{database}_{duty}" for duty in (*ROLES, "owner")}
+    for name in names.values():
+        await sql.execute(f'CREATE ROLE "{name}" LOGIN')
+    for kind, query in (
+        ("TABLE", "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"),
+        ("VIEW", "SELECT viewname FROM pg_views WHERE schemaname = 'public'"),
+        ("FUNCTION", "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"),
+    ):
+        for row in await sql.fetch(query):
+            await sql.execute(f'ALTER {kind} "{row[0]}" OWNER TO "{names["owner"]}"')
+    await sql.execute(f'GRANT CREATE, USAGE ON SCHEMA public TO "{names["owner"]}"')
+    await sql.execute(store.schema.roles_sql(**names))
+    yield {duty: names[duty] for duty in ROLES}
+    for name in names.values():
+        await sql.execute(f'DROP OWNED BY "{name}" CASCADE')
+    for name in names.values():
+        await sql.execute(f'DROP ROLE "{name}"')
+
+
+@asynccontextmanager
+async def logged_in(url: str, role: str) -> AsyncIterator[Sql]:
+    connection = await asyncpg.connect(url, user=role)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def allowed(attempt: Callable[[], Awaitable[object]]) -> bool:
+    try:
+        await attempt()
+    except asyncpg.InsufficientPrivilegeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("deed", MATRIX)
+async def test_the_matrix_of_grants(deed: str, postgres_url: str, roles: dict[str, str]) -> None:
+    statement, expected = MATRIX[deed]
+    able = set()
+    for duty, role in roles.items():
+        async with logged_in(postgres_url, role) as connection:
+            undone = connection.transaction()
+            await undone.start()
+            if await allowed(lambda: connection.execute(statement)):
+                able.add(duty)
+            await undone.rollback()
+    assert able == expected
+
+
+async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url: str, roles: dict[str, str]) -> None:
+    url = postgres_url.replace("postgres@", f"{roles['relay']}@")
+    async with aclosing(PostgresStore(url)) as store:
+        async with logged_in(postgres_url, roles["producer"]) as producer:
+            for _ in range(3):
+                await producer.execute(INSERT)
+        await store.schema.check()
+        await store.lanes.join(RelayCard(id="a"), lease=60)
+        epochs = epochs_of(await store.lanes.take("a", most=64))
+        delivered, retried, dead = await store.messages.read(Ready(lanes=list(epochs)))
+        settled = await store.writes.settle(
+            epochs,
+            [
+                Verdict(delivered, DELIVERED, "x"),
+                Verdict(retried, Retry(delay=60, error="no"), "x"),
+                Verdict(dead, Dead(error="no"), "x"),
+            ],
+        )
+        assert settled.count == 3
+        [letter] = await store.people.dead()
+        assert await store.people.retry([letter.id]) == 1
+        await store.people.ask("retry", retried.event_id, "x")
+        assert await store.writes.carry_out(epochs) == 1
+        assert await store.lanes.renew("a", lease=60, breakers={"x": "open"}) is not None
+        await store.destinations.report("x", error="no", next_try=5)
+        await store.destinations.steer("x", paused=True, rate_limit=1)
+        assert [row.destination for row in await store.destinations.steering()] == ["x"]
+        since = datetime.now(UTC) - timedelta(hours=1)
+        assert await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds(recorded_after=since))) != []
+        await store.upkeep.prepare()
+        await store.upkeep.prune(history=0, dead=0)
+        await store.wakeup.doze("a", 1)
+        await store.lanes.leave("a")
+
+
+async def test_the_migrator_role_applies_the_schema(postgres_url: str, roles: dict[str, str], sql: Sql) -> None:
+    await sql.execute("DELETE FROM outbox_schema WHERE version = 4")
+    url = postgres_url.replace("postgres@", f"{roles['migrator']}@")
+    async with aclosing(PostgresStore(url, max_payload=2048)) as store:
+        assert await store.schema.apply(aliases=True) == ["0004_dead_by_type"]
+        await store.schema.check()

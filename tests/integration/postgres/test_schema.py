@@ -1,0 +1,165 @@
+"""The tables: the same by whichever way they came, safe to apply again and at once, never downgraded."""
+
+import asyncio
+import subprocess
+import sys
+
+import asyncpg
+import pytest
+
+from pillarbox.core.errors import SchemaError, StoreUnavailable
+from pillarbox.stores.postgres import PostgresStore
+from tests.databases import Sql, cloned
+from tests.servers.postgres import PostgresServer
+
+
+def dump(url: str) -> str:
+    """The whole schema as pg_dump tells it, without the dump's own random words."""
+    text = subprocess.run(["pg_dump", "--schema-only", url], check=True, capture_output=True, text=True).stdout
+    return "\n".join(line for line in text.splitlines() if not line.startswith(("\\restrict", "\\unrestrict")))
+
+
+def run_script(url: str, script: str) -> None:
+    command = ["psql", "--quiet", "--set", "ON_ERROR_STOP=1", url]
+    subprocess.run(command, input=script, text=True, check=True, capture_output=True)
+
+
+async def applied(url: str, **options: bool) -> list[str]:
+    store = PostgresStore(url)
+    try:
+        return await store.schema.apply(**options)
+    finally:
+        await store.aclose()
+
+
+async def test_the_script_and_the_migrations_make_the_same_schema(
+    postgres_server: PostgresServer, empty_postgres_url: str
+) -> None:
+    store = PostgresStore(empty_postgres_url)
+    with cloned(postgres_server, None) as scripted:
+        run_script(scripted, store.schema.sql(aliases=True))
+        await store.schema.apply(aliases=True)
+        await store.aclose()
+        assert dump(scripted) == dump(empty_postgres_url)
+
+
+async def test_each_migration_alone_leads_to_the_same_schema(
+    postgres_server: PostgresServer, empty_postgres_url: str
+) -> None:
+    """An installation that was upgraded release by release looks like a new one."""
+    await applied(empty_postgres_url)
+    with cloned(postgres_server, None) as stepwise:
+        for version in PostgresStore(stepwise).schema._migrations:
+            store = PostgresStore(stepwise)
+            known = store.schema._migrations
+            store.schema._migrations = {number: known[number] for number in known if number <= version}
+            assert len(await store.schema.apply()) == 1
+            await store.aclose()
+        assert dump(stepwise) == dump(empty_postgres_url)
+
+
+async def test_applying_twice_changes_nothing(empty_postgres_url: str) -> None:
+    assert await applied(empty_postgres_url)
+    before = dump(empty_postgres_url)
+    assert await applied(empty_postgres_url) == []
+    assert dump(empty_postgres_url) == before
+
+
+async def test_processes_that_apply_at_once_run_each_migration_once(empty_postgres_url: str) -> None:
+    apply = [sys.executable, "-m", "pillarbox", "schema", "apply", "--json"]
+    environment = {"PILLARBOX_STORE": empty_postgres_url, "PYTHONPATH": ":".join(sys.path)}
+    running = [
+        await asyncio.create_subprocess_exec(*apply, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    outputs = [await process.communicate() for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], outputs
+    assert sorted(len(output.split(b"000")) - 1 for output, _ in outputs) == [0, 0, 4]
+
+
+async def test_a_newer_schema_is_refused(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("INSERT INTO outbox_schema (version, name) VALUES (999, 'from the future')")
+    with pytest.raises(SchemaError, match="upgrade Pillarbox"):
+        await store.schema.apply()
+    with pytest.raises(SchemaError, match="upgrade Pillarbox"):
+        await store.schema.check()
+
+
+async def test_an_older_schema_is_named(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("DELETE FROM outbox_schema WHERE version = 4")
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        await store.schema.check()
+    status = await store.schema.status()
+    assert (status.version, status.pending, status.ok) == (3, ("0004_dead_by_type",), False)
+
+
+async def test_tables_that_are_missing_are_an_error_that_says_what_to_do(empty_postgres_url: str) -> None:
+    store = PostgresStore(empty_postgres_url)
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        await store.lanes.take("a", most=1)
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        await store.schema.check()
+    await store.aclose()
+
+
+async def test_a_held_table_makes_apply_give_up_instead_of_queueing(postgres_url: str, meddler: Sql) -> None:
+    """Whoever waits for a table in ACCESS EXCLUSIVE mode stops everybody behind it."""
+    holding = meddler.transaction()
+    await holding.start()
+    await meddler.execute("SELECT FROM outbox_message")
+    other_limit = PostgresStore(postgres_url, max_payload=2048)
+    try:
+        with pytest.raises(StoreUnavailable, match="lock timeout"):
+            await other_limit.schema.apply()
+    finally:
+        await other_limit.aclose()
+        await holding.rollback()
+
+
+async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("DELETE FROM outbox_schema WHERE version = 4")
+    await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_type_idx'::regclass")
+    assert await store.schema.apply() == ["0004_dead_by_type"]
+    assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_type_idx'::regclass")
+
+
+async def test_prefix_and_schema_are_the_users(empty_postgres_url: str) -> None:
+    """Two outboxes in one database, neither in the other's way."""
+    for prefix, schema in (("Shop_outbox_", "public"), ("outbox_", "Billing")):
+        store = PostgresStore(empty_postgres_url, prefix=prefix, schema=schema)
+        await store.schema.apply(aliases=True)
+        await store.schema.check()
+        await store.aclose()
+    sql = await asyncpg.connect(empty_postgres_url)
+    indexes = await sql.fetch("SELECT indexname FROM pg_indexes WHERE schemaname = 'public'")
+    assert [row[0] for row in indexes if not row[0].startswith("Shop_")] == []
+    await sql.execute("INSERT INTO \"Shop_outbox_message\" (event_type, payload) VALUES ('a', '{}')")
+    assert await sql.fetchval('SELECT count(*) FROM "Shop_outbox_events"') == 1
+    assert await sql.fetchval('SELECT count(*) FROM "Billing".outbox_event') == 0
+    assert await sql.fetchval('SELECT count(*) FROM "Shop_processed_event"') == 0
+    await sql.close()
+
+
+async def test_the_limit_of_payloads_can_be_changed(postgres_url: str, sql: Sql) -> None:
+    insert = "INSERT INTO outbox_message (event_type, payload) VALUES ('a', $1)"
+    small = PostgresStore(postgres_url, max_payload=1024)
+    with pytest.raises(SchemaError, match=r"1048576.*1024"):
+        await small.schema.check()
+    await small.schema.apply()
+    await small.schema.check()
+    await sql.execute(insert, bytes(1024))
+    with pytest.raises(asyncpg.CheckViolationError, match="payload"):
+        await sql.execute(insert, bytes(1025))
+    await small.aclose()
+
+
+async def test_a_database_that_hashes_lanes_differently_is_noticed(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("UPDATE outbox_schema SET lane_hash = lane_hash + 1")
+    with pytest.raises(SchemaError, match="drain the outbox"):
+        await store.schema.check()
+
+
+async def test_missing_lanes_are_noticed(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("DELETE FROM outbox_lane WHERE lane = 63")
+    with pytest.raises(SchemaError, match="64 rows"):
+        await store.schema.check()

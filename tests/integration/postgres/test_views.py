@@ -1,0 +1,225 @@
+"""The view for people and its aliases: each operator query as it was written down, one malformed payload or not."""
+
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from pillarbox.core.lane import Epochs, InHand, RelayCard, epochs_of
+from pillarbox.core.message import Message
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
+from pillarbox.core.store import Ready
+from pillarbox.stores.postgres import PostgresStore
+from tests.databases import Sql
+
+COLUMNS = [
+    "id",
+    "event_id",
+    "event_type",
+    "aggregate_type",
+    "aggregate_id",
+    "key",
+    "destination",
+    "status",
+    "payload",
+    "payload_bytes",
+    "content_type",
+    "headers",
+    "schema_version",
+    "correlation_id",
+    "causation_id",
+    "trace_id",
+    "occurred_at",
+    "created_at",
+    "published_at",
+    "attempts",
+    "retry_count",
+    "last_error",
+    "last_attempt_at",
+    "next_retry_at",
+    "locked_by",
+    "locked_at",
+]
+
+# As typed, from the documents this outbox grew from.
+OPERATOR_QUERIES = {
+    "recent events": """
+        SELECT id, event_id, event_type, aggregate_id, status, retry_count, created_at, sent_at
+        FROM outbox_events
+        ORDER BY created_at DESC
+        LIMIT 5;""",
+    "what waits for a retry": """
+        SELECT event_id, status, retry_count, next_retry_at, last_error
+        FROM outbox_events
+        WHERE status = 'PENDING';""",
+    "health of the last hour": """
+        SELECT
+            COUNT(*) FILTER (WHERE published_at IS NULL) AS unpublished_count,
+            COUNT(*) FILTER (WHERE retry_count > 0) AS retry_count,
+            COUNT(*) FILTER (WHERE retry_count >= 5) AS max_retry_count,
+            AVG(EXTRACT(EPOCH FROM (published_at - created_at))) AS avg_publish_latency_secs,
+            MAX(retry_count) AS max_retry
+        FROM event_outbox
+        WHERE created_at > NOW() - INTERVAL '1 hour';""",
+    "count by status": """
+        SELECT status, COUNT(*)
+        FROM outbox_event
+        GROUP BY status;""",
+    "failed events": """
+        SELECT *
+        FROM outbox_event
+        WHERE status = 'FAILED'
+        ORDER BY occurred_at DESC;""",
+}
+
+
+async def own_everything(store: PostgresStore) -> Epochs:
+    await store.lanes.join(RelayCard(id="r1", name="relay-a"), lease=60)
+    return epochs_of(await store.lanes.take("r1", most=64))
+
+
+async def read(store: PostgresStore, epochs: Epochs) -> list[Message]:
+    return await store.messages.read(Ready(lanes=list(epochs)))
+
+
+@pytest.fixture
+async def one_of_each(store: PostgresStore, sql: Sql) -> Epochs:
+    """A delivered, a retried, a dead and a fresh event, and one whose payload is not JSON."""
+    epochs = await own_everything(store)
+    for event_id in ("done", "tried", "dead", "fresh"):
+        await sql.execute(
+            "INSERT INTO outbox_message (event_id, event_type, payload, aggregate_type, aggregate_id)"
+            " VALUES ($1, 'DocumentUploaded', '{\"n\": 1}', 'Document', $1)",
+            event_id,
+        )
+    done, tried, dead, _ = await read(store, epochs)
+    await store.writes.settle(
+        epochs,
+        [
+            Verdict(done, DELIVERED, "docs"),
+            Verdict(tried, Retry(delay=3600, error="connection refused"), "docs"),
+            Verdict(dead, Dead(error="no such queue"), "docs"),
+        ],
+    )
+    await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('bad', 'a', '\\xff00fe')")
+    return epochs
+
+
+async def test_the_view_has_its_columns(sql: Sql) -> None:
+    statement = await sql.prepare("SELECT * FROM outbox_event")
+    assert [attribute.name for attribute in statement.get_attributes()] == COLUMNS
+
+
+@pytest.mark.usefixtures("one_of_each")
+async def test_statuses_are_one_vocabulary(sql: Sql) -> None:
+    rows = {row["event_id"]: row for row in await sql.fetch("SELECT * FROM outbox_event")}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "done": "PUBLISHED",
+        "tried": "PENDING",
+        "dead": "FAILED",
+        "fresh": "PENDING",
+        "bad": "PENDING",
+    }
+    assert rows["tried"]["retry_count"] == 1
+    assert rows["tried"]["last_error"] == "connection refused"
+    assert rows["tried"]["next_retry_at"] > rows["tried"]["created_at"]
+    assert rows["done"]["published_at"] is not None
+    assert (rows["dead"]["next_retry_at"], rows["dead"]["last_error"]) == (None, "no such queue")
+    assert (rows["done"]["payload"], rows["bad"]["payload"]) == ('{"n": 1}', None)
+    assert rows["bad"]["payload_bytes"] == b"\xff\x00\xfe"
+
+
+@pytest.mark.usefixtures("one_of_each")
+@pytest.mark.parametrize("query", OPERATOR_QUERIES)
+async def test_operator_queries_run_as_typed(query: str, sql: Sql) -> None:
+    rows = await sql.fetch(OPERATOR_QUERIES[query])
+    assert rows
+
+
+@pytest.mark.usefixtures("one_of_each")
+async def test_operator_queries_tell_the_truth(sql: Sql) -> None:
+    recent = {row["event_id"]: row for row in await sql.fetch(OPERATOR_QUERIES["recent events"])}
+    assert (recent["done"]["status"], recent["done"]["retry_count"]) == ("SENT", 0)
+    assert recent["done"]["sent_at"] is not None
+    assert (recent["fresh"]["status"], recent["fresh"]["sent_at"]) == ("PENDING", None)
+    [health] = await sql.fetch(OPERATOR_QUERIES["health of the last hour"])
+    assert (health["unpublished_count"], health["retry_count"], health["max_retry"]) == (4, 2, 1)
+    assert health["avg_publish_latency_secs"] >= 0
+    by_status = {row["status"]: row["count"] for row in await sql.fetch(OPERATOR_QUERIES["count by status"])}
+    assert by_status == {"PENDING": 3, "PUBLISHED": 1, "FAILED": 1}
+    [failed] = await sql.fetch(OPERATOR_QUERIES["failed events"])
+    assert failed["event_id"] == "dead"
+
+
+async def test_a_failed_event_is_republished_by_the_update_people_know(
+    one_of_each: Epochs, store: PostgresStore, sql: Sql
+) -> None:
+    place = await sql.fetchval("SELECT id FROM outbox_events WHERE status = 'FAILED'")
+    await sql.execute(
+        f"""UPDATE outbox_events
+        SET status = 'PENDING', retry_count = 0, last_error = NULL, next_retry_at = NULL
+        WHERE id = '{place}';"""
+    )
+    assert "dead" in [message.event_id for message in await read(store, one_of_each)]
+    assert await store.people.dead() == []
+    with pytest.raises(asyncpg.RaiseError, match="only FAILED"):
+        await sql.execute("UPDATE outbox_events SET status = 'SENT' WHERE event_id = 'fresh'")
+
+
+@pytest.mark.usefixtures("one_of_each")
+async def test_old_published_events_are_archived_and_deleted_by_hand(sql: Sql) -> None:
+    await sql.execute("UPDATE outbox_history SET published_at = published_at - interval '31 days'")
+    await sql.execute("CREATE TABLE event_outbox_archive AS SELECT * FROM event_outbox WITH NO DATA")
+    await sql.execute(
+        """INSERT INTO event_outbox_archive
+        SELECT * FROM event_outbox
+        WHERE published_at < NOW() - INTERVAL '30 days';
+
+        DELETE FROM event_outbox
+        WHERE published_at < NOW() - INTERVAL '30 days';"""
+    )
+    assert await sql.fetchval("SELECT event_id FROM event_outbox_archive") == "done"
+    assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 0
+    with pytest.raises(asyncpg.RaiseError, match="not published"):
+        await sql.execute("DELETE FROM event_outbox WHERE event_id = 'fresh'")
+
+
+async def test_outbox_retry_sends_a_dead_letter_again_and_asks_for_one_that_waits(
+    one_of_each: Epochs, store: PostgresStore, sql: Sql
+) -> None:
+    assert await sql.fetchval("SELECT outbox_retry('dead')") == 1
+    assert await sql.fetchval("SELECT outbox_retry('dead')") == 0
+    assert await sql.fetchval("SELECT outbox_retry('tried')") == 1
+    assert await sql.fetchval("SELECT outbox_retry('unknown')") == 0
+    assert await store.writes.carry_out(one_of_each) == 1
+    [row] = await store.people.find("tried")
+    assert (row.status, row.attempts) == ("PENDING", 0)
+    assert await sql.fetchval("SELECT next_retry_at <= now() FROM outbox_event WHERE event_id = 'tried'")
+
+
+async def test_what_is_in_hand_for_long_is_shown_as_processing(store: PostgresStore, sql: Sql) -> None:
+    epochs = await own_everything(store)
+    await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('slow', 'a', '{}')")
+    await read(store, epochs)
+    await store.lanes.renew("r1", lease=60, in_hand=[InHand(event_id="slow", destination="", seconds=3)])
+    row = await sql.fetchrow("SELECT status, locked_by, now() - locked_at AS age FROM outbox_event")
+    assert row is not None
+    assert (row["status"], row["locked_by"]) == ("PROCESSING", "relay-a r1")
+    assert row["age"] >= timedelta(seconds=3)
+    assert await sql.fetchval("SELECT status FROM outbox_events") == "PENDING"
+
+
+async def test_in_an_outage_the_next_try_is_the_destinations(store: PostgresStore, sql: Sql) -> None:
+    epochs = await own_everything(store)
+    await sql.execute(
+        "INSERT INTO outbox_message (event_id, event_type, payload, destination) VALUES ('a', 'a', '{}', 'docs')"
+    )
+    [message] = await read(store, epochs)
+    await store.writes.note(epochs, [Resolved(message, "docs")], error="broker down")
+    await sql.execute(
+        "INSERT INTO outbox_destination (destination, next_try_at) VALUES ('docs', '2030-01-01 00:00+00')"
+    )
+    row = await sql.fetchrow("SELECT status, attempts, retry_count, next_retry_at, last_error FROM outbox_event")
+    assert row is not None
+    assert (row["status"], row["attempts"], row["retry_count"], row["last_error"]) == ("PENDING", 0, 1, "broker down")
+    assert row["next_retry_at"].year == 2030

@@ -1,0 +1,50 @@
+"""A store on a file of its own, a plain connection to look and meddle with, and SQLite's own shell."""
+
+import sqlite3
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+
+Shell = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shop.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(path)
+    await store.schema.apply()
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+async def owner(store: SqliteStore) -> Owner:
+    return await Owner.of(store)
+
+
+@pytest.fixture
+def sql(store: SqliteStore, path: Path) -> Iterator[sqlite3.Connection]:
+    """A producer or a curious person: a connection that is not the store's, each statement by itself."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def shell(path: Path) -> Shell:
+    """SQLite's own shell on the file."""
+
+    def run(script: str, *, check: bool = True) -> "subprocess.CompletedProcess[str]":
+        command = ["sqlite3", "-bail", str(path)]
+        return subprocess.run(command, input=script, text=True, capture_output=True, check=check, timeout=30)
+
+    return run

@@ -1,0 +1,125 @@
+"""The connection: where it is, what happens when it is busy, closed, cancelled, or used from another event loop."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError, StoreUnavailable
+from pillarbox.core.lane import RelayCard
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.stores.sqlite.store import path_of
+from pillarbox.testing.conformance.owner import Owner, join
+
+
+def test_three_slashes_are_relative_and_four_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert path_of("sqlite:///shop.db") == tmp_path / "shop.db"
+    assert path_of("sqlite:////var/lib/shop.db") == Path("/var/lib/shop.db")
+    assert path_of("data/shop.db") == tmp_path / "data" / "shop.db"
+    assert path_of(tmp_path / "a b?.db") == tmp_path / "a b?.db"
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "sqlite://host/shop.db", "sqlite:///", "sqlite:///:memory:", "mysql://db"]
+)
+def test_a_url_that_names_no_file_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError):
+        SqliteStore(url)
+
+
+def test_a_sqlite_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(ConfigurationError, match=r"3\.35\.0 or newer"):
+        SqliteStore(path)
+
+
+def test_nothing_is_opened_before_it_is_needed(path: Path) -> None:
+    asyncio.run(SqliteStore(path).aclose())
+    assert not path.exists()
+
+
+async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "no such folder" / "shop.db")
+    with pytest.raises(StoreUnavailable, match="no such folder"):
+        await store.schema.status()
+    await store.aclose()
+
+
+@pytest.fixture
+def no_database(path: Path) -> Path:
+    path.write_bytes(b"certainly not a database, " * 100)
+    return path
+
+
+async def test_a_file_that_is_no_database_is_unavailable(no_database: Path) -> None:
+    store = SqliteStore(no_database)
+    with pytest.raises(StoreUnavailable, match="not a database"):
+        await store.schema.status()
+    await store.aclose()
+
+
+async def test_a_writer_that_stays_too_long_makes_the_store_unavailable_not_broken(
+    store: SqliteStore, sql: sqlite3.Connection, path: Path
+) -> None:
+    impatient = SqliteStore(path, busy_timeout="10ms")
+    sql.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="locked by another writer"):
+        await join(impatient)
+    assert await impatient.people.dead() == []
+    sql.execute("COMMIT")
+    await join(impatient)
+    await impatient.aclose()
+
+
+async def test_a_closed_store_says_so(store: SqliteStore) -> None:
+    await store.aclose()
+    with pytest.raises(StoreUnavailable, match="is closed"):
+        await store.people.dead()
+
+
+async def test_the_file_is_in_wal_mode(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    assert sql.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+async def test_a_cancelled_caller_leaves_no_transaction_open(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    sql.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.create_task(join(store))
+    done, _ = await asyncio.wait([waiting], timeout=0.02)
+    assert not done
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    sql.execute("COMMIT")
+    assert await store.people.dead() == []
+    sql.execute("BEGIN IMMEDIATE")
+    sql.execute("COMMIT")
+
+
+async def test_a_heartbeat_may_live_in_another_event_loop(store: SqliteStore) -> None:
+    owner = await Owner.of(store)
+
+    def heart() -> int:
+        async def beat() -> int:
+            renewal = await store.lanes.renew(owner.relay, lease=60)
+            assert renewal is not None
+            return renewal.relays
+
+        return asyncio.run(beat())
+
+    assert await asyncio.to_thread(heart) == 1
+
+
+async def test_work_that_raises_writes_nothing(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    class Broken(Exception):
+        pass
+
+    def work(db: sqlite3.Connection) -> None:
+        db.execute("INSERT INTO outbox_audit (what) VALUES ('never')")
+        raise Broken
+
+    with pytest.raises(Broken):
+        await store._connection.write(work)
+    assert sql.execute("SELECT count(*) FROM outbox_audit").fetchone() == (0,)
+    await store.lanes.join(RelayCard(id="still works"), lease=1)

@@ -1,0 +1,41 @@
+"""Destinations in the tables: who set what is remembered, and a report is not the deed of a person."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+from pillarbox.core.store import EVERYWHERE
+from pillarbox.stores.sqlite import SqliteStore
+
+
+async def test_who_set_what_is_remembered(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    await store.destinations.steer("orders", paused=True, rate_limit=5, by="ann")
+    await store.destinations.steer(EVERYWHERE, breaker=None, by="bob")
+    await store.destinations.steer("nobody", by="carl")
+    rows = sql.execute("SELECT who, what, subject, detail FROM outbox_audit ORDER BY audit_id").fetchall()
+    assert [(*facts, json.loads(detail)) for *facts, detail in rows] == [
+        ("ann", "steer", "orders", {"paused": True, "rate_limit": 5}),
+        ("bob", "steer", EVERYWHERE, {"breaker": None}),
+    ]
+
+
+async def test_a_report_is_not_the_deed_of_a_person(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    await store.destinations.steer("orders", paused=True, by="ann")
+    changed = "SELECT changed_at, changed_by FROM outbox_destination"
+    before = sql.execute(changed).fetchall()
+    await store.destinations.report("orders", error="down", next_try=5)
+    assert sql.execute(changed).fetchall() == before
+    assert sql.execute("SELECT count(*) FROM outbox_audit").fetchone() == (1,)
+
+
+async def test_a_store_beside_another_has_the_same_file_and_prefix(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "shop.db", prefix="shop_", max_payload=2048)
+    await store.schema.apply()
+    await store.aclose()
+    other = store.beside()
+    await other.schema.check()
+    await other.destinations.steer("orders", paused=True)
+    await other.aclose()
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        assert connection.execute("SELECT destination FROM shop_destination").fetchall() == [("orders",)]
+    connection.close()

@@ -1,0 +1,101 @@
+"""Plans: whatever is read or written is found by the narrow index made for it; no statement walks the hot table."""
+
+import re
+import sqlite3
+
+import pytest
+
+from pillarbox.core.names import Names
+from pillarbox.stores.sqlite.statements import Statements, each
+
+STATEMENTS = Statements(Names())
+Given = dict[str, object]
+LOOK: Given = {"limit": 500, "quota": 500, "in_hand": "[]"}
+
+READS: dict[str, tuple[Given, set[str]]] = {
+    "read_ready": (LOOK, {"outbox_message_ready_idx"}),
+    "read_due": (LOOK, {"outbox_message_due_idx"}),
+    "read_aside": (LOOK | {"destinations": '["x"]'}, {"outbox_message_aside_idx"}),
+    "read_behind": (
+        LOOK | {"slots": '[["k", "x"]]'},
+        {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
+    ),
+    "earlier": (
+        {"probes": '[["k", "x", 5]]'},
+        {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
+    ),
+    "fetch": (
+        {"rows": "[1]", "judge": True},
+        {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
+    ),
+    "headless": (
+        {"key": "k", "destination": "x", "limit": 5},
+        {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
+    ),
+}
+WRITES: dict[str, Given] = {
+    "desk_lay": {"messages": "[]"},
+    "resolve": {},
+    "repeats": {},
+    "attempts": {},
+    "deliver": {},
+    "bury": {},
+    "remove": {},
+    "place": {},
+    "hold": {"held": "aside"},
+    "note": {"charge": 0, "error": ""},
+    "split_copy": {},
+    "split_replace": {},
+    "requests": {"limit": 5},
+    "retry_dead": {"ids": "[]"},
+    "retry_remove": {},
+    "retry_line_up": {},
+    "find": {"event_id": "a"},
+    "prune_history": {"seconds": 1, "most": 5},
+    "prune_dead": {"seconds": 1, "most": 5},
+    "prune_attempts": {"seconds": 1, "most": 5},
+}
+SMALL = {"temp.desk", "d", "l", "s", "r", "h VIRTUAL", "json_each VIRTUAL", "line", "outbox_event"}
+
+
+@pytest.fixture
+def planner(sql: sqlite3.Connection) -> sqlite3.Connection:
+    for statement in each(STATEMENTS.script("settings")):
+        sql.execute(statement)
+    return sql
+
+
+def _plan(db: sqlite3.Connection, name: str, given: Given) -> list[str]:
+    return [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + STATEMENTS.get(name), given)]
+
+
+def _scanned(plan: list[str]) -> set[str]:
+    scans = (
+        re.match(r"SCAN (\S+(?: VIRTUAL)?)(?! USING INDEX outbox_message_ready_idx)(?= |$)", step) for step in plan
+    )
+    return {found[1] for found in scans if found}
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_a_read_uses_its_indexes_and_scans_nothing_large(planner: sqlite3.Connection, name: str) -> None:
+    given, indexes = READS[name]
+    plan = _plan(planner, name, given)
+    assert {found for step in plan for found in re.findall(r"outbox_message_\w+_idx", step)} == indexes
+    assert _scanned(plan) <= SMALL, plan
+
+
+@pytest.mark.parametrize("name", ["read_ready", "read_due"])
+async def test_the_hot_looks_need_no_sorting(planner: sqlite3.Connection, name: str) -> None:
+    assert not [step for step in _plan(planner, name, READS[name][0]) if "TEMP B-TREE" in step]
+
+
+@pytest.mark.parametrize("name", WRITES)
+async def test_a_write_scans_nothing_large(planner: sqlite3.Connection, name: str) -> None:
+    plan = _plan(planner, name, WRITES[name])
+    assert _scanned(plan) <= SMALL, plan
+
+
+async def test_lines_are_hopped_over_by_seeking(planner: sqlite3.Connection) -> None:
+    plan = _plan(planner, "headless", READS["headless"][0])
+    hops = [step for step in plan if step.startswith("SEARCH x")]
+    assert all(re.search(r"\((key>\?|key=\? AND destination>\?)\)", step) for step in hops), hops

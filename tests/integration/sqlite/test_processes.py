@@ -1,0 +1,68 @@
+"""Two processes on one file: commits wake the other, a killed owner is replaced, an old one is fenced."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner, ids
+from tests.integration.sqlite.conftest import Shell
+
+INSERT = "INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('%s', 't', '');"
+LONG_NAP = 60.0
+
+OWNER = """
+import asyncio, sys
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.core.lane import RelayCard
+from pillarbox.core.store import Ready
+
+async def main():
+    store = SqliteStore(sys.argv[1])
+    await store.lanes.join(RelayCard(id="killed"), lease=3600)
+    [lease] = await store.lanes.take("killed", most=1)
+    print(lease.epoch, len(await store.messages.read(Ready(lanes=[lease.lane]))), flush=True)
+    sys.stdin.readline()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_commit_of_another_process_rings(store: SqliteStore, owner: Owner, shell: Shell) -> None:
+    assert await owner.ready() == []
+    nap = asyncio.create_task(store.wakeup.wait(LONG_NAP))
+    await asyncio.to_thread(shell, INSERT % "a")
+    assert await nap is True
+    assert ids(await owner.ready()) == ["a"]
+
+
+async def test_a_killed_owner_is_replaced_when_its_lease_ends(store: SqliteStore, path: Path, shell: Shell) -> None:
+    shell(INSERT % "a")
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", OWNER, str(path), stdin=PIPE, stdout=PIPE)
+    assert process.stdout is not None
+    epoch, in_hand = map(int, (await process.stdout.readline()).split())
+    assert in_hand == 1
+    heir = await Owner.of(store)
+    assert heir.leases == []
+    process.kill()
+    await process.communicate()
+    assert process.returncode == -9
+    assert await heir.take(1) == []
+    assert await store.lanes.renew("killed", lease=0) is not None
+    [lease] = await heir.take(1)
+    assert (lease.epoch, lease.crashes) == (epoch + 1, 1)
+    assert ids(await heir.ready()) == ["a"]
+
+
+async def test_an_old_epoch_writes_nothing_whoever_took_over(store: SqliteStore, path: Path, shell: Shell) -> None:
+    stale = await Owner.of(store)
+    shell(INSERT % "a")
+    [message] = await stale.ready()
+    other = SqliteStore(path)
+    heir = await stale.taken_over(other)
+    settled = await stale.settle(DELIVERED, message)
+    assert (settled.held, settled.count, settled.lost) == (frozenset(), 0, frozenset({0}))
+    assert (await heir.settle(DELIVERED, message)).count == 1
+    await other.aclose()

@@ -1,0 +1,134 @@
+"""The tables: one script and one verb that agree, applied once however many ask, never downwards."""
+
+import asyncio
+import sqlite3
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailable
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+from tests.integration.sqlite.conftest import Shell
+
+APPLY = """
+import asyncio, sys
+from pillarbox.stores.sqlite import SqliteStore
+
+async def main():
+    store = SqliteStore(sys.argv[1])
+    print("here", flush=True)
+    sys.stdin.readline()
+    print(len(await store.schema.apply()))
+    await store.schema.check()
+    await store.aclose()
+
+asyncio.run(main())
+"""
+
+
+def _schema(path: Path) -> list[tuple[str, str, str]]:
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("aliases", [False, True])
+async def test_the_script_in_the_shell_makes_what_apply_makes(tmp_path: Path, shell: Shell, aliases: bool) -> None:
+    store = SqliteStore(tmp_path / "applied.db")
+    await store.schema.apply(aliases=aliases)
+    shell(store.schema.sql(aliases=aliases))
+    await store.aclose()
+    typed = SqliteStore(tmp_path / "shop.db")
+    await typed.schema.check()
+    assert await typed.schema.apply(aliases=aliases) == []
+    await typed.aclose()
+    assert _schema(tmp_path / "applied.db") == _schema(tmp_path / "shop.db")
+
+
+async def test_processes_that_apply_at_once_run_each_migration_once(path: Path) -> None:
+    # All of them wait for the last one, so that they begin together on a file that is not there yet.
+    processes = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", APPLY, str(path), stdin=PIPE, stdout=PIPE)
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"here\n"
+    outputs = await asyncio.gather(*(process.communicate(b"\n") for process in processes))
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert sorted(int(out.split()[-1]) for out, _ in outputs) == [0, 0, 2]
+
+
+async def test_a_newer_schema_is_refused(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    sql.execute("INSERT INTO outbox_schema (version, name) VALUES (99, '0099_future')")
+    with pytest.raises(SchemaError, match="upgrade Pillarbox"):
+        await store.schema.apply()
+    with pytest.raises(SchemaError, match="upgrade Pillarbox"):
+        await store.schema.check()
+    assert not (await store.schema.status()).ok
+
+
+async def test_missing_tables_say_what_to_run(path: Path) -> None:
+    store = SqliteStore(path)
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        await store.people.dead()
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        await store.schema.check()
+    assert (await store.schema.status()).version == 0
+    await store.aclose()
+
+
+async def test_a_dropped_index_is_named(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    sql.execute("DROP INDEX outbox_message_due_idx")
+    with pytest.raises(SchemaError, match="the index outbox_message_due_idx is missing"):
+        await store.schema.check()
+
+
+async def test_another_limit_for_payloads_is_a_problem_until_it_is_applied(store: SqliteStore, path: Path) -> None:
+    other = SqliteStore(path, max_payload=10)
+    with pytest.raises(SchemaError, match="limit for payloads"):
+        await other.schema.check()
+    assert await other.schema.apply() == []
+    await other.schema.check()
+    connection = sqlite3.connect(path)
+    with pytest.raises(sqlite3.IntegrityError, match="max_payload, 10 bytes"):
+        connection.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('t', 'eleven bytes')")
+    connection.close()
+    await other.aclose()
+
+
+async def test_a_failed_migration_leaves_nothing(path: Path) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("CREATE TABLE outbox_stat (mine)")
+    store = SqliteStore(path)
+    with pytest.raises(StoreUnavailable, match="outbox_stat"):
+        await store.schema.apply()
+    assert [name for _, name, _ in _schema(path)] == ["outbox_stat"]
+    connection.execute("DROP TABLE outbox_stat")
+    connection.close()
+    assert len(await store.schema.apply()) == 2
+    await store.aclose()
+
+
+async def test_two_outboxes_live_in_one_file_under_their_prefixes(store: SqliteStore, path: Path) -> None:
+    other = SqliteStore(path, prefix="shop_outbox_")
+    assert len(await other.schema.apply(aliases=True)) == 2
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("INSERT INTO shop_outbox_message (event_type, payload) VALUES ('t', '')")
+    assert len(await (await Owner.of(other)).ready()) == 1
+    assert await (await Owner.of(store)).ready() == []
+    assert connection.execute("SELECT count(*) FROM shop_outbox_events").fetchone() == (1,)
+    assert connection.execute("SELECT count(*) FROM shop_event_outbox").fetchone() == (1,)
+    connection.close()
+    await other.aclose()
+
+
+@pytest.mark.parametrize("prefix", ["", "out box", 'x"; DROP TABLE y; --', "1st", "x" * 40])
+def test_a_prefix_that_is_no_plain_name_is_refused(path: Path, prefix: str) -> None:
+    with pytest.raises(ConfigurationError, match="prefix"):
+        SqliteStore(path, prefix=prefix)

@@ -1,0 +1,104 @@
+"""What writes leave behind for people: failed attempts, who asked for what, and when it first failed."""
+
+import sqlite3
+
+from pillarbox.core.message import Held
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+
+INSERT = "INSERT INTO outbox_message (event_id, event_type, payload) VALUES (?, 't', '')"
+
+
+async def test_every_failed_send_is_remembered_with_the_destination_it_went_to(
+    owner: Owner, sql: sqlite3.Connection
+) -> None:
+    sql.execute(INSERT, ("a",))
+    await owner.settle(Retry(delay=0, error="one"), *await owner.ready(), to="x")
+    await owner.settle(Retry(delay=0, error="two", charge=False), *await owner.due())
+    await owner.settle(Dead(error="three"), *await owner.due())
+    attempts = sql.execute("SELECT event_id, destination, attempt, charged, error FROM outbox_attempt").fetchall()
+    assert attempts == [("a", "x", 1, 1, "one"), ("a", "x", 2, 0, "two"), ("a", "x", 3, 1, "three")]
+
+
+async def test_what_was_never_sent_is_no_attempt(owner: Owner, sql: sqlite3.Connection) -> None:
+    sql.execute(INSERT, ("a",))
+    sql.execute(INSERT, ("b",))
+    a, b = await owner.ready()
+    await owner.settle(DELIVERED, a)
+    await owner.settle(Dead(error="no route", charge=False), b)
+    assert sql.execute("SELECT count(*) FROM outbox_attempt").fetchone() == (0,)
+
+
+async def test_the_first_failure_is_remembered_through_all_later_ones(owner: Owner, sql: sqlite3.Connection) -> None:
+    sql.execute(INSERT, ("a",))
+    await owner.settle(Retry(delay=0, error="one"), *await owner.ready())
+    (first,) = sql.execute("SELECT first_failed_at FROM outbox_message").fetchone()
+    await owner.settle(Retry(delay=0, error="two"), *await owner.due())
+    await owner.settle(Dead(error="three"), *await owner.due())
+    assert sql.execute("SELECT first_failed_at FROM outbox_dead").fetchone() == (first,)
+
+
+async def test_requests_say_what_came_of_them_and_who_asked(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    sql.execute(INSERT, ("a",))
+    sql.execute(INSERT, ("b",))
+    await store.people.ask("reschedule", "a", "", delay=60, by="ann")
+    await store.people.ask("discard", "b", "", by="ben")
+    await store.people.ask("retry", "b", "", by="cat")
+    assert await owner.carry_out() == 3
+    done = sql.execute("SELECT asked_by, result, done_at IS NOT NULL FROM outbox_request").fetchall()
+    assert done == [("ann", "done", 1), ("ben", "done", 1), ("cat", "not found", 1)]
+    audited = sql.execute("SELECT who, what, subject FROM outbox_audit").fetchall()
+    assert audited == [("ann", "reschedule", "a"), ("ben", "discard", "b")]
+
+
+async def test_a_rescheduled_message_holds_its_key_meanwhile(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    owner = await Owner.of(store)
+    for name in ("a", "b"):
+        sql.execute(
+            "INSERT INTO outbox_message (event_id, event_type, ordering_key, payload) VALUES (?, 't', 'k', '')", (name,)
+        )
+    await store.people.ask("reschedule", "a", "", delay=60)
+    await owner.carry_out()
+    [b] = await owner.ready()
+    assert (b.event_id, b.behind) == ("b", True)
+
+
+async def test_dead_letters_retried_and_dropped_name_the_person(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    for name in ("a", "b"):
+        sql.execute(INSERT, (name,))
+    await owner.settle(Dead(error="no"), *await owner.ready())
+    b, a = await store.people.dead()
+    await store.people.retry([a.id], by="ann")
+    await store.people.discard([b.id, a.id], by="ben")
+    audited = sql.execute("SELECT who, what, subject FROM outbox_audit").fetchall()
+    assert audited == [("ann", "retry", "a"), ("ben", "discard", "b")]
+
+
+async def test_a_delay_beyond_all_calendars_waits_until_the_last_of_days(owner: Owner, sql: sqlite3.Connection) -> None:
+    sql.execute(INSERT, ("a",))
+    await owner.settle(Retry(delay=1e15, error="no"), *await owner.ready())
+    assert sql.execute("SELECT available_at FROM outbox_message").fetchone() == ("9999-12-31T23:59:59.999Z",)
+    assert await owner.due() == []
+
+
+async def test_what_is_put_aside_keeps_the_time_it_was_given(owner: Owner, sql: sqlite3.Connection) -> None:
+    due = "2020-01-01T00:00:00.000Z"
+    sql.execute("INSERT INTO outbox_message (event_type, payload, available_at) VALUES ('t', '', ?)", (due,))
+    await owner.hold(Held.ASIDE, *await owner.due(), to="x")
+    assert sql.execute("SELECT held, available_at, destination FROM outbox_message").fetchone() == ("aside", due, "x")
+
+
+async def test_attempts_are_pruned_only_when_neither_history_nor_dead_letters_need_them(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    sql.execute(INSERT, ("a",))
+    await owner.settle(Retry(delay=60, error="no"), *await owner.ready())
+    assert await store.upkeep.prune(history=0, dead=None) == 0
+    assert await store.upkeep.prune(history=0, dead=3600) == 0
+    assert await store.upkeep.prune(history=0, dead=0) == 1
+    assert sql.execute("SELECT count(*) FROM outbox_message").fetchone() == (1,)

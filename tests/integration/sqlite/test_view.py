@@ -1,0 +1,158 @@
+"""The views: every event in one vocabulary, and the operators' queries of other outboxes, as typed."""
+
+import json
+import sqlite3
+
+import pytest
+
+from pillarbox.core.lane import InHand
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import LONG, Owner, ids
+
+INSERT = "INSERT INTO outbox_message (event_id, event_type, aggregate_id, payload) VALUES (?, 't', ?, ?)"
+
+COLUMNS = (
+    "id, event_id, event_type, aggregate_type, aggregate_id, key, destination, status, payload, payload_bytes, "
+    "content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, created_at, "
+    "published_at, attempts, retry_count, last_error, last_attempt_at, next_retry_at, locked_by, locked_at"
+)
+
+
+@pytest.fixture
+async def aliases(store: SqliteStore) -> None:
+    await store.schema.apply(aliases=True)
+
+
+@pytest.fixture
+async def busy_day(aliases: None, owner: Owner, sql: sqlite3.Connection) -> Owner:
+    for name in ("waiting", "published", "retried", "dead", "blocked"):
+        sql.execute(INSERT, (name, name, json.dumps({"name": name})))
+    _, published, retried, dead, blocked = await owner.ready()
+    await owner.settle(DELIVERED, published)
+    await owner.settle(Retry(delay=60, error="refused"), retried)
+    await owner.settle(Dead(error="never"), dead)
+    await owner.settle(Dead(error="stuck", block=True), blocked)
+    return owner
+
+
+async def test_the_view_has_the_columns_people_know(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    assert ", ".join(column for column, *_ in sql.execute("SELECT * FROM outbox_event").description) == COLUMNS
+
+
+async def test_events_by_status(busy_day: Owner, sql: sqlite3.Connection) -> None:
+    rows = sql.execute("SELECT status, COUNT(*)\nFROM outbox_event\nGROUP BY status;").fetchall()
+    assert sorted(rows) == [("FAILED", 2), ("PENDING", 2), ("PUBLISHED", 1)]
+
+
+async def test_failed_events(busy_day: Owner, sql: sqlite3.Connection) -> None:
+    rows = sql.execute(
+        "SELECT event_id, last_error, next_retry_at FROM outbox_event WHERE status = 'FAILED' ORDER BY occurred_at DESC"
+    ).fetchall()
+    assert sorted(rows) == [("blocked", "stuck", None), ("dead", "never", None)]
+
+
+async def test_the_newest_events_by_their_sending(busy_day: Owner, sql: sqlite3.Connection) -> None:
+    rows = sql.execute(
+        "SELECT id, event_id, event_type, aggregate_id, status, retry_count, created_at, sent_at "
+        "FROM outbox_events ORDER BY created_at DESC LIMIT 5;"
+    ).fetchall()
+    told = {row[1]: (row[4], row[5], row[7] is not None) for row in rows}
+    assert told == {
+        "waiting": ("PENDING", 0, False),
+        "published": ("SENT", 0, True),
+        "retried": ("PENDING", 1, False),
+        "dead": ("FAILED", 1, False),
+        "blocked": ("FAILED", 1, False),
+    }
+
+
+async def test_pending_events_and_why(busy_day: Owner, sql: sqlite3.Connection) -> None:
+    rows = sql.execute(
+        "SELECT event_id, status, retry_count, next_retry_at, last_error FROM outbox_events WHERE status = 'PENDING';"
+    ).fetchall()
+    assert sorted((row[0], row[2], row[4]) for row in rows) == [("retried", 1, "refused"), ("waiting", 0, None)]
+
+
+async def test_health_in_one_row(busy_day: Owner, sql: sqlite3.Connection) -> None:
+    row = sql.execute(
+        "SELECT COUNT(*) FILTER (WHERE published_at IS NULL), COUNT(*) FILTER (WHERE retry_count > 0), "
+        "MAX(retry_count) FROM event_outbox WHERE created_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour')"
+    ).fetchone()
+    assert row == (4, 3, 1)
+
+
+async def test_a_failed_event_is_set_back_to_pending_by_hand(busy_day: Owner, sql: sqlite3.Connection) -> None:
+    again = (
+        "UPDATE outbox_events SET status = 'PENDING', retry_count = 0, last_error = NULL, next_retry_at = NULL "
+        "WHERE event_id = ?"
+    )
+    sql.execute(again, ("dead",))
+    sql.execute(again, ("blocked",))
+    assert ids(await busy_day.ready()) == ["waiting", "dead"]
+    assert await busy_day.carry_out() == 1
+    assert ids(await busy_day.due()) == ["blocked"]
+    assert await busy_day.store.people.dead() == []
+    audited = sql.execute("SELECT what, subject FROM outbox_audit ORDER BY audit_id").fetchall()
+    assert audited == [("retry", "dead"), ("retry", "blocked"), ("retry", "blocked")]
+
+
+async def test_nothing_else_is_changed_by_hand(busy_day: Owner, sql: sqlite3.Connection) -> None:
+    with pytest.raises(sqlite3.IntegrityError, match="only FAILED to PENDING"):
+        sql.execute("UPDATE outbox_events SET status = 'SENT' WHERE event_id = 'waiting'")
+    with pytest.raises(sqlite3.IntegrityError, match="not published"):
+        sql.execute("DELETE FROM event_outbox WHERE event_id = 'waiting'")
+    with pytest.raises(sqlite3.OperationalError):
+        sql.execute("DELETE FROM outbox_event")
+
+
+async def test_published_events_are_deleted_by_hand(busy_day: Owner, sql: sqlite3.Connection) -> None:
+    sql.execute("DELETE FROM event_outbox WHERE published_at < '2999'")
+    assert await busy_day.store.people.find("published") == []
+    assert sql.execute("SELECT count(*) FROM outbox_event").fetchone() == (4,)
+
+
+async def test_without_being_asked_for_there_are_no_aliases(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        sql.execute("SELECT * FROM outbox_events")
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [
+        (b'{"a": 1}', '{"a": 1}'),
+        ('{"a": "é"}', '{"a": "é"}'),
+        (b"{", None),
+        (b"\x00\xff", None),
+        (b'{"a": 1}\x00 and more', None),
+        (b"", None),
+    ],
+)
+async def test_a_payload_is_shown_as_json_or_not_at_all(
+    store: SqliteStore, sql: sqlite3.Connection, payload: bytes | str, shown: str | None
+) -> None:
+    sql.execute(INSERT, ("a", None, payload))
+    raw = payload.encode() if isinstance(payload, str) else payload
+    assert sql.execute("SELECT payload, payload_bytes FROM outbox_event").fetchone() == (shown, raw)
+
+
+async def test_what_is_in_hand_for_long_is_processing_since_then(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    owner = await Owner.of(store, name="relay-a")
+    sql.execute(INSERT, ("a", None, ""))
+    await store.lanes.renew(owner.relay, lease=LONG, in_hand=[InHand(event_id="a", destination="x", seconds=90)])
+    status, locked_by, seconds = sql.execute(
+        "SELECT status, locked_by, (julianday('now') - julianday(locked_at)) * 86400 FROM outbox_event"
+    ).fetchone()
+    assert (status, locked_by) == ("PROCESSING", f"relay-a {owner.relay}")
+    assert 89 < seconds < 150
+
+
+async def test_in_an_outage_the_next_try_is_the_destinations(owner: Owner, sql: sqlite3.Connection) -> None:
+    sql.execute("INSERT INTO outbox_message (event_id, event_type, payload, destination) VALUES ('a', 't', '', 'x')")
+    sql.execute("INSERT INTO outbox_destination (destination, next_try_at) VALUES ('x', '2030-01-01T00:00:00.000Z')")
+    [row] = await owner.store.people.find("a")
+    assert row.next_retry_at is None
+    await owner.note("refused", *await owner.ready())
+    [row] = await owner.store.people.find("a")
+    assert row.next_retry_at is not None
+    assert (row.next_retry_at.year, row.retry_count) == (2030, 1)

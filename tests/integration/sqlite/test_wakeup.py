@@ -1,0 +1,82 @@
+"""The doorbell: nothing that commits after the last look is slept through."""
+
+import sqlite3
+
+from pillarbox.core.outcome import Dead
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+
+INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('t', '')"
+LONG_NAP = 60.0
+
+
+async def test_a_commit_between_the_look_and_the_nap_rings(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    assert await owner.ready() == []
+    sql.execute(INSERT)
+    assert await store.wakeup.wait(LONG_NAP) is True
+
+
+async def test_looks_of_another_kind_do_not_swallow_the_bell(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    assert await owner.ready() == []
+    sql.execute(INSERT)
+    assert await owner.due() == []
+    assert await store.wakeup.wait(LONG_NAP) is True
+
+
+async def test_what_was_looked_at_does_not_ring_again(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    sql.execute(INSERT)
+    assert len(await owner.ready()) == 1
+    assert await store.wakeup.wait(0) is False
+
+
+async def test_the_stores_own_settlements_do_not_ring(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    sql.execute(INSERT)
+    await owner.settle(Dead(error="no"), *await owner.ready())
+    assert await store.wakeup.wait(0) is False
+
+
+async def test_what_a_person_does_through_the_same_store_rings(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    sql.execute(INSERT)
+    await owner.settle(Dead(error="no"), *await owner.ready())
+    [letter] = await store.people.dead()
+    await store.people.retry([letter.id])
+    assert await store.wakeup.wait(LONG_NAP) is True
+    await store.people.ask("retry", letter.event_id, "")
+    assert await store.wakeup.wait(LONG_NAP) is True
+
+
+async def test_a_rolled_back_event_rings_nobody(store: SqliteStore, owner: Owner, sql: sqlite3.Connection) -> None:
+    assert await owner.ready() == []
+    sql.execute("BEGIN IMMEDIATE")
+    sql.execute(INSERT)
+    sql.execute("ROLLBACK")
+    assert await store.wakeup.wait(0) is False
+
+
+async def test_heartbeats_ring_nobody_whosever_they_are(store: SqliteStore, owner: Owner) -> None:
+    assert await owner.ready() == []
+    heart = store.beside()
+    await heart.lanes.renew(owner.relay, lease=LONG_NAP)
+    await heart.destinations.report("orders", error="down", next_try=1)
+    await heart.aclose()
+    assert await store.wakeup.wait(0) is False
+
+
+async def test_a_nap_is_told_to_producers_and_ends_with_the_rousing(
+    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
+) -> None:
+    asleep = "SELECT asleep_until > strftime('%Y-%m-%dT%H:%M:%fZ', 'now') FROM outbox_relay"
+    await store.wakeup.doze(owner.relay, LONG_NAP)
+    assert sql.execute(asleep).fetchall() == [(1,)]
+    await store.wakeup.rouse(owner.relay)
+    assert sql.execute(asleep).fetchall() == [(None,)]

@@ -1,0 +1,123 @@
+"""How much work a read or a write is: it does not grow with what waits, nor in statements with what is settled."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from pillarbox.core.message import Held, Slot
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Split, Verdict
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+
+WAITING = 20_000
+INSERT = """
+WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?)
+INSERT INTO outbox_message (event_type, ordering_key, destination, payload, held, available_at, attempts)
+SELECT 't', ?, 'x', zeroblob(300), ?, ?, ? FROM n
+"""
+
+
+class Meter:
+    """Counts the steps of SQLite's machine, in hundreds, and the statements it was given, with their values.
+
+    A set, since a statement is reported once more for every row for which it fires a trigger.
+    """
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.statements: set[str] = set()
+
+    def tick(self) -> int:
+        self.steps += 1
+        return 0
+
+    def reset(self) -> None:
+        self.steps = 0
+        self.statements.clear()
+
+
+@pytest.fixture
+async def meter(store: SqliteStore) -> Meter:
+    meter = Meter()
+
+    def attach(db: sqlite3.Connection) -> None:
+        db.set_progress_handler(meter.tick, 100)
+        db.set_trace_callback(meter.statements.add)
+
+    await store._connection.read(attach)
+    return meter
+
+
+async def test_reads_do_not_walk_over_what_waits(
+    owner: Owner, sql: sqlite3.Connection, store: SqliteStore, meter: Meter
+) -> None:
+    slot = Slot(0, "hot", "x")
+    looks: dict[str, Callable[[], Awaitable[object]]] = {
+        "ready": lambda: owner.ready(limit=100),
+        "due": lambda: owner.due(limit=100),
+        "aside": lambda: owner.put_aside("y", limit=100),
+        "behind": lambda: owner.behind(slot, limit=100),
+        "headless": lambda: store.messages.headless([0], limit=100),
+    }
+    sql.execute(INSERT, (200, "free", None, None, 0))
+    before = {}
+    for name, look in looks.items():
+        meter.reset()
+        await look()
+        before[name] = meter.steps
+    sql.execute(INSERT, (1, "hot", None, "2099-01-01T00:00:00.000Z", 1))
+    sql.execute(INSERT, (WAITING, "hot", "behind", None, 0))
+    sql.execute(INSERT, (WAITING, "later", None, "2099-01-01T00:00:00.000Z", 0))
+    sql.execute(INSERT, (WAITING, None, "aside", None, 0))
+    for name, look in looks.items():
+        meter.reset()
+        await look()
+        assert meter.steps <= 2 * before[name] + 10, name
+
+
+async def test_a_line_is_read_on_at_the_price_of_the_batch(owner: Owner, sql: sqlite3.Connection, meter: Meter) -> None:
+    sql.execute(INSERT, (200, "short", "behind", None, 0))
+    sql.execute(INSERT, (WAITING, "long", "behind", None, 0))
+    steps = {}
+    for key in ("short", "long"):
+        meter.reset()
+        assert len(await owner.behind(Slot(0, key, "x"), limit=100, quota=100)) == 100
+        steps[key] = meter.steps
+    assert steps["long"] <= 2 * steps["short"]
+
+
+async def test_a_settlement_is_as_many_statements_for_one_as_for_many(
+    owner: Owner, store: SqliteStore, sql: sqlite3.Connection, meter: Meter
+) -> None:
+    outcomes: list[Outcome] = [DELIVERED, Retry(delay=60, error="no"), Dead(error="no"), Dead(error="no", block=True)]
+    counts = set()
+    for size in (4, 400):
+        sql.execute(INSERT, (size, None, None, None, 0))
+        messages = await owner.ready()
+        assert len(messages) == size
+        verdicts = [Verdict(m, outcomes[n % 4], f"to {n % 7}") for n, m in enumerate(messages)]
+        meter.reset()
+        assert (await store.writes.settle(owner.epochs, verdicts)).count == size
+        counts.add(len(meter.statements))
+    assert len(counts) == 1
+
+
+@pytest.mark.parametrize("verb", ["hold", "split", "note"])
+async def test_the_other_writes_are_constant_too(
+    owner: Owner, store: SqliteStore, sql: sqlite3.Connection, meter: Meter, verb: str
+) -> None:
+    counts = set()
+    for size in (1, 300):
+        sql.execute(INSERT, (size, None, None, None, 0))
+        messages = await owner.ready()
+        meter.reset()
+        if verb == "hold":
+            await owner.hold(Held.ASIDE, *messages, to="y")
+        elif verb == "note":
+            await owner.note("no", *messages)
+        else:
+            await store.writes.split(owner.epochs, [Split(message, ("a", "b")) for message in messages])
+        counts.add(len(meter.statements))
+        sql.execute("DELETE FROM outbox_message")
+    assert len(counts) == 1

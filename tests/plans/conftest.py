@@ -1,0 +1,73 @@
+"""One database as it looks on a bad day: full of history, of delayed events and of messages behind one key."""
+
+import asyncio
+from collections.abc import Iterator
+
+import asyncpg
+import pytest
+
+from tests.databases import cloned
+from tests.plans.explain import Explainer
+from tests.servers.postgres import PostgresServer
+
+MILLION = 1_000_000
+BEHIND = 100_000
+HOT_KEYS = 50
+PER_HOT_KEY = 1_000
+
+_LOAD = f"""
+INSERT INTO outbox_history (id, event_id, destination, event_type, payload, content_type, headers, schema_version,
+  occurred_at, recorded_at, attempts, tries, published_at)
+SELECT g, 'h' || g, 'orders', 'order.placed', 'x', 'application/json', '{{}}', 1, now(), now(), 0, 0, now()
+FROM generate_series(1, {MILLION}) g;
+
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, available_at)
+SELECT 'd' || g, 'orders', 'order.placed', 'x', 'delayed ' || g % 10000, now() + interval '1 day' + g * interval '1 ms'
+FROM generate_series(1, {MILLION}) g;
+
+-- One key whose head waits for a retry, and everything behind it.
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, available_at, attempts)
+VALUES ('head', 'orders', 'order.placed', 'x', 'stuck', now() + interval '1 hour', 1);
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, held)
+SELECT 'b' || g, 'orders', 'order.placed', 'x', 'stuck', 'behind' FROM generate_series(1, {BEHIND}) g;
+
+-- Another key with as many behind it whose head is gone: it is being read on.
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, held)
+SELECT 'f' || g, 'orders', 'order.placed', 'x', 'flowing', 'behind' FROM generate_series(1, {BEHIND}) g;
+
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, held)
+SELECT 'a' || g, 'closed', 'order.placed', 'x', 'aside ' || g, 'aside' FROM generate_series(1, {BEHIND}) g;
+
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, available_at, attempts)
+SELECT 'r' || g, 'orders', 'order.placed', 'x', 'retry ' || g, now() - interval '1 minute', 1
+FROM generate_series(1, 20000) g;
+
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key)
+SELECT 'k' || g, 'orders', 'order.placed', convert_to(repeat('x', 320), 'UTF8'), 'hot ' || g % {HOT_KEYS}
+FROM generate_series(1, {HOT_KEYS * PER_HOT_KEY}) g;
+
+-- The stuck and the flowing key go on receiving.
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key)
+SELECT 's' || g, 'orders', 'order.placed', 'x', CASE g % 2 WHEN 0 THEN 'stuck' ELSE 'flowing' END
+FROM generate_series(1, 1000) g;
+"""
+
+
+async def _load(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute(_LOAD)
+    await connection.execute("VACUUM ANALYZE")
+    await connection.close()
+
+
+@pytest.fixture(scope="package")
+def bad_day(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
+    """The URL of that database. Whoever writes to it takes it back."""
+    with cloned(postgres_server, postgres_template) as url:
+        asyncio.run(_load(url))
+        yield url
+
+
+@pytest.fixture
+async def explain(bad_day: str) -> Explainer:
+    return Explainer(bad_day)

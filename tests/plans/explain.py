@@ -1,0 +1,62 @@
+"""How much a statement really reads: rows and pages of the hot table, not time."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from pillarbox.stores.postgres.connection import SETTINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one statement touched."""
+
+    rows: int
+    """Rows of outbox_message that any scan looked at, those it threw away included."""
+    pages: int
+    returned: int
+    plan: str
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows and {self.pages} pages for {self.returned} results\n{self.plan}"
+
+
+class Explainer:
+    """Runs statements as the store does, under EXPLAIN ANALYZE, and takes everything back."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def cost(self, sql: str, *arguments: object, prepare: str = "") -> Cost:
+        settings = dict(SETTINGS) | {"plan_cache_mode": "force_custom_plan"}
+        connection = await asyncpg.connect(self._url, server_settings=settings)
+        try:
+            await connection.execute("BEGIN")
+            if prepare:
+                await connection.execute(prepare)
+            explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", *arguments)
+            await connection.execute("ROLLBACK")
+        finally:
+            await connection.close()
+        [plan] = json.loads(explained)
+        root = plan["Plan"]
+        pages = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+        return Cost(_rows(root), pages, root["Actual Rows"] * root["Actual Loops"], _outline(root))
+
+
+def _rows(node: dict[str, Any]) -> int:
+    own = 0
+    if node.get("Relation Name") == "outbox_message" and "Scan" in node["Node Type"]:
+        thrown_away = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+        own = (node["Actual Rows"] + thrown_away) * node["Actual Loops"]
+    return own + sum(_rows(child) for child in node.get("Plans", ()))
+
+
+def _outline(node: dict[str, Any], depth: int = 0) -> str:
+    line = (
+        f"{'  ' * depth}{node['Node Type']} {node.get('Index Name') or node.get('Relation Name') or ''} "
+        f"rows={node['Actual Rows']} removed={node.get('Rows Removed by Filter', 0)} loops={node['Actual Loops']}"
+    )
+    return "\n".join([line, *(_outline(child, depth + 1) for child in node.get("Plans", ()))])

@@ -1,0 +1,160 @@
+"""What is read stays near the batch, whatever lies in the tables: at most about twice the batch, and its pages."""
+
+import asyncpg
+import pytest
+
+from pillarbox.core.names import Names
+from pillarbox.stores.postgres.statements import Statements
+from tests.plans.conftest import HOT_KEYS
+from tests.plans.explain import Explainer
+
+BATCH = 500
+LANES = list(range(64))
+# Twice the batch, and the few probes that each lane costs whatever happens.
+MOST_ROWS = 2 * BATCH + 4 * len(LANES)
+# A page or so of index and one of table for each row looked at, some levels of index above.
+MOST_PAGES = 8 * MOST_ROWS
+BYTES = 8 * 1024 * 1024
+
+STATEMENTS = Statements(Names(schema="public"))
+
+
+@pytest.fixture
+async def flowing_lane(bad_day: str) -> int:
+    return await _lane(bad_day, "flowing")
+
+
+async def _lane(url: str, key: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        lane: int = await connection.fetchval("SELECT lane FROM outbox_message WHERE key = $1 LIMIT 1", key)
+        return lane
+    finally:
+        await connection.close()
+
+
+async def in_hand(url: str, most: int) -> tuple[list[int], list[str]]:
+    """What a relay that reads three batches ahead has in hand: the first ready messages of each lane."""
+    connection = await asyncpg.connect(url)
+    try:
+        rows = await connection.fetch(
+            "SELECT id, destination FROM outbox_message WHERE held IS NULL AND available_at IS NULL"
+            " ORDER BY id LIMIT $1",
+            most,
+        )
+        return [row["id"] for row in rows], [f"{row['id']} {row['destination']}" for row in rows]
+    finally:
+        await connection.close()
+
+
+async def test_a_read_of_what_is_ready(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("read_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, BYTES, [], [])
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS, cost
+    assert cost.pages <= MOST_PAGES, cost
+
+
+async def test_a_read_ahead_of_1500_in_hand(explain: Explainer, bad_day: str) -> None:
+    ids, pairs = await in_hand(bad_day, 3 * BATCH)
+    cost = await explain.cost(STATEMENTS.get("read_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, BYTES, ids, pairs)
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS + 3 * BATCH, cost
+    assert cost.pages <= MOST_PAGES + 3 * BATCH, cost
+
+
+async def test_a_read_of_one_lane_whose_key_is_stuck(explain: Explainer, bad_day: str) -> None:
+    lane = await _lane(bad_day, "stuck")
+    cost = await explain.cost(STATEMENTS.get("read_ready"), [lane], BATCH, BATCH, BYTES, [], [])
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS, cost
+
+
+async def test_a_read_of_what_is_due(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("read_due"), LANES, BATCH // 50, BATCH, BYTES, [], [])
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS, cost
+    assert cost.pages <= MOST_PAGES, cost
+
+
+async def test_a_read_of_what_was_put_aside(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("read_aside"), LANES, BATCH // 50, BATCH, BYTES, [], [], ["closed"])
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS, cost
+    assert cost.pages <= MOST_PAGES, cost
+
+
+async def test_reading_on_in_a_line_of_100000(explain: Explainer, flowing_lane: int) -> None:
+    cost = await explain.cost(
+        STATEMENTS.get("read_behind"), [flowing_lane], BATCH, BATCH, BYTES, [], [], ["flowing"], ["orders"]
+    )
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS, cost
+    assert cost.pages <= MOST_PAGES, cost
+
+
+async def test_reading_on_in_a_line_whose_head_still_waits(explain: Explainer, bad_day: str) -> None:
+    lane = await _lane(bad_day, "stuck")
+    cost = await explain.cost(STATEMENTS.get("read_behind"), [lane], BATCH, BATCH, BYTES, [], [], ["stuck"], ["orders"])
+    assert cost.returned == 0
+    assert cost.rows <= 10, cost
+
+
+async def test_asking_for_earlier_ones_of_a_stuck_key(explain: Explainer, bad_day: str) -> None:
+    lane = await _lane(bad_day, "stuck")
+    last = 2**60
+    cost = await explain.cost(
+        STATEMENTS.get("earlier"), [lane] * BATCH, ["stuck"] * BATCH, ["orders"] * BATCH, [last] * BATCH
+    )
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS, cost
+
+
+async def test_looking_for_lines_without_a_head(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("headless"), LANES, -1, "", "", BATCH)
+    assert cost.returned == 2, cost
+    assert cost.rows <= 4 * len(LANES), cost
+
+
+async def test_settling_delivered_messages(explain: Explainer, bad_day: str) -> None:
+    events = [f"k{number}" for number in range(1, BATCH + 1)]
+    destinations = ["orders"] * BATCH
+    epochs = [0] * len(LANES)
+    cost = await explain.cost(
+        STATEMENTS.fenced("deliver", progress=True), LANES, epochs, events, destinations, destinations
+    )
+    assert cost.rows <= MOST_ROWS, cost
+    assert cost.pages <= 4 * MOST_PAGES, cost
+
+
+async def test_settling_retries(explain: Explainer) -> None:
+    n = BATCH
+    cost = await explain.cost(
+        STATEMENTS.fenced("place", progress=True),
+        LANES,
+        [0] * len(LANES),
+        [f"k{number}" for number in range(1, n + 1)],
+        ["orders"] * n,
+        ["orders"] * n,
+        [None] * n,
+        [10.0] * n,
+        [1] * n,
+        [0] * n,
+        ["refused"] * n,
+        [False] * n,
+    )
+    assert cost.rows <= MOST_ROWS, cost
+
+
+async def test_settling_dead_letters(explain: Explainer) -> None:
+    n = BATCH
+    cost = await explain.cost(
+        STATEMENTS.fenced("bury", progress=True),
+        LANES,
+        [0] * len(LANES),
+        [f"k{number}" for number in range(1, n + 1)],
+        ["orders"] * n,
+        ["orders"] * n,
+        [1] * n,
+        ["refused"] * n,
+    )
+    assert cost.rows <= MOST_ROWS, cost

@@ -1,0 +1,109 @@
+"""The number of statements does not depend on the number of messages, lanes or keys: counted, not timed."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+
+from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.message import Held, Message
+from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Outcome, Resolved, Retry, Split, Verdict
+from pillarbox.core.store import Bounds, Due, Ready
+from pillarbox.stores.postgres import PostgresStore
+
+SIZES = [(1, 1), (10, 1), (10, 10), (500, 1), (500, 500)]
+"""Messages and keys; 500 keys spread over all 64 lanes, one key is one lane."""
+
+
+class Counter:
+    """Counts what every connection of the store sends."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent = 0
+        fetch = asyncpg.Connection.fetch
+
+        async def counting(connection: Any, query: str, *arguments: Any, **options: Any) -> Any:
+            self.sent += 1
+            return await fetch(connection, query, *arguments, **options)
+
+        monkeypatch.setattr(asyncpg.Connection, "fetch", counting)
+
+    @contextmanager
+    def expecting(self, statements: int) -> Iterator[None]:
+        before = self.sent
+        yield
+        assert self.sent - before == statements
+
+
+@pytest.fixture
+def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
+    return Counter(monkeypatch)
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(postgres_url)
+    yield store
+    await store.aclose()
+
+
+async def filled(store: PostgresStore, url: str, messages: int, keys: int) -> Epochs:
+    sql = await asyncpg.connect(url)
+    await sql.execute(
+        f"INSERT INTO outbox_message (event_type, payload, ordering_key)"
+        f" SELECT 'a', '{{}}', 'key ' || g % {keys} FROM generate_series(1, {messages}) g"
+    )
+    await sql.close()
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    return epochs_of(await store.lanes.take("a", most=64))
+
+
+async def read(store: PostgresStore, epochs: Epochs) -> list[Message]:
+    return await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds()))
+
+
+@pytest.mark.parametrize(("messages", "keys"), SIZES)
+async def test_reading_and_settling_take_one_statement_each(
+    store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
+) -> None:
+    epochs = await filled(store, postgres_url, messages, keys)
+    with counter.expecting(1):
+        found = await read(store, epochs)
+    assert len(found) == messages
+    with counter.expecting(1):
+        settled = await store.writes.settle(epochs, [Verdict(message, DELIVERED, "x") for message in found])
+    assert settled.count == messages
+
+
+MIXED: list[Outcome] = [DELIVERED, Retry(delay=0, error="no"), Dead(error="no"), Dead(error="no", block=True), RELEASED]
+
+
+@pytest.mark.parametrize(("messages", "keys"), SIZES[1:])
+async def test_a_batch_of_every_outcome_takes_three(
+    store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
+) -> None:
+    epochs = await filled(store, postgres_url, messages, keys)
+    found = await read(store, epochs)
+    with counter.expecting(3):
+        await store.writes.settle(
+            epochs, [Verdict(message, MIXED[n % len(MIXED)], "x") for n, message in enumerate(found)]
+        )
+    with counter.expecting(1):
+        await store.messages.read(Due(lanes=list(epochs)))
+
+
+@pytest.mark.parametrize(("messages", "keys"), SIZES)
+async def test_holding_splitting_and_noting_take_one(
+    store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
+) -> None:
+    epochs = await filled(store, postgres_url, messages, keys)
+    found = await read(store, epochs)
+    with counter.expecting(1):
+        await store.writes.note(epochs, [Resolved(message, "") for message in found], error="down")
+    with counter.expecting(1):
+        await store.writes.split(epochs, [Split(message, ("x", "y")) for message in found])
+    copies = [message for message in await read(store, epochs) if message.destination == "x"]
+    with counter.expecting(1):
+        await store.writes.hold(epochs, [Resolved(message, "x") for message in copies], Held.ASIDE)
