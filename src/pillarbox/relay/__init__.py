@@ -1,0 +1,1 @@
+"""Wake → read → send → settle: what carries committed events to their destinations."""

@@ -1,0 +1,257 @@
+"""What is on the wire: the recorded bytes, or JSON composed around them.
+
+A JSON payload is spliced in byte for byte, never decoded and written anew: its digits, its spaces and the order of its
+keys are the producer's. What can never be composed is a PermanentError; nothing else leaves this module.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from pillarbox.core.errors import ConfigurationError, PermanentError
+from pillarbox.core.event import JSON
+from pillarbox.core.message import Message
+
+CLOUDEVENTS = "application/cloudevents+json"
+
+_FIELDS = (
+    "event_id",
+    "event_type",
+    "aggregate_type",
+    "aggregate_id",
+    "key",
+    "payload",
+    "content_type",
+    "schema_version",
+    "correlation_id",
+    "causation_id",
+    "trace_id",
+    "occurred_at",
+    "recorded_at",
+    "published_at",
+)
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_WHOLE_NUMBER = re.compile("-?(?:0|[1-9][0-9]*)")
+_TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """The recorded bytes under the recorded content type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """A JSON object around the payload, the same for every event, also for rows inserted by plain SQL.
+
+    Raises ConfigurationError for a field that no message has, a name used twice, or a constant that is not JSON.
+    """
+
+    fields: Mapping[str, str] | Sequence[str] = (
+        "event_id",
+        "event_type",
+        "aggregate_type",
+        "aggregate_id",
+        "payload",
+    )
+    """Fields of the message, in order; as a mapping: name in the body → field, as in {"order_id": "aggregate_id"}.
+    A payload that is not JSON goes as base64 under its name and `_base64`. What a message does not have is null."""
+    from_headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Name in the body → header it is taken from. Without that header: the constant of the same name, else null."""
+    constants: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    """Name in the body → value."""
+    numeric_id: bool = False
+    """The aggregate id as a JSON number; one that is no whole number cannot be composed."""
+
+    def __post_init__(self) -> None:
+        sources = self.sources
+        for source in sources.values():
+            if source not in _FIELDS:
+                raise ConfigurationError(f"envelope: {source!r} is no field of a message; take {', '.join(_FIELDS)}")
+        if len(sources) < len(self.fields):
+            raise ConfigurationError(f"envelope: a field is named twice in {', '.join(self.fields)}")
+        taken = [*sources, *(f"{name}_base64" for name, source in sources.items() if source == "payload")]
+        others = {**self.from_headers, **self.constants}
+        if twice := sorted(others.keys() & set(taken)) or sorted(name for name in taken if taken.count(name) > 1):
+            raise ConfigurationError(f"envelope: {twice[0]!r} is named twice; give one of them another name")
+        try:
+            _json([*taken, dict(others)]).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigurationError(f"envelope: its names must be text and its constants JSON: {error}") from None
+        object.__setattr__(self, "fields", MappingProxyType(dict(sources)))
+        object.__setattr__(self, "from_headers", MappingProxyType(dict(self.from_headers)))
+        object.__setattr__(self, "constants", MappingProxyType(dict(self.constants)))
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Name in the body → field of the message."""
+        return self.fields if isinstance(self.fields, Mapping) else {name: name for name in self.fields}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudEvents:
+    """A CloudEvent 1.0 in structured mode. Raises ConfigurationError for a source that is no URI reference."""
+
+    source: str = "pillarbox"
+    """Who speaks: a URI reference such as `/shop/orders`. It and the event id together name the event."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[!-~]+", self.source) or re.search(r'[<>"{}|\\^`]', self.source):
+            raise ConfigurationError(
+                f"cloudevents: source {self.source!r} is no URI reference; write for example /shop/orders"
+            )
+
+
+Body = Payload | Envelope | CloudEvents
+
+PAYLOAD = Payload()
+
+_WRITTEN: Mapping[str, Callable[[], Body]] = {"payload": Payload, "envelope": Envelope, "cloudevents": CloudEvents}
+
+
+def body_of(body: Body | str) -> Body:
+    """`body`, or the kind that is written so. Raises ConfigurationError for anything else."""
+    if isinstance(body, Payload | Envelope | CloudEvents):
+        return body
+    if kind := _WRITTEN.get(str(body)):
+        return kind()
+    raise ConfigurationError(f"body is one of {', '.join(_WRITTEN)}, not {body!r}")
+
+
+def compose(message: Message, body: Body, *, now: datetime) -> tuple[bytes, str]:
+    """The bytes of `message` and their content type. Raises PermanentError for what can never be composed."""
+    match body:
+        case Payload():
+            return message.payload, message.content_type
+        case Envelope():
+            return _object(_envelope(message, body, now)), JSON
+        case CloudEvents():
+            return _object(_cloudevent(message, body)), CLOUDEVENTS
+
+
+def outgoing_headers(message: Message) -> dict[str, str]:
+    """The producer's headers and the facts of the message, which win over a namesake; a `traceparent` only if it is
+    one. Raises PermanentError where the headers cannot be read or written."""
+    headers = {
+        name: value if isinstance(value, str) else _encoded(message, value).decode()
+        for name, value in _headers(message).items()
+    }
+    facts = {
+        "eventType": message.event_type,
+        "aggregateType": message.aggregate_type,
+        "aggregateId": message.aggregate_id,
+        "occurredAt": _time(message.occurred_at),
+        "schemaVersion": str(message.schema_version),
+        "correlationId": message.correlation_id,
+        "causationId": message.causation_id,
+    }
+    traces = (headers.pop("traceparent", None), message.trace_id)
+    facts["traceparent"] = next((trace for trace in traces if _is_traceparent(trace)), None)
+    return headers | {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _envelope(message: Message, body: Envelope, now: datetime) -> dict[str, bytes]:
+    members: dict[str, bytes] = {}
+    for name, source in body.sources.items():
+        if source == "payload":
+            members |= _payload(message, name, f"{name}_base64")
+        elif source == "aggregate_id" and body.numeric_id:
+            members[name] = _number(message)
+        else:
+            members[name] = _encoded(message, now if source == "published_at" else getattr(message, source))
+    headers = _headers(message) if body.from_headers else _NOTHING
+    named = {name: headers[header] for name, header in body.from_headers.items() if header in headers}
+    others = {**dict.fromkeys(body.from_headers), **body.constants, **named}
+    return members | {name: _encoded(message, value) for name, value in others.items()}
+
+
+def _cloudevent(message: Message, body: CloudEvents) -> dict[str, bytes]:
+    about = (message.aggregate_type, message.aggregate_id)
+    attributes = {
+        "specversion": "1.0",
+        "id": message.event_id,
+        "type": message.event_type,
+        "source": body.source,
+        "subject": "/".join(part for part in about if part) if message.aggregate_id else None,
+        "time": message.occurred_at,
+        "partitionkey": message.key,
+        "correlationid": message.correlation_id,
+        "causationid": message.causation_id,
+        "schemaversion": message.schema_version,
+        "traceparent": outgoing_headers(message).get("traceparent"),
+        "datacontenttype": message.content_type,
+    }
+    # An attribute of a CloudEvent has a value or is not there.
+    present = {name: _encoded(message, value) for name, value in attributes.items() if value not in (None, "")}
+    return present | _payload(message, "data", "data_base64")
+
+
+def _payload(message: Message, plain: str, base64: str) -> dict[str, bytes]:
+    media = message.content_type.partition(";")[0].strip().lower()
+    if media not in (JSON, "text/json") and not media.endswith("+json"):
+        return {base64: b'"' + b64encode(message.payload) + b'"'}
+    try:
+        _parse(message.payload.decode())
+    except (ValueError, RecursionError) as error:
+        raise PermanentError(
+            f"the payload of {message.event_id} says {message.content_type} and is not JSON: {error}; "
+            "record it under its true content type, or send it to a destination with body = payload"
+        ) from None
+    return {plain: message.payload}
+
+
+def _number(message: Message) -> bytes:
+    if message.aggregate_id is None:
+        return b"null"
+    if not _WHOLE_NUMBER.fullmatch(message.aggregate_id):
+        raise PermanentError(
+            f"the aggregate id {message.aggregate_id!r} of {message.event_id} is no whole number, and its destination "
+            "wants one; take numeric_id away from the envelope or mend the producer, then retry it"
+        )
+    return message.aggregate_id.encode()
+
+
+def _headers(message: Message) -> Mapping[str, Any]:
+    if message.headers_json == "{}":
+        return _NOTHING
+    try:
+        return message.headers
+    except (ValueError, RecursionError) as error:
+        raise PermanentError(f"the headers of {message.event_id} cannot be read: {error}") from None
+
+
+def _encoded(message: Message, value: Any) -> bytes:
+    try:
+        return _json(_time(value) if isinstance(value, datetime) else value).encode()
+    except (ValueError, RecursionError) as error:  # a lone surrogate or 1e999, come in by plain SQL
+        raise PermanentError(f"something of {message.event_id} is no JSON in UTF-8: {error}") from None
+
+
+def _object(members: Mapping[str, bytes]) -> bytes:
+    return b"{" + b",".join(_json(name).encode() + b":" + value for name, value in members.items()) + b"}"
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _is_traceparent(text: str | None) -> bool:
+    return text is not None and _TRACEPARENT.fullmatch(text) is not None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+# Numbers stay text: one with thousands of digits is valid JSON, and nobody here needs its value.
+_parse = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant).decode

@@ -1,0 +1,145 @@
+"""The gate of each destination on this relay: its breaker, its rate, and what people set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.observations import Announcer, BreakerChanged
+from pillarbox.core.store import EVERYWHERE, Steering
+from pillarbox.relay.middleware.circuit_breaker import CircuitBreaker
+from pillarbox.relay.middleware.rate_limit import RateLimit
+from pillarbox.relay.routing import Place, per_second
+
+A_LOT = 1_000_000
+
+
+@dataclass(slots=True, eq=False)
+class Gate:
+    """What lets messages through to one destination."""
+
+    place: Place
+    breaker: CircuitBreaker
+    limit: RateLimit | None = None
+    rate: float | None = None
+    aside: bool = False
+    """Messages were put aside for it, or may have been by somebody else: look for them when it opens."""
+    reported: tuple[str, float] = ("closed", 0.0)
+    """The last state that was announced, and until when: late answers of one outage open nothing anew."""
+
+    def may_send(self, now: float) -> int:
+        allowed = self.breaker.may_send(now)
+        return min(allowed, self.limit.may_send(now)) if self.limit is not None else allowed
+
+    def sent(self, count: int, now: float) -> None:
+        self.breaker.sent(count, now)
+        if self.limit is not None:
+            self.limit.sent(count, now)
+
+    def set_rate(self, steered: float | None, relays: int) -> None:
+        """The rate that people set, else the configured one; this relay's share of it."""
+        configured = self.place.destination.rate_limit
+        rate = steered if steered is not None else None if configured is None else per_second(configured)
+        if rate is None:
+            self.limit, self.rate = None, None
+            return
+        if self.limit is None or rate != self.rate:
+            self.limit, self.rate = RateLimit(rate), rate
+        self.limit.share(max(1, relays))
+
+    def wait(self, now: float) -> float:
+        """Seconds until it may let something through again."""
+        if self.breaker.may_send(now) == 0:
+            return self.breaker.next_try(now)
+        return self.limit.wait(now) if self.limit is not None else 0.0
+
+
+class Gates:
+    """One gate per destination, made when it is first met."""
+
+    def __init__(self, *, relay: str, clock: Clock, chance: Chance, announce: Announcer) -> None:
+        self.relay = relay
+        self._clock = clock
+        self._chance = chance
+        self._announce = announce
+        self._gates: dict[str, Gate] = {}
+        self.changed: dict[str, tuple[str, float]] = {}
+        """Destinations whose breaker changed: error and seconds to the next try, for the store to show."""
+
+    def of(self, place: Place) -> Gate:
+        gate = self._gates.get(place.name)
+        if gate is None:
+            gate = self._gates[place.name] = Gate(place, CircuitBreaker(), aside=True)
+            gate.set_rate(None, 1)
+        return gate
+
+    def __iter__(self) -> Iterator[Gate]:
+        return iter(list(self._gates.values()))
+
+    def look_aside(self) -> None:
+        """Somebody else may have put messages aside: look for them, whatever this relay remembers."""
+        for gate in self:
+            gate.aside = True
+
+    def any_open(self) -> bool:
+        """Whether any destination met so far takes anything now; before the first one is met, yes."""
+        now = self._clock.monotonic()
+        return not self._gates or any(gate.may_send(now) > 0 for gate in self)
+
+    def wait(self) -> float:
+        """Seconds until the first closed gate may open."""
+        now = self._clock.monotonic()
+        waits = [gate.wait(now) for gate in self if gate.may_send(now) == 0]
+        return min(waits, default=3600.0)
+
+    def steer(self, steering: Iterable[Steering], *, relays: int) -> None:
+        """Do what people set, and take this relay's share of every rate."""
+        wanted = {one.destination: one for one in steering}
+        everywhere = wanted.get(EVERYWHERE)
+        for name, gate in self._gates.items():
+            one = wanted.get(name)
+            if (one is not None and one.paused) or (everywhere is not None and everywhere.paused):
+                gate.breaker.pause()
+            else:
+                gate.breaker.resume()
+            gate.breaker.force(one.breaker if one is not None else None)
+            gate.set_rate(one.rate_limit if one is not None else None, relays)
+
+    def shut_out(self, others: Iterable[Mapping[str, str]]) -> bool:
+        """Whether this relay can send nothing while another one can: then its lanes are better off there."""
+        mine = self.states()
+        if not mine or any(state != "open" for state in mine.values()):
+            return False
+        return any(state == "closed" for theirs in others for name, state in theirs.items() if name in mine)
+
+    def states(self) -> Mapping[str, str]:
+        now = self._clock.monotonic()
+        return {name: gate.breaker.state(now) for name, gate in self._gates.items()}
+
+    def accepted(self, gate: Gate) -> None:
+        gate.breaker.accepted(self._clock.monotonic())
+        self._report(gate, "")
+
+    def unavailable(self, gate: Gate, error: str) -> None:
+        gate.breaker.unavailable(error, self._clock.monotonic(), self._chance)
+        self._report(gate, error)
+
+    def rejected(self, gate: Gate, event_ids: Iterable[str], error: str) -> None:
+        for event_id in event_ids:
+            gate.breaker.rejected(event_id, self._clock.monotonic(), self._chance)
+        self._report(gate, error)
+
+    def _report(self, gate: Gate, error: str) -> None:
+        now = self._clock.monotonic()
+        state = gate.breaker.state(now)
+        next_try = gate.breaker.next_try(now) if state == "open" else 0.0
+        report = (state, round(now + next_try, 3) if state == "open" else 0.0)
+        if report == gate.reported:
+            return
+        gate.reported = report
+        gate.aside = True
+        self.changed[gate.place.name] = (error if state == "open" else "", next_try)
+        self._announce(
+            BreakerChanged(relay=self.relay, destination=gate.place.name, state=state, error=error, next_try=next_try)
+        )

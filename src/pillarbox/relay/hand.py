@@ -1,0 +1,164 @@
+"""What is in hand: messages by line, each line in order, one at a time on its way out.
+
+A line is a key for a destination. Its next message may go only after the one before was confirmed; when one fails,
+the line stops and everything behind it is let go of, to be met again, in order, by a later look. Messages without a key
+have a line of their own.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pillarbox.core.lane import InHand
+from pillarbox.core.message import Message, Slot
+
+LineKey = tuple[int, str, str, bool]
+"""Lane, key or event id, destination, and whether it is a key: an id may look like one."""
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """A message in hand."""
+
+    message: Message
+    destination: str
+    waited: bool
+    """It came from among those that wait: others may wait behind it in the table."""
+    since: float
+    noted: bool = False
+    """Its attempt was written before it was sent: it is suspected of ending its relay."""
+
+    @property
+    def line(self) -> LineKey:
+        return line_of(self.message, self.destination)
+
+    @property
+    def slot(self) -> Slot | None:
+        message = self.message
+        return None if message.key is None else Slot(message.lane, message.key, self.destination)
+
+
+def line_of(message: Message, destination: str) -> LineKey:
+    """The line in which a message stands once its destination is known."""
+    if message.key is None:
+        return message.lane, message.event_id, destination, False
+    return message.lane, message.key, destination, True
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    key: LineKey
+    waiting: list[Item] = field(default_factory=list)
+    sending: Item | None = None
+    queued: bool = False
+
+
+class Hand:
+    """Everything a relay has read and not yet settled or let go of."""
+
+    def __init__(self) -> None:
+        self._lines: dict[LineKey, _Line] = {}
+        self._items: dict[tuple[int, str], Item] = {}
+        self._sendable: defaultdict[str, deque[_Line]] = defaultdict(deque)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def places(self) -> Collection[tuple[int, str]]:
+        """What a look leaves out."""
+        return self._items.keys()
+
+    def add(self, item: Item) -> None:
+        """Take a message in hand, in its place in its line."""
+        self._items[item.message.place] = item
+        line = self._lines.setdefault(item.line, _Line(item.line))
+        insort(line.waiting, item, key=lambda each: each.message.id)
+        self._offer(line)
+
+    def keep(self, item: Item) -> None:
+        """Take a message in hand that goes nowhere: only so that no look brings it again before it is settled."""
+        self._items[item.message.place] = item
+
+    def sendable(self, destination: str, most: int) -> list[Item]:
+        """Up to `most` messages that may go now, each the next of its line; they are on their way from here on."""
+        queue = self._sendable[destination]
+        going: list[Item] = []
+        while queue and len(going) < most:
+            line = queue.popleft()
+            line.queued = False
+            if line.sending is None and line.waiting:
+                line.sending = line.waiting.pop(0)
+                going.append(line.sending)
+        return going
+
+    def has_sendable(self, destination: str) -> bool:
+        return any(line.sending is None and line.waiting for line in self._sendable[destination])
+
+    def confirmed(self, item: Item) -> None:
+        """It arrived, or was given up on: the next of its line may go."""
+        if (line := self._lines.get(item.line)) is not None and line.sending is item:
+            line.sending = None
+            self._offer(line)
+            self._tidy(line)
+
+    def stopped(self, item: Item) -> list[Item]:
+        """It comes again: its line stops. Returns those behind it; they stay in hand until `forget`."""
+        if (line := self._lines.pop(item.line, None)) is None:
+            return []
+        line.sending = None
+        followers, line.waiting = line.waiting, []
+        return followers
+
+    def forget(self, items: Iterable[Item]) -> None:
+        """These are no longer in hand: settled, or let go of."""
+        for item in items:
+            if self._items.get(item.message.place) is item:
+                del self._items[item.message.place]
+            line = self._lines.get(item.line)
+            if line is not None and item in line.waiting:
+                line.waiting.remove(item)
+                self._tidy(line)
+
+    def unsent(self, destination: str | None = None, lanes: Collection[int] | None = None) -> list[Item]:
+        """What waits for its turn, for one destination or of some lanes."""
+        return [
+            item
+            for line in self._lines.values()
+            if (destination is None or line.key[2] == destination) and (lanes is None or line.key[0] in lanes)
+            for item in line.waiting
+        ]
+
+    def drop_lanes(self, lanes: Collection[int]) -> None:
+        """Somebody else owns these: whatever is in hand of them is none of ours any more."""
+        for place in [place for place, item in self._items.items() if item.message.lane in lanes]:
+            del self._items[place]
+        for key in [key for key in self._lines if key[0] in lanes]:
+            line = self._lines.pop(key)
+            line.waiting, line.sending = [], None
+
+    def has_suspect(self) -> bool:
+        """Whether a message is in hand whose attempt was written before its send."""
+        return any(item.noted for item in self._items.values())
+
+    def lanes(self) -> set[int]:
+        """Lanes of which something is in hand."""
+        return {item.message.lane for item in self._items.values()}
+
+    def held_longer_than(self, limit: float, now: float) -> Iterator[InHand]:
+        """What people see as PROCESSING."""
+        for item in self._items.values():
+            if (held := now - item.since) > limit:
+                yield InHand(event_id=item.message.event_id, destination=item.message.destination, seconds=held)
+
+    def _offer(self, line: _Line) -> None:
+        if line.sending is None and line.waiting and not line.queued:
+            line.queued = True
+            self._sendable[line.key[2]].append(line)
+
+    def _tidy(self, line: _Line) -> None:
+        if line.sending is None and not line.waiting:
+            self._lines.pop(line.key, None)

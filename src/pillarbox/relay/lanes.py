@@ -1,0 +1,86 @@
+"""Which lanes this relay owns, under which epochs, and whether its lease still holds.
+
+The deadline counts from before the renewal was sent, on a clock that goes on while the machine sleeps. A send begins
+only with a margin of lease left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from pillarbox.core.clock import Clock
+from pillarbox.core.lane import Lease
+
+
+class Ownership:
+    """Lanes in this relay's hands. Changed on the relay's own loop only, except for the deadline."""
+
+    def __init__(self, clock: Clock, *, lease: float, count: int) -> None:
+        self._clock = clock
+        self._margin = lease / 3
+        self._count = count
+        self._leases: dict[int, Lease] = {}
+        self.leaving: set[int] = set()
+        """Lanes to be given back once nothing of them is in hand."""
+        self.deadline = 0.0
+        self.relays = 1
+
+    @property
+    def epochs(self) -> dict[int, int]:
+        return {lane: lease.epoch for lane, lease in self._leases.items()}
+
+    @property
+    def readable(self) -> list[int]:
+        """Lanes to read from."""
+        return [lane for lane in self._leases if lane not in self.leaving]
+
+    @property
+    def share(self) -> int:
+        return math.ceil(self._count / max(1, self.relays))
+
+    def owns(self, lane: int) -> bool:
+        return lane in self._leases
+
+    def works(self, lane: int) -> bool:
+        """Whether new messages of the lane may be taken in hand: it is ours, and it is not about to be given back."""
+        return lane in self._leases and lane not in self.leaving
+
+    def epoch(self, lane: int) -> int:
+        """The fencing token of one lane; 0 if it is not ours."""
+        lease = self._leases.get(lane)
+        return lease.epoch if lease else 0
+
+    def may_send(self) -> bool:
+        """Enough of the lease is left for a send to end before anybody else may take the lanes."""
+        return self._clock.monotonic() < self.deadline - self._margin
+
+    def alive(self) -> bool:
+        return self._clock.monotonic() < self.deadline
+
+    def took(self, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            self._leases[lease.lane] = lease
+
+    def missing(self) -> int:
+        """How many lanes more make this relay's fair share."""
+        return max(0, self.share - len(self._leases))
+
+    def give_up_excess(self) -> None:
+        """Mark what is beyond the fair share: it is drained, then released."""
+        excess = len(self._leases) - self.share - len(self.leaving)
+        for lane in sorted(self._leases, reverse=True):
+            if excess <= 0:
+                return
+            if lane not in self.leaving:
+                self.leaving.add(lane)
+                excess -= 1
+
+    def lose(self, lanes: Iterable[int]) -> list[int]:
+        """Somebody else owns them, or they were released; returns those that were ours."""
+        lost = [lane for lane in lanes if self._leases.pop(lane, None) is not None]
+        self.leaving.difference_update(lost)
+        return lost
+
+    def lose_all(self) -> list[int]:
+        return self.lose(list(self._leases))

@@ -1,0 +1,140 @@
+"""Whether a destination takes anything now, as one relay sees it.
+
+    closed ──── unavailable, or so many different messages rejected in a row ────▶ open
+    open ────── the wait is over ────▶ half-open: one message goes, and its answer decides
+    half-open ─ accepted ────▶ closed
+              ─ unavailable, or rejected where rejections opened it ────▶ open, for longer
+
+What must stay true: it moves only when told the time; one probe is out at a time; it stays shut for ever only if a
+person wants it so, not even when the answer to a probe is lost; answers that come late, from before it opened, do not
+lengthen the wait. To the breaker a nack is a rejection: one full queue is not the whole destination.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pillarbox.core.clock import Chance, system_chance
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.outcome import LONGEST_DELAY
+from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.store import Forced
+
+State = Literal["closed", "open", "half-open"]
+
+UNLIMITED = 1_000_000
+PATIENCE = 60.0
+"""Seconds after which the answer to a probe is no longer expected and another may go."""
+
+_PROBE = Exponential(base="1s", max="60s", jitter="full", max_attempts=0)
+
+
+class CircuitBreaker:
+    """The breaker of one destination. `rejections`: how many different messages in a row; 0 = they never open it.
+
+    Raises ConfigurationError for a probe policy that gives up: an outage may last longer.
+    """
+
+    def __init__(self, *, probe: RetryPolicy = _PROBE, rejections: int = 20) -> None:
+        if probe.delay(1_000_000, system_chance()) is None:
+            raise ConfigurationError("the probes of a breaker must not end: give their policy max_attempts=0")
+        if rejections < 0:
+            raise ConfigurationError(f"a breaker opens after {rejections} rejections: 0 means never")
+        self.error = ""
+        """Why it is open; '' when closed."""
+        self.paused = False
+        self.forced: Forced | None = None
+        self._probe = probe
+        self._rejections = rejections
+        self._rejected: set[str] = set()  # since something was accepted; never more than `rejections`
+        self._openings = 0
+        self._shut_until: float | None = None
+        self._probe_sent_at: float | None = None
+
+    def state(self, now: float) -> State:
+        """What people see. A pause is told apart, by `paused`."""
+        if self.forced is not None:
+            return self.forced
+        if self._shut_until is None:
+            return "closed"
+        return "open" if now < self._shut_until else "half-open"
+
+    def may_send(self, now: float) -> int:
+        """How many messages may go now."""
+        if self.paused:
+            return 0
+        match self.state(now):
+            case "closed":
+                return UNLIMITED
+            case "half-open":
+                return 0 if self._patience(now) else 1
+            case "open":
+                return 0
+
+    def next_try(self, now: float) -> float:
+        """Seconds until something may go; a hundred years where only a person can change it."""
+        if self.paused or self.forced == "open":
+            return LONGEST_DELAY
+        match self.state(now):
+            case "closed":
+                return 0.0
+            case "half-open":
+                return self._patience(now)
+            case "open":
+                return max(0.0, (self._shut_until or now) - now)
+
+    def sent(self, count: int, now: float) -> None:
+        """So many messages went; in half-open that is the probe."""
+        if count and self.state(now) == "half-open":
+            self._probe_sent_at = now
+
+    def accepted(self, now: float) -> None:
+        """The destination took something: it can be reached, whatever was believed before."""
+        self._close()
+        self._rejected.clear()
+
+    def unavailable(self, error: str, now: float, chance: Chance) -> None:
+        """The destination takes nothing: wait, longer each time."""
+        if self._shut_until is None or self._probe_sent_at is not None:
+            self._open(error, now, chance)
+
+    def rejected(self, event_id: str, now: float, chance: Chance) -> None:
+        """The destination answered, and would not take this one message."""
+        if self._probe_sent_at is not None and not self._rejects_all():
+            self._close()
+        if len(self._rejected) < self._rejections:
+            self._rejected.add(event_id)
+        if self._rejects_all():
+            self.unavailable(f"rejected {self._rejections} different messages in a row, accepted none", now, chance)
+
+    def force(self, state: Forced | None) -> None:
+        """A person's word stands above all answers, until taken back with None. Answers are noted all the same."""
+        if state not in (None, "closed", "open"):
+            raise ConfigurationError(f"a breaker may be held closed or open, not {state!r}")
+        self.forced = state
+
+    def pause(self) -> None:
+        """Nothing goes until `resume`, in whatever state."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Go on in the state it is in."""
+        self.paused = False
+
+    def _rejects_all(self) -> bool:
+        return 0 < self._rejections <= len(self._rejected)
+
+    def _open(self, error: str, now: float, chance: Chance) -> None:
+        self._openings += 1
+        self._shut_until = now + (self._probe.delay(self._openings, chance) or 0.0)
+        self._probe_sent_at = None
+        self.error = error
+
+    def _close(self) -> None:
+        self._openings = 0
+        self._shut_until = None
+        self._probe_sent_at = None
+        self.error = ""
+
+    def _patience(self, now: float) -> float:
+        return 0.0 if self._probe_sent_at is None else max(0.0, self._probe_sent_at + PATIENCE - now)

@@ -1,0 +1,235 @@
+"""Where an event goes: routes are data, first match wins, several destinations split.
+
+Everything is checked when the relay is built: a route to nowhere, an address that no transport takes or that several
+would take. Nothing found out later can stop an event on its way but a type that nobody foresaw.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from pillarbox.core.errors import ConfigurationError, RecordError
+from pillarbox.core.event import LONGEST_TEXT, check_text
+from pillarbox.core.message import Message
+from pillarbox.core.store import EVERYWHERE
+from pillarbox.core.transport import Address, Transport
+from pillarbox.relay.bodies import Body, body_of
+
+MOST_REMEMBERED = 4096
+"""How many kinds of events a relay remembers the way of; beyond that it starts over."""
+
+_PERIODS = {"s": 1, "m": 60, "h": 3600}
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*([smh])")
+
+
+def per_second(rate: str | float) -> float:
+    """`500/s`, `30/m`, `1000/h` or a number, per second. Raises ConfigurationError for anything else."""
+    if isinstance(rate, (int, float)) and not isinstance(rate, bool) and 0 < rate < float("inf"):
+        return float(rate)
+    if isinstance(rate, str) and (written := _RATE.fullmatch(rate.strip())) and float(written[1]) > 0:
+        return float(written[1]) / _PERIODS[written[2]]
+    raise ConfigurationError(
+        f"rate_limit {rate!r} is no rate above zero; write for example 500/s, 30/m or 1000/h, or pause the destination"
+    )
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Destination:
+    """A place behind a transport, what a message looks like there, and how many it may get.
+
+    Raises ConfigurationError for a body or a rate that is none.
+    """
+
+    address: Address
+    body: Body
+    rate_limit: float | None
+    """Messages per second over all relays; None = as many as there are."""
+
+    def __init__(
+        self, address: Address, *, body: Body | str = "payload", rate_limit: str | float | None = None
+    ) -> None:
+        if not isinstance(address, Address):
+            raise ConfigurationError(f"{address!r} is no address; take what a transport's `to` gives")
+        object.__setattr__(self, "address", address)
+        object.__setattr__(self, "body", body_of(body))
+        object.__setattr__(self, "rate_limit", None if rate_limit is None else per_second(rate_limit))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Events whose type and aggregate type match these patterns (`*`, `?`, `[…]`, case counts) go to these
+    destinations. An event without aggregate type matches `*` only.
+
+    Raises ConfigurationError for a route to nowhere, to one destination twice, or with an impossible name.
+    """
+
+    event_type: str = "*"
+    aggregate_type: str = "*"
+    to: Sequence[str] = field()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.to, str):
+            raise ConfigurationError(f'a route goes to a list of destinations: write to=["{self.to}"]')
+        object.__setattr__(self, "to", tuple(self.to))
+        for what in ("event_type", "aggregate_type"):
+            _check_name(f"the pattern {what} of a route", getattr(self, what))
+        for name in self.to:
+            _check_destination(name)
+        if not self.to:
+            raise ConfigurationError(f"the route {self} goes nowhere; name at least one destination")
+        if len(set(self.to)) < len(self.to):
+            raise ConfigurationError(f"the route {self} names a destination twice")
+
+    def __str__(self) -> str:
+        of = "" if self.aggregate_type == "*" else f" of {self.aggregate_type}"
+        return f"{self.event_type}{of} → {' + '.join(self.to)}"
+
+    def fits(self, event_type: str, aggregate_type: str | None) -> bool:
+        """Whether an event of this kind takes this route."""
+        return fnmatchcase(event_type, self.event_type) and fnmatchcase(aggregate_type or "", self.aggregate_type)
+
+
+class Place(NamedTuple):
+    """A destination and the transport that serves it."""
+
+    name: str
+    destination: Destination
+    transport_name: str
+    transport: Transport
+
+
+class Routing:
+    """From a message to the places it goes to. Raises ConfigurationError for whatever does not fit together."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        destinations: Mapping[str, Destination | Address],
+        transports: Mapping[str, Transport],
+    ) -> None:
+        if not transports:
+            raise ConfigurationError("there is no transport, so nothing could ever be sent; give the relay one")
+        for name in transports:
+            _check_name("the name of a transport", name)
+        self._routes = tuple(routes)
+        self._transports = dict(transports)
+        self._by_type = not routes and not destinations
+        self._places = {name: self._placed(name, given) for name, given in destinations.items()}
+        self._known: dict[tuple[str, str | None], tuple[str, ...]] = {}
+        for route in self._routes:
+            for name in route.to:
+                if name not in self._places:
+                    raise ConfigurationError(
+                        f"the route {route} names the destination {name!r}, which is not there"
+                        + _nearest(name, self._places)
+                    )
+
+    def resolve(self, message: Message) -> tuple[str, ...]:
+        """The names of the destinations of `message`; () where no route fits or its own destination is not known."""
+        if message.destination and not self._by_type:
+            return (message.destination,) if message.destination in self._places else ()
+        kind = (message.event_type, message.aggregate_type)
+        names = self._known.get(kind)
+        if names is None:
+            names = self._defaults(message.event_type) if self._by_type else self._routed(*kind)
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            if names:  # a handler may be registered later
+                self._known[kind] = names
+        if message.destination:
+            return (message.destination,) if message.destination in names else ()
+        return names
+
+    def place(self, name: str) -> Place:
+        """The place of a destination. Raises KeyError for a name that `resolve` never gave."""
+        return self._places[name]
+
+    def places(self) -> list[Place]:
+        """The places known so far: all of them, unless there are no routes and types are met as they come."""
+        return list(self._places.values())
+
+    def describe(self) -> str:
+        """How events are routed, in one line for people."""
+        if self._by_type:
+            return f"no routes: every event goes to the default destinations of its type on {_and(self._transports)}"
+        if not self._routes:
+            return f"no routes: only events that name their destination are sent, to {_and(self._places, 'or')}"
+        told = "; ".join(str(route) for route in self._routes)
+        last = self._routes[-1]
+        rest = "" if (last.event_type, last.aggregate_type) == ("*", "*") else "; no other event has a route"
+        return f"routes, first match wins: {told}{rest}"
+
+    def _routed(self, event_type: str, aggregate_type: str | None) -> tuple[str, ...]:
+        return next((tuple(route.to) for route in self._routes if route.fits(event_type, aggregate_type)), ())
+
+    def _defaults(self, event_type: str) -> tuple[str, ...]:
+        names: list[str] = []
+        for transport_name, transport in self._transports.items():
+            for given, address in transport.defaults(event_type).items():
+                taken = self._places.get(given)
+                # Two transports may choose one name, and neither is to take the other's events away.
+                name = given if taken is None or taken.transport is transport else f"{transport_name}/{given}"
+                names.append(name)
+                self._places[name] = Place(name, Destination(address), transport_name, transport)
+        return tuple(names)
+
+    def _placed(self, name: str, given: Destination | Address) -> Place:
+        _check_destination(name)
+        destination = given if isinstance(given, Destination) else Destination(given)
+        transport_name = self._transport_of(name, destination.address)
+        return Place(name, destination, transport_name, self._transports[transport_name])
+
+    def _transport_of(self, name: str, address: Address) -> str:
+        wanted, kind = address.transport, type(address).__name__
+        if wanted and wanted not in self._transports:
+            raise ConfigurationError(
+                f"the destination {name!r} wants the transport {wanted!r}, which is not there"
+                + _nearest(wanted, self._transports)
+            )
+        fitting = [key for key, transport in self._transports.items() if isinstance(address, transport.address_type)]
+        if wanted in fitting:
+            return wanted
+        if wanted:
+            takes = self._transports[wanted].address_type.__name__
+            raise ConfigurationError(
+                f"the destination {name!r} is a {kind}, but its transport {wanted!r} takes {takes}"
+            )
+        if not fitting:
+            raise ConfigurationError(
+                f"the destination {name!r} is a {kind}, which none of the transports {_and(self._transports)} takes"
+            )
+        if len(fitting) > 1:
+            raise ConfigurationError(
+                f"the destination {name!r} could go through {_and(fitting, 'or')}; say which with transport="
+            )
+        return fitting[0]
+
+
+def _check_destination(name: object) -> None:
+    _check_name("the name of a destination", name)
+    if name == EVERYWHERE:
+        raise ConfigurationError(f"the name of a destination is {name!r}, which stands for all of them; take another")
+
+
+def _check_name(what: str, name: object) -> None:
+    try:
+        check_text(what, name, LONGEST_TEXT)
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    if near := get_close_matches(name, names, n=1):
+        return f"; did you mean {near[0]!r}?"
+    return f"; there are {_and(names)}" if names else "; there is none at all"
+
+
+def _and(names: Iterable[str], word: str = "and") -> str:
+    *most, last = names
+    return f"{', '.join(most)} {word} {last}" if most else last

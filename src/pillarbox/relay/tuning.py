@@ -1,0 +1,69 @@
+"""How a relay works: figures with their units and defaults, and the relations between them, checked at the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """Raises ConfigurationError, naming the setting, for a figure or a relation that cannot work."""
+
+    batch_size: int = 500
+    """Messages per read and per settlement."""
+    in_flight: int = 3
+    """Batches in hand at once: what is in hand is at most this times the batch, whatever the backlog."""
+    poll_interval: Duration = "1s"
+    """The longest pause between two looks."""
+    initial_delay: Duration = "0s"
+    lease: Duration = "15s"
+    """How long others wait before they take the lanes of a relay that no longer renews."""
+    heartbeat: Duration = "1s"
+    send_timeout: Duration = "10s"
+    drain_timeout: Duration = "30s"
+    stall_limit: Duration = "60s"
+    """An event loop silent for longer gives its lanes up."""
+    adaptive: bool = True
+    """False, with the doorbell off: a fixed delay of poll_interval between two looks."""
+    doorbell: bool = True
+    outages: Literal["wait", "count"] = "wait"
+    """"count" charges an outage against the attempts of the messages it hits."""
+    after_death: Literal["skip", "block"] = "skip"
+    history: Duration | None = "7 days"
+    """How long delivered messages are kept; None: for ever."""
+    dead: Duration | None = "90 days"
+    """How long dead letters are kept; None: for ever."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "in_flight"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"relay.{name} is {getattr(self, name)}: at least 1")
+        lease, beat = seconds(self.lease, field="relay.lease"), seconds(self.heartbeat, field="relay.heartbeat")
+        send = seconds(self.send_timeout, field="relay.send_timeout")
+        for name in ("poll_interval", "initial_delay", "drain_timeout", "stall_limit"):
+            seconds(getattr(self, name), field=f"relay.{name}")
+        for name in ("history", "dead"):
+            if (kept := getattr(self, name)) is not None:
+                seconds(kept, field=f"relay.{name}")
+        if beat * 3 > lease:
+            raise ConfigurationError(
+                f"relay.heartbeat {self.heartbeat} is too slow for relay.lease {self.lease}: "
+                "three must fit, so that two may fail"
+            )
+        if send >= lease:
+            raise ConfigurationError(
+                f"relay.send_timeout {self.send_timeout} must be shorter than relay.lease {self.lease}: "
+                "a send must end before somebody else may take its lane"
+            )
+        if self.outages not in ("wait", "count"):
+            raise ConfigurationError(f'relay.outages is "wait" or "count", not {self.outages!r}')
+        if self.after_death not in ("skip", "block"):
+            raise ConfigurationError(f'relay.retry.after_death is "skip" or "block", not {self.after_death!r}')
+
+    @property
+    def most_in_hand(self) -> int:
+        return self.batch_size * self.in_flight

@@ -1,0 +1,219 @@
+"""Observations as lines of the standard library's logging.
+
+What must stay true: a line that nobody wants costs a look at its level and nothing else; no payload and no header is
+ever logged; whatever an event or an error contains, a line stays one printable line. Each value in the text is also an
+attribute of the record, for handlers that write JSON.
+
+Lines about single events have a logger of their own, so that a busy relay can silence them and keep the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from logging import DEBUG, ERROR, INFO, WARNING
+from typing import assert_never
+
+from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.message import Message
+from pillarbox.core.observations import (
+    BatchRead,
+    BatchSettled,
+    BreakerChanged,
+    EventDelivered,
+    EventDied,
+    EventRetried,
+    LanesLost,
+    LanesReleased,
+    LanesTaken,
+    LeaseLost,
+    LookedInVain,
+    Observation,
+    Pruned,
+    RelayStarted,
+    RelayStopped,
+    RequestsCarriedOut,
+    Sending,
+    StopRequested,
+    StoreFailed,
+)
+
+TRACE = 5
+"""Below DEBUG: what happens all the time when nothing happens."""
+
+RELAY = logging.getLogger("pillarbox.relay")
+EVENTS = logging.getLogger("pillarbox.relay.events")
+
+_EVENT = "event_id=%(event_id)s aggregate_id=%(aggregate_id)s destination=%(destination)s attempt=%(attempt)d"
+
+_LANES = "%(count)d lanes: relay=%(relay)s lanes=%(lanes)s"
+
+
+class LogListener:
+    """An observer that logs. `clock` turns delays into the times that people read."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        if logging.getLevelName(TRACE) == f"Level {TRACE}":
+            logging.addLevelName(TRACE, "TRACE")
+
+    def __call__(self, observation: Observation) -> None:
+        """Log it, if anybody wants to know."""
+        match observation:  # what comes most often is asked for first
+            case EventDelivered():
+                _delivered(observation)
+            case Sending():
+                _sending(observation)
+            case EventRetried():
+                self._retried(observation)
+            case EventDied():
+                _died(observation)
+            case LookedInVain(relay=relay):
+                _say(RELAY, TRACE, "found nothing pending: relay=%(relay)s", relay=relay)
+            case BatchRead(relay=relay, messages=messages, seconds=seconds):
+                text = "found %(pending)d pending: relay=%(relay)s seconds=%(seconds).3f"
+                _say(RELAY, INFO, text, relay=relay, pending=len(messages), seconds=seconds)
+            case BatchSettled():
+                _settled(observation)
+            case BreakerChanged():
+                self._breaker(observation)
+            case StoreFailed(relay=relay, error=error, delay=delay):
+                text = "store failed, next try in %(delay).2f s: relay=%(relay)s error=%(error)s"
+                _say(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
+            case RelayStarted(relay=relay, name=name):
+                _say(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
+            case StopRequested(relay=relay):
+                _say(RELAY, INFO, "stop requested, draining: relay=%(relay)s", relay=relay)
+            case RelayStopped():
+                _stopped(observation)
+            case LanesTaken():
+                _taken(observation)
+            case LanesReleased(relay=relay, lanes=lanes):
+                _say(RELAY, INFO, f"gave back {_LANES}", relay=relay, count=len(lanes), lanes=list(lanes))
+            case LanesLost(relay=relay, lanes=lanes):
+                text = f"somebody else has taken {_LANES}"
+                _say(RELAY, WARNING, text, relay=relay, count=len(lanes), lanes=list(lanes))
+            case LeaseLost(relay=relay, reason=reason):
+                text = "lease lost, dropped everything in hand: relay=%(relay)s reason=%(reason)s"
+                _say(RELAY, WARNING, text, relay=relay, reason=reason)
+            case Pruned(relay=relay, count=count):
+                _say(RELAY, INFO, "retention dropped %(count)d: relay=%(relay)s", relay=relay, count=count)
+            case RequestsCarriedOut(relay=relay, count=count):
+                _say(RELAY, INFO, "carried out %(count)d requests: relay=%(relay)s", relay=relay, count=count)
+            case _:
+                assert_never(observation)
+
+    def _retried(self, retried: EventRetried) -> None:
+        if not EVENTS.isEnabledFor(ERROR if retried.charged else WARNING):
+            return
+        fields = _event(retried, retried.message) | {
+            "attempt": retried.attempt,
+            "error": retried.error,
+            "next_retry_at": self._after(retried.delay),
+        }
+        will_retry = f"will retry event: {_EVENT} next_retry_at=%(next_retry_at)s"
+        if retried.charged:
+            _say(EVENTS, ERROR, f"failed to send event: {_EVENT} error=%(error)s", **fields)
+            _say(EVENTS, WARNING, will_retry, **fields)
+        else:
+            # The event is not at fault, and there may be thousands like it: one line, and not an error.
+            _say(EVENTS, WARNING, f"{will_retry} error=%(error)s", **fields)
+
+    def _breaker(self, changed: BreakerChanged) -> None:
+        level = INFO if changed.state == "closed" else WARNING
+        if not RELAY.isEnabledFor(level):
+            return
+        text = "breaker %(state)s: destination=%(destination)s relay=%(relay)s"
+        fields: dict[str, object] = {
+            "relay": changed.relay,
+            "destination": changed.destination,
+            "state": changed.state,
+        }
+        if level == WARNING:
+            # Announced when it opens and after each probe that failed: in an outage, the one line per probe.
+            text += " next_try_at=%(next_try_at)s error=%(error)s"
+            fields |= {"next_try_at": self._after(changed.next_try), "error": changed.error}
+        _say(RELAY, level, text, **fields)
+
+    def _after(self, delay: float) -> str | None:
+        try:
+            return (self._clock.now() + timedelta(seconds=delay)).isoformat(timespec="milliseconds")
+        except (OverflowError, ValueError):  # beyond the calendar, or no number
+            return None
+
+
+def _delivered(delivered: EventDelivered) -> None:
+    if EVENTS.isEnabledFor(INFO):
+        text = f"delivered event: {_EVENT} seconds=%(seconds).3f"
+        _say(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
+
+
+def _sending(sending: Sending) -> None:
+    if EVENTS.isEnabledFor(DEBUG):
+        text = f"about to send event: {_EVENT} event_type=%(event_type)s bytes=%(bytes)d"
+        for message in sending.messages:
+            _say(EVENTS, DEBUG, text, **_event(sending, message), bytes=len(message.payload))
+
+
+def _died(died: EventDied) -> None:
+    if EVENTS.isEnabledFor(ERROR):
+        what = "gave up on event, its key waits for a person" if died.blocks else "gave up on event"
+        fields = _event(died, died.message) | {"attempt": died.attempt, "error": died.error, "blocks": died.blocks}
+        _say(EVENTS, ERROR, f"{what}: {_EVENT} error=%(error)s", **fields)
+
+
+def _settled(settled: BatchSettled) -> None:
+    _say(
+        RELAY,
+        INFO,
+        "batch completed: %(delivered)d delivered, %(failed)d failed (%(retried)d to retry, %(dead)d given up), "
+        "%(duplicates)d duplicates: relay=%(relay)s seconds=%(seconds).3f",
+        relay=settled.relay,
+        delivered=settled.delivered,
+        failed=settled.retried + settled.dead,
+        retried=settled.retried,
+        dead=settled.dead,
+        duplicates=settled.duplicates,
+        seconds=settled.seconds,
+    )
+
+
+def _stopped(stopped: RelayStopped) -> None:
+    if stopped.drained:
+        _say(RELAY, INFO, "drained and stopped: relay=%(relay)s", relay=stopped.relay, drained=True)
+    else:
+        text = "stopped with messages in flight, which will be sent again: relay=%(relay)s"
+        _say(RELAY, WARNING, text, relay=stopped.relay, drained=False)
+
+
+def _taken(taken: LanesTaken) -> None:
+    lanes, crashed = list(taken.lanes), list(taken.crashed)
+    if crashed:
+        text = f"took {_LANES}; from owners that did not leave: %(crashed)s"
+        _say(RELAY, WARNING, text, relay=taken.relay, count=len(lanes), lanes=lanes, crashed=crashed)
+    else:
+        _say(RELAY, INFO, f"took {_LANES}", relay=taken.relay, count=len(lanes), lanes=lanes)
+
+
+def _event(observation: EventDelivered | Sending | EventRetried | EventDied, message: Message) -> dict[str, object]:
+    return {
+        "relay": observation.relay,
+        "event_id": message.event_id,
+        "event_type": message.event_type,
+        "aggregate_id": message.aggregate_id,
+        "destination": observation.destination,
+        "attempt": message.attempts + message.tries + 1,
+    }
+
+
+def _say(logger: logging.Logger, level: int, text: str, **fields: object) -> None:
+    if logger.isEnabledFor(level):
+        clean = {name: _printable(value) if isinstance(value, str) else value for name, value in fields.items()}
+        logger.log(level, text, clean, extra=clean)
+
+
+def _printable(text: str) -> str:
+    """`text` without anything that could end a line, steer a terminal or not be encoded."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

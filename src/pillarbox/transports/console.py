@@ -1,0 +1,151 @@
+"""A transport to look at: one line of JSON per event on a stream, standard output by default.
+
+A line is flushed before it is called accepted; what becomes of it then is its reader's business, so this is for
+development and for pipes. Lines are written by one thread, in order: a reader that does not read holds up nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TextIO
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.core.transport import Address, Outgoing, Pace, Result
+
+_CLOSED = "console: it is closed; make a new one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleAddress(Address):
+    """A name that is printed with each line; '' prints the destination's."""
+
+    name: str = ""
+
+
+class Console:
+    """See `pillarbox.core.transport.Transport`. The stream stays open when this is closed: it is its owner's."""
+
+    pace = Pace(lot=100, lots=4)
+    address_type = ConsoleAddress
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._writer: ThreadPoolExecutor | None = None
+        self._writing: list[asyncio.Future[None]] = []
+        self._closed = False
+
+    @staticmethod
+    def to(name: str = "") -> ConsoleAddress:
+        """The address that prints this name."""
+        return ConsoleAddress(name=name)
+
+    def defaults(self, event_type: str) -> Mapping[str, Address]:
+        """Every event is shown."""
+        return {"console": self.to()}
+
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        await self.ping()
+        answer = await self._written(list(lot)) if lot else None
+        return [answer] * len(lot)
+
+    async def ping(self) -> None:
+        if self._closed:
+            raise Unavailable(_CLOSED)
+        if self._target().closed:
+            raise Unavailable("console: its stream is closed; give it an open one")
+
+    async def aclose(self) -> None:
+        self._closed = True
+        for future in self._writing:
+            future.cancel()
+        if self._writer is not None:
+            self._writer.shutdown(wait=False)
+
+    def _target(self) -> TextIO:
+        # Looked up every time: whoever redirects standard output means this, too.
+        return self._stream or sys.stdout
+
+    async def _written(self, lot: list[Outgoing]) -> Unavailable | None:
+        if self._writer is None:
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="pillarbox-console")
+        future = asyncio.get_running_loop().run_in_executor(self._writer, _write, self._target(), lot)
+        self._writing.append(future)
+        try:
+            await future
+        except (OSError, ValueError) as error:  # a closed stream is a ValueError
+            return Unavailable(f"console: {type(error).__name__}: {error}; is its reader gone?")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._closed or (task is not None and task.cancelling()):
+                raise
+            return Unavailable(_CLOSED)
+        finally:
+            self._writing.remove(future)
+        return None
+
+
+def _write(stream: TextIO, lot: list[Outgoing]) -> None:
+    ascii_only = (stream.encoding or "utf-8").lower().replace("-", "") != "utf8"
+    stream.write("".join(f"{_escaped(line(one), ascii_only=ascii_only)}\n" for one in lot))
+    stream.flush()
+
+
+def line(one: Outgoing) -> str:
+    """The event as one JSON object. The body is `payload`, as it stands, where it is JSON; else `text` or `base64`."""
+    message = one.message
+    name = one.address.name if isinstance(one.address, ConsoleAddress) else ""
+    head = {
+        "event_id": message.event_id,
+        "event_type": message.event_type,
+        "destination": name or message.destination,
+        "aggregate_type": message.aggregate_type,
+        "aggregate_id": message.aggregate_id,
+        "key": message.key,
+        "occurred_at": message.occurred_at.isoformat(),
+        "attempt": one.attempt,
+        "headers": dict(one.headers),
+        "content_type": one.content_type,
+    }
+    return f"{json.dumps(head, ensure_ascii=False)[:-1]}, {_body(one.body, one.content_type)}}}"
+
+
+def _body(body: bytes, content_type: str) -> str:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return f'"base64": "{b64encode(body).decode()}"'
+    if "json" in content_type and _is_json(text):
+        # Outside its strings JSON has no line ends but as space, and inside them none at all.
+        return f'"payload": {text.translate(_SPACES)}'
+    return f'"text": {json.dumps(text, ensure_ascii=False)}'
+
+
+_SPACES = {ord(c): " " for c in "\t\r\n"}
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _escaped(text: str, *, ascii_only: bool) -> str:
+    """The same JSON without anything a terminal could obey or the stream could not encode."""
+    if text.isprintable() and (text.isascii() or not ascii_only):
+        return text
+    return "".join(
+        c if c.isprintable() and (c.isascii() or not ascii_only) else json.dumps(c)[1:-1]  # whole pairs of surrogates
+        for c in text
+    )

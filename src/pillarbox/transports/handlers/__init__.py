@@ -1,0 +1,7 @@
+"""In-process handlers as a transport: functions of the application that are called with each event of their type."""
+
+from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
+from pillarbox.transports.handlers.registry import HandlerObject
+from pillarbox.transports.handlers.transport import HandlerAddress, Handlers
+
+__all__ = ["HandlerAddress", "HandlerContext", "HandlerObject", "Handlers", "ReceivedEvent"]

@@ -1,0 +1,105 @@
+"""Who handles what: one name is one handler, and the name is its destination, stable across releases."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+from pillarbox.core.errors import ConfigurationError, RecordError
+from pillarbox.core.event import LONGEST_TEXT, check_text
+
+HandlerFunction = Callable[[Any, Any], Any]
+"""Called with a ReceivedEvent and a HandlerContext; sync or async; what it returns does not matter."""
+
+
+class HandlerObject(Protocol):
+    """The class form of a handler; `name` may be there, too."""
+
+    @property
+    def event_type(self) -> str | Sequence[str]:
+        """A type, a pattern, or several of them."""
+        ...
+
+    def handle(self, event: Any, context: Any) -> Any:
+        """Sync or async, like any handler."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    """A function, its name, and the types it is for; checked when it is made."""
+
+    name: str
+    event_types: tuple[str, ...]
+    function: HandlerFunction
+    is_async: bool
+
+    @classmethod
+    def of(cls, function: HandlerFunction, event_types: Sequence[str], name: str) -> Handler:
+        """Raises ConfigurationError for what could never be called."""
+        if not event_types:
+            raise ConfigurationError(f'handler {name}: name at least one event type; "*" stands for all')
+        for text in (name, *event_types):
+            _check_name(f"handler {name!r}", text)
+        _check_function(name, function)
+        return cls(name=name, event_types=tuple(event_types), function=function, is_async=_is_async(function))
+
+    def takes(self, event_type: str) -> bool:
+        """Whether the type, or a pattern such as `order.*`, fits; case matters."""
+        return any(fnmatchcase(event_type, pattern) for pattern in self.event_types)
+
+
+class Registry:
+    """Handlers by name, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def add(self, handler: Handler) -> None:
+        """Raises ConfigurationError for a name that is taken."""
+        if handler.name in self._handlers:
+            raise ConfigurationError(
+                f"handler {handler.name} is already there; give each handler a name of its own, "
+                "and one handler of several types all of them at once"
+            )
+        self._handlers[handler.name] = handler
+
+    def find(self, name: str) -> Handler | None:
+        """The handler of that name."""
+        return self._handlers.get(name)
+
+    def names_for(self, event_type: str) -> list[str]:
+        """The names of all that take this type."""
+        return [handler.name for handler in self._handlers.values() if handler.takes(event_type)]
+
+
+def default_name(thing: Any) -> str:
+    """module.qualname of a function or a class."""
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - a callable object's own method is what may be async
+
+
+def _check_function(name: str, function: Any) -> None:
+    if not callable(function):
+        raise ConfigurationError(f"handler {name}: {function!r} cannot be called; pass a function or an object")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(f"handler {name}: it yields, so calling it would do nothing; remove the yield")
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        raise ConfigurationError(f"handler {name}: it must take (event, context)") from None
+    except ValueError:
+        return  # some built-ins have no signature
+
+
+def _check_name(where: str, value: object) -> None:
+    try:
+        check_text(where, value, LONGEST_TEXT)
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from None

@@ -1,0 +1,7 @@
+"""RabbitMQ: whole lots with publisher confirms, topology from configuration."""
+
+from pillarbox.transports.rabbitmq.address import RabbitAddress
+from pillarbox.transports.rabbitmq.topology import Binding, DeadLetter, Exchange, Queue
+from pillarbox.transports.rabbitmq.transport import RabbitMQ
+
+__all__ = ["Binding", "DeadLetter", "Exchange", "Queue", "RabbitAddress", "RabbitMQ"]

@@ -1,0 +1,96 @@
+"""A channel with one thing to wait for at a time: an answer of the broker, or its own end.
+
+However a wait ends, it ends: with the answer, with ChannelRefused when the broker closed the channel over something
+said on it, with Unavailable when the connection went or was blocked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.transports.rabbitmq.driver import (
+    ChannelClosedByBroker,
+    ConnectionWrongStateError,
+    RawChannel,
+    Wire,
+    reason_of,
+)
+from pillarbox.transports.rabbitmq.place import Place
+
+
+class ChannelRefused(Exception):
+    """The broker closed a channel; it does not say over which message."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{text} ({code})")
+        self.code = code
+
+
+class Channel:
+    """One channel of one connection."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._awaited: asyncio.Future[None] | None = None
+        self._raw: RawChannel | None = None
+        self.failure: ChannelRefused | Unavailable | None = None
+        """Why it is of no more use; None while it is."""
+
+    async def open(self, wire: Wire) -> None:
+        """Raises Unavailable."""
+        try:
+            self._raw = wire.channel(on_open_callback=self.answered)
+        except ConnectionWrongStateError as error:
+            raise self._lost(error) from error
+        self._raw.add_on_close_callback(self._closed)
+        await self.answer()
+
+    @property
+    def raw(self) -> RawChannel:
+        """pika's channel. Raises what ended this one."""
+        if self.failure is not None:
+            raise self.failure
+        if self._raw is None:
+            raise Unavailable(f"a channel to {self._place} was used before it was open")
+        return self._raw
+
+    async def call(self, method: Callable[..., None], **arguments: Any) -> None:
+        """One question and its answer. Raises ChannelRefused, Unavailable."""
+        method(**arguments, callback=self.answered)
+        await self.answer()
+
+    async def answer(self) -> None:
+        """Wait until `answered` is called. Raises what ended the channel, before or meanwhile."""
+        if self.failure is not None:
+            raise self.failure
+        self._awaited = asyncio.get_running_loop().create_future()
+        await self._awaited
+
+    def answered(self, _: object = None) -> None:
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(None)
+
+    def fail(self, error: ChannelRefused | Unavailable) -> None:
+        """End it for this reason, unless it has ended already; whoever waits hears of it."""
+        if self.failure is None:
+            self.failure = error
+            if self._awaited is not None and not self._awaited.done():
+                self._awaited.set_exception(error)
+
+    def close(self) -> None:
+        """Tell the broker that it is done; the answer is not waited for."""
+        self.fail(Unavailable(f"a channel to {self._place} was closed"))
+        if self._raw is not None and (self._raw.is_open or self._raw.is_opening):
+            self._raw.close()
+
+    def _closed(self, _: RawChannel, reason: Exception) -> None:
+        if isinstance(reason, ChannelClosedByBroker):
+            self.fail(ChannelRefused(reason.reply_code, reason.reply_text))
+        else:
+            self.fail(self._lost(reason))
+
+    def _lost(self, reason: Exception) -> Unavailable:
+        return Unavailable(f"lost the connection to RabbitMQ at {self._place}: {reason_of(reason)}; it is tried again")

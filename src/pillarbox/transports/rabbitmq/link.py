@@ -1,0 +1,188 @@
+"""One connection, from its opening to its end. It is never repaired: a lost one is replaced by a new one.
+
+`lost` and `blocked` tell why nothing can be sent over it; either fails everything unconfirmed at once. A blocked one
+stays open, because the broker says on it when it may be used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.transports.rabbitmq.channel import Channel
+from pillarbox.transports.rabbitmq.declaring import declare
+from pillarbox.transports.rabbitmq.driver import ConnectionMethods, Method, Wire, parameters_of, reason_of
+from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.publisher import Publisher
+from pillarbox.transports.rabbitmq.topology import Declaration, Queue
+
+_GOODBYE = 2.0
+"""Seconds to wait for the broker's goodbye before the connection is cut."""
+
+
+class Link:
+    """One connection with its publishers. Opened once, closed once."""
+
+    def __init__(self, place: Place, *, heartbeat: float) -> None:
+        self._place = place
+        self._parameters = parameters_of(place, heartbeat=heartbeat)
+        self._wire: Wire | None = None
+        self._opened: asyncio.Future[None] | None = None
+        self._free: list[Publisher] = []
+        self._busy: set[Publisher | Channel] = set()
+        self._gone = asyncio.Event()
+        self.lost: Unavailable | None = None
+        self.blocked: Unavailable | None = None
+        self.declared = False
+        """Whether the topology was declared, and nothing since spoke against it."""
+        self._queues: set[str] = set()
+        self._declaring = asyncio.Lock()
+
+    @property
+    def ready(self) -> bool:
+        return self.lost is None and self.blocked is None and self.declared
+
+    def check(self) -> None:
+        """Raise what keeps it from being used."""
+        if (trouble := self.lost or self.blocked) is not None:
+            raise trouble
+
+    async def open(self) -> None:
+        """Raises Unavailable."""
+        self._opened = asyncio.get_running_loop().create_future()
+        self._wire = Wire(
+            self._parameters,
+            on_open_callback=self._on_open,
+            on_open_error_callback=self._on_end,
+            on_close_callback=self._on_end,
+        )
+        self._wire.add_on_connection_blocked_callback(self._on_blocked)
+        self._wire.add_on_connection_unblocked_callback(self._on_unblocked)
+        await self._opened
+
+    async def declare(self, declarations: Sequence[Declaration]) -> None:
+        """Raises ConfigurationError, Unavailable."""
+        if declarations:
+            async with self._channel() as channel:
+                await declare(channel, self._place, declarations)
+        self.declared = True
+
+    async def declare_queue(self, name: str) -> None:
+        """A durable quorum queue of that name, once per connection. Raises ConfigurationError, Unavailable."""
+        if name in self._queues:
+            return
+        # A second declaration would be told that the queue exists before it does, and the first message be nacked.
+        async with self._declaring:
+            if name not in self._queues:
+                async with self._channel() as channel:
+                    await declare(channel, self._place, [Queue(name=name)])
+                self._queues.add(name)
+
+    def doubt(self) -> None:
+        """Something declared may be gone: declare it again before the next lot."""
+        self.declared = False
+        self._queues.clear()
+
+    @property
+    def wire(self) -> Wire:
+        self.check()
+        if self._wire is None:
+            raise Unavailable(f"the connection to RabbitMQ at {self._place} is not open yet")
+        return self._wire
+
+    @asynccontextmanager
+    async def publisher(self) -> AsyncIterator[Publisher]:
+        """A publisher to oneself; one that is left in the middle of something is closed. Raises Unavailable."""
+        self.check()
+        publisher = Publisher(self._place)
+        while self._free:
+            if (free := self._free.pop()).idle:
+                publisher = free
+                break
+        self._busy.add(publisher)
+        try:
+            await publisher.open(self.wire)
+            yield publisher
+        finally:
+            self._busy.discard(publisher)
+            if publisher.idle:
+                self._free.append(publisher)
+            else:
+                publisher.close()
+
+    async def round_trip(self) -> None:
+        """Ask the broker something. Raises Unavailable."""
+        async with self._channel():
+            return
+
+    @asynccontextmanager
+    async def _channel(self) -> AsyncIterator[Channel]:
+        channel = Channel(self._place)
+        self._busy.add(channel)
+        try:
+            await channel.open(self.wire)
+            yield channel
+        finally:
+            self._busy.discard(channel)
+            channel.close()
+
+    def let_go(self, reason: Unavailable) -> None:
+        """Cut the connection at once; everything unconfirmed fails for this reason."""
+        if self.lost is None:
+            self._fail(reason)
+            if self._wire is not None:
+                self._wire.let_go()
+            else:
+                self._gone.set()
+
+    async def aclose(self, reason: Unavailable) -> None:
+        """Say goodbye if the broker listens, else cut; return when the socket is closed."""
+        if self.lost is None and self.blocked is None and self._wire is not None and self._wire.is_open:
+            self._fail(reason)
+            self._wire.close()
+            try:
+                async with asyncio.timeout(_GOODBYE):
+                    await self._gone.wait()
+            except TimeoutError:
+                self._wire.let_go()
+            except asyncio.CancelledError:
+                self._wire.let_go()
+                raise
+        else:
+            self.let_go(reason)
+        await self.gone()
+
+    async def gone(self) -> None:
+        """Return when the socket is closed."""
+        await self._gone.wait()
+
+    def _fail(self, reason: Unavailable) -> None:
+        self.lost = reason
+        self._free.clear()
+        for waiting in self._busy:
+            waiting.fail(reason)
+        if self._opened is not None and not self._opened.done():
+            self._opened.set_exception(reason)
+
+    def _on_open(self, _: Wire) -> None:
+        if self._opened is not None and not self._opened.done():
+            self._opened.set_result(None)
+
+    def _on_end(self, wire: Wire, error: BaseException) -> None:
+        what = "lost the connection to" if self._opened is not None and self._opened.done() else "cannot connect to"
+        if self.lost is None:
+            self._fail(Unavailable(f"{what} RabbitMQ at {self._place}: {reason_of(error)}; it is tried again"))
+        self._gone.set()
+
+    def _on_blocked(self, _: Wire, frame: Method[ConnectionMethods.Blocked]) -> None:
+        self.blocked = Unavailable(
+            f"RabbitMQ at {self._place} is blocked ({frame.method.reason}); free memory or disk there, "
+            "it goes on by itself"
+        )
+        for waiting in self._busy:
+            waiting.fail(self.blocked)
+
+    def _on_unblocked(self, _: Wire, frame: Method[ConnectionMethods.Unblocked]) -> None:
+        self.blocked = None

@@ -1,0 +1,51 @@
+"""A lot on its way: what is to be published, and the answers as they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pillarbox.core.errors import SendError, Unavailable
+from pillarbox.core.transport import Outgoing, Result
+
+
+class Parcel(NamedTuple):
+    """One message with its place in the lot and its address written out."""
+
+    place: int
+    outgoing: Outgoing
+    exchange: str
+    routing_key: str
+
+    @property
+    def event_id(self) -> str:
+        return self.outgoing.message.event_id
+
+
+_NEVER = Unavailable("the message was never answered; it is sent again")
+
+
+class Answers:
+    """One result per message of a lot. The first answer stands."""
+
+    def __init__(self, size: int) -> None:
+        # Whatever is forgotten must not pass for accepted.
+        self._results: list[Result] = [_NEVER] * size
+        self._known = bytearray(size)
+
+    def answer(self, place: int, result: Result) -> None:
+        if not self._known[place]:
+            self._results[place] = result
+            self._known[place] = True
+
+    def without(self, parcels: Iterable[Parcel]) -> list[Parcel]:
+        """Those that have no answer yet."""
+        return [parcel for parcel in parcels if not self._known[parcel.place]]
+
+    def close(self, parcels: Iterable[Parcel], error: SendError) -> None:
+        """Give all that have no answer this one."""
+        for parcel in parcels:
+            self.answer(parcel.place, error)
+
+    def results(self) -> list[Result]:
+        return self._results

@@ -1,0 +1,51 @@
+"""How many messages may be unconfirmed at once, over all lots: first come, first served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Room:
+    """A number of places. Nobody asks for more than there are."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @asynccontextmanager
+    async def places(self, count: int) -> AsyncIterator[None]:
+        """Hold `count` places, as soon as they are free and nobody waits who came earlier."""
+        await self._take(count)
+        try:
+            yield
+        finally:
+            self._give(count)
+
+    async def _take(self, count: int) -> None:
+        if not self._waiting and self._free >= count:
+            self._free -= count
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((count, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._give(0)
+            else:
+                self._give(count)
+            raise
+
+    def _give(self, count: int) -> None:
+        self._free += count
+        while self._waiting:
+            wanted, turn = self._waiting[0]
+            if not turn.cancelled():
+                if wanted > self._free:
+                    return
+                self._free -= wanted
+                turn.set_result(None)
+            self._waiting.popleft()

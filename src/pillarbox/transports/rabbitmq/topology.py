@@ -1,0 +1,204 @@
+"""What shall exist on the broker, as values: exchanges, queues, bindings, dead letters.
+
+Everything is durable unless said otherwise, queues are quorum queues unless said otherwise (safer, and twice as fast to
+publish to), and nothing here drops a confirmed message unless that is written out: a limit on length implies
+`reject-publish`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.transports.rabbitmq.names import check_name, fits
+
+ExchangeType = Literal["direct", "fanout", "headers", "topic"]
+QueueType = Literal["quorum", "classic"]
+Overflow = Literal["reject-publish", "reject-publish-dlx", "drop-head"]
+Argument = str | int | bool
+
+_EXCHANGE_TYPES = ("direct", "fanout", "headers", "topic")
+_OWN_ARGUMENTS = {
+    "x-queue-type": "type",
+    "x-max-length": "max_length",
+    "x-message-ttl": "message_ttl",
+    "x-overflow": "overflow",
+    "x-dead-letter-exchange": "dead_letter",
+    "x-dead-letter-routing-key": "dead_letter",
+}
+_NOT_FOR_QUORUM = ("x-max-priority", "x-queue-mode", "x-queue-master-locator")
+_LONGEST_TTL = 2**32 - 1
+"""Milliseconds; what the broker can count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """An exchange. Types of plugins begin with `x-`."""
+
+    name: str
+    type: ExchangeType | str = "topic"
+    durable: bool = True
+
+    def __post_init__(self) -> None:
+        check_name("an exchange", self.name)
+        if self.type not in _EXCHANGE_TYPES and not self.type.startswith("x-"):
+            raise ConfigurationError(
+                f"exchange {self.name!r}: type is {', '.join(_EXCHANGE_TYPES)} or a plugin's x-…, not {self.type!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """What a queue receives from an exchange."""
+
+    exchange: str
+    routing_key: str = ""
+
+    def __post_init__(self) -> None:
+        if self.exchange == "":
+            raise ConfigurationError("nothing is bound to the default exchange: it knows every queue by its name")
+        check_name("a binding's exchange", self.exchange)
+        if not fits(self.routing_key) or not self.routing_key.isprintable():
+            raise ConfigurationError(f"the binding to {self.exchange!r} has a routing key that cannot be sent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """Where a queue's expired and refused messages go: an exchange, and a queue bound to it by its own name."""
+
+    exchange: str
+    queue: str
+
+    def __post_init__(self) -> None:
+        check_name("a dead-letter exchange", self.exchange)
+        check_name("a dead-letter queue", self.queue)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A durable queue. `arguments` are passed on for whatever has no name of its own here."""
+
+    name: str
+    type: QueueType = "quorum"
+    bindings: Sequence[Binding] = ()
+    max_length: int | None = None
+    """Messages; None = no limit. A full queue nacks what is published to it, unless `overflow` says otherwise."""
+    message_ttl: Duration | None = None
+    """How long a message may wait in the queue; None = for ever. On quorum queues since RabbitMQ 3.10."""
+    dead_letter: DeadLetter | None = None
+    overflow: Overflow | None = None
+    """None: `reject-publish` where a length is limited. `drop-head` throws confirmed messages away."""
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_name("a queue", self.name)
+        if self.type not in ("quorum", "classic"):
+            raise ConfigurationError(f'queue {self.name!r}: type is "quorum" or "classic", not {self.type!r}')
+        if self.max_length is not None and (isinstance(self.max_length, bool) or self.max_length < 1):
+            raise ConfigurationError(
+                f"queue {self.name!r}: max_length is {self.max_length}; at least 1, or leave it out"
+            )
+        self._check_overflow()
+        self._check_time()
+        self._check_arguments()
+        object.__setattr__(self, "bindings", tuple(self.bindings))
+        object.__setattr__(self, "arguments", MappingProxyType(dict(self.arguments)))
+
+    def _check_overflow(self) -> None:
+        if self.overflow not in (None, "reject-publish", "reject-publish-dlx", "drop-head"):
+            raise ConfigurationError(
+                f'queue {self.name!r}: overflow is "reject-publish", "reject-publish-dlx" or "drop-head", '
+                f"not {self.overflow!r}"
+            )
+        if self.type == "quorum" and self.overflow == "reject-publish-dlx":
+            raise ConfigurationError(
+                f"queue {self.name!r}: quorum queues know reject-publish and drop-head only; "
+                'choose one of them or type="classic"'
+            )
+
+    def _check_time(self) -> None:
+        if self.message_ttl is not None:
+            milliseconds = round(seconds(self.message_ttl, field=f"queue {self.name!r}: message_ttl") * 1000)
+            if not 1 <= milliseconds <= _LONGEST_TTL:
+                raise ConfigurationError(
+                    f"queue {self.name!r}: message_ttl is {self.message_ttl}; from 1ms to 49 days, or leave it out"
+                )
+
+    def _check_arguments(self) -> None:
+        for name in self.arguments:
+            if name in _OWN_ARGUMENTS:
+                raise ConfigurationError(
+                    f"queue {self.name!r}: set {_OWN_ARGUMENTS[name]} instead of the argument {name}"
+                )
+            if self.type == "quorum" and name in _NOT_FOR_QUORUM:
+                raise ConfigurationError(f"queue {self.name!r}: quorum queues do not know {name}; leave it out")
+
+    def all_arguments(self) -> dict[str, Argument]:
+        """What the broker is told."""
+        told: dict[str, Argument] = {"x-queue-type": self.type, **self.arguments}
+        if self.max_length is not None:
+            told["x-max-length"] = self.max_length
+        if self.overflow is not None:
+            told["x-overflow"] = self.overflow
+        elif self.max_length is not None or "x-max-length-bytes" in self.arguments:
+            told["x-overflow"] = "reject-publish"
+        if self.message_ttl is not None:
+            told["x-message-ttl"] = round(seconds(self.message_ttl) * 1000)
+        if self.dead_letter is not None:
+            told["x-dead-letter-exchange"] = self.dead_letter.exchange
+            told["x-dead-letter-routing-key"] = self.dead_letter.queue
+        return told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bind:
+    """One binding of one queue, ready to be declared."""
+
+    queue: str
+    exchange: str
+    routing_key: str
+
+
+Declaration = Exchange | Queue | Bind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """Everything to be declared, checked as a whole."""
+
+    exchanges: Sequence[Exchange] = ()
+    queues: Sequence[Queue] = ()
+
+    def __post_init__(self) -> None:
+        _check_unique("exchange", [exchange.name for exchange in self.exchanges])
+        _check_unique("queue", [queue.name for queue in self.queues])
+
+    def declarations(self) -> list[Declaration]:
+        """In an order in which each finds what it needs: exchanges, queues, bindings.
+
+        A dead-letter exchange or queue that is not listed itself is a durable direct exchange, and a queue of the same
+        type as the one whose dead letters it takes.
+        """
+        exchanges = {exchange.name: exchange for exchange in self.exchanges}
+        queues = {queue.name: queue for queue in self.queues}
+        binds = [
+            Bind(queue=queue.name, exchange=binding.exchange, routing_key=binding.routing_key)
+            for queue in self.queues
+            for binding in queue.bindings
+        ]
+        for queue in self.queues:
+            if (dead := queue.dead_letter) is not None:
+                exchanges.setdefault(dead.exchange, Exchange(name=dead.exchange, type="direct"))
+                queues.setdefault(dead.queue, Queue(name=dead.queue, type=queue.type))
+                binds.append(Bind(queue=dead.queue, exchange=dead.exchange, routing_key=dead.queue))
+        return [*exchanges.values(), *queues.values(), *dict.fromkeys(binds)]
+
+
+def _check_unique(what: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(f"{what} {name!r} is listed twice; keep one of them")

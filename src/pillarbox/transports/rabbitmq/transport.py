@@ -1,0 +1,240 @@
+"""RabbitMQ as a transport: connects on demand, sends whole lots, gives every message its answer.
+
+Nothing reconnects behind its back: a lost connection fails what is unconfirmed, and the next `send` opens a new one and
+declares the topology again. A channel error names no message and takes its neighbours with it: what was unconfirmed is
+sent again, one by one, until the culprit is alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Coroutine, Mapping, Sequence
+
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected, SendError, Unavailable
+from pillarbox.core.transport import Address, Outgoing, Pace, Result
+from pillarbox.transports.rabbitmq.address import RabbitAddress
+from pillarbox.transports.rabbitmq.channel import ChannelRefused
+from pillarbox.transports.rabbitmq.link import Link
+from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
+from pillarbox.transports.rabbitmq.place import place_of
+from pillarbox.transports.rabbitmq.room import Room
+from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
+
+_PERMANENT = (311, 406)
+"""Content too large; precondition failed, which is also what a message over `max_message_size` gets."""
+_ELSEWHERE = (403, 404)
+"""Forbidden; no such exchange."""
+
+
+class RabbitMQ:
+    """A broker. Makes no connection until something is sent, pinged or declared.
+
+    `url` is `amqp[s]://user:password@host:port/vhost`; `window` is the most messages unconfirmed at once; without
+    `declare` nothing is ever declared by sending. Raises ConfigurationError.
+    """
+
+    pace = Pace(lot=500, lots=2)
+    address_type: type[Address] = RabbitAddress
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        exchanges: Sequence[Exchange] = (),
+        queues: Sequence[Queue] = (),
+        window: int = 1000,
+        declare: bool = True,
+        send_timeout: Duration = "10s",
+        heartbeat: Duration = "30s",
+        connect_timeout: Duration = "10s",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._place = place_of(url, tls)
+        self._declarations = Topology(exchanges=exchanges, queues=queues).declarations()
+        self._queues = frozenset(item.name for item in self._declarations if isinstance(item, Queue))
+        self._declare = declare
+        self._window = _at_least_one("window", window)
+        self._room = Room(self._window)
+        self._send_timeout = _positive("send_timeout", send_timeout)
+        self._connect_timeout = _positive("connect_timeout", connect_timeout)
+        self._heartbeat = seconds(heartbeat, field="heartbeat")
+        self._link: Link | None = None
+        self._opening = asyncio.Lock()
+        self._closed = False
+
+    @staticmethod
+    def to(*, exchange: str = "", routing_key: str = "{event_type}", transport: str = "") -> RabbitAddress:
+        """A place on a broker. Without an exchange the routing key is a queue's name. Raises ConfigurationError."""
+        return RabbitAddress(exchange=exchange, routing_key=routing_key, transport=transport)
+
+    def __repr__(self) -> str:
+        return f"<RabbitMQ at {self._place}>"
+
+    def defaults(self, event_type: str) -> Mapping[str, Address]:
+        """The durable queue named after the type, which the first send declares."""
+        return {event_type: RabbitAddress()}
+
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        """Publish everything at once and wait for the confirms. Raises Unavailable once closed."""
+        self._check_open()
+        answers = Answers(len(lot))
+        parcels = [parcel for place, outgoing in enumerate(lot) if (parcel := _addressed(place, outgoing, answers))]
+        for start in range(0, len(parcels), self._window):
+            window = parcels[start : start + self._window]
+            async with self._room.places(len(window)):
+                try:
+                    await self._deliver(window, answers)
+                except (Unavailable, ConfigurationError) as error:
+                    answers.close(window, _unavailable(error))
+        return answers.results()
+
+    async def ping(self) -> None:
+        """Connect, declare, ask the broker something. Raises Unavailable, also where the topology does not fit."""
+        try:
+            link = await self._ready()
+        except ConfigurationError as error:
+            raise _unavailable(error) from error
+        await self._in_time(link, link.round_trip())
+
+    async def declare_topology(self) -> None:
+        """Declare everything configured, whatever `declare` says. Raises Unavailable, and ConfigurationError with the
+        difference if something exists that is not what the configuration says."""
+        async with self._opening:
+            link = await self._connected()
+            await self._in_time(link, link.declare(self._declarations))
+
+    async def aclose(self) -> None:
+        """Say goodbye and close; what is being sent is answered with Unavailable. Closing twice is fine."""
+        self._closed = True
+        if self._link is not None:
+            await self._link.aclose(self._closed_error())
+
+    async def _deliver(self, window: Sequence[Parcel], answers: Answers) -> None:
+        """Answer every message of the window, or raise Unavailable for those that are left."""
+        parcels, one_by_one = list(window), False
+        while parcels:
+            link = await self._ready()
+            if parcels := await self._with_queues(link, parcels, answers):
+                batch = parcels[:1] if one_by_one else parcels
+                try:
+                    await self._in_time(link, self._carry(link, batch, answers))
+                except ChannelRefused as refusal:
+                    if len(batch) == 1:
+                        self._blame(link, batch[0], refusal, parcels, answers)
+                    one_by_one = len(batch) > 1
+                parcels = answers.without(parcels)
+
+    async def _carry(self, link: Link, parcels: Sequence[Parcel], answers: Answers) -> None:
+        async with link.publisher() as publisher:
+            if not await publisher.carry(parcels, answers):
+                link.doubt()
+
+    async def _with_queues(self, link: Link, parcels: list[Parcel], answers: Answers) -> list[Parcel]:
+        """Those whose queue exists: what goes to the default exchange is sent to a queue that nobody else declares."""
+        if not self._declare:
+            return parcels
+        for queue in {parcel.routing_key for parcel in parcels if parcel.exchange == ""} - self._queues:
+            try:
+                await self._in_time(link, link.declare_queue(queue))
+            except (ConfigurationError, Unavailable) as error:
+                mine = [parcel for parcel in parcels if parcel.exchange == "" and parcel.routing_key == queue]
+                answers.close(mine, _unavailable(error))
+        return answers.without(parcels)
+
+    def _blame(
+        self, link: Link, culprit: Parcel, refusal: ChannelRefused, parcels: list[Parcel], answers: Answers
+    ) -> None:
+        if refusal.code in _PERMANENT:
+            answers.answer(culprit.place, PermanentError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
+        elif refusal.code in _ELSEWHERE:
+            link.doubt()
+            where = f"exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}"
+            error = Unavailable(f"RabbitMQ at {self._place} takes nothing for {where}: {refusal}")
+            # Nobody else who goes there has to lose a channel over it.
+            same = [
+                parcel
+                for parcel in parcels
+                if parcel.exchange == culprit.exchange
+                and (refusal.code == 404 or parcel.routing_key == culprit.routing_key)
+            ]
+            answers.close(same, error)
+        else:
+            answers.answer(culprit.place, Rejected(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
+
+    async def _ready(self) -> Link:
+        """The connection, topology declared. Raises Unavailable, ConfigurationError."""
+        if (link := self._link) is not None and link.ready:
+            return link
+        async with self._opening:
+            link = await self._connected()
+            if not link.declared:
+                await self._in_time(link, link.declare(self._declarations if self._declare else ()))
+            return link
+
+    async def _connected(self) -> Link:
+        self._check_open()
+        link = self._link
+        if link is None or link.lost is not None:
+            if link is not None:
+                await link.gone()
+            self._check_open()
+            link = self._link = Link(self._place, heartbeat=self._heartbeat)
+            try:
+                async with asyncio.timeout(self._connect_timeout):
+                    await link.open()
+            except TimeoutError:
+                link.let_go(
+                    Unavailable(f"no connection to RabbitMQ at {self._place} within {self._connect_timeout:g} s")
+                )
+            except asyncio.CancelledError:
+                link.let_go(Unavailable("connecting was cancelled"))
+                raise
+        link.check()
+        return link
+
+    async def _in_time(self, link: Link, work: Coroutine[None, None, None]) -> None:
+        """Do it within the send timeout, or drop the connection: a late answer must find nobody who waits."""
+        try:
+            async with asyncio.timeout(self._send_timeout):
+                await work
+        except TimeoutError:
+            error = Unavailable(f"RabbitMQ at {self._place} did not answer within {self._send_timeout:g} s")
+            link.let_go(error)
+            raise error from None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise self._closed_error()
+
+    def _closed_error(self) -> Unavailable:
+        return Unavailable(f"the transport to RabbitMQ at {self._place} is closed")
+
+
+def _addressed(place: int, outgoing: Outgoing, answers: Answers) -> Parcel | None:
+    address = outgoing.address
+    if not isinstance(address, RabbitAddress):
+        answers.answer(place, Unavailable(f"{address!r} is no place on RabbitMQ; make it with RabbitMQ.to(…)"))
+        return None
+    try:
+        return Parcel(place, outgoing, address.exchange, address.key_for(outgoing.message))
+    except PermanentError as error:
+        answers.answer(place, error)
+        return None
+
+
+def _unavailable(error: SendError | ConfigurationError) -> Unavailable:
+    return error if isinstance(error, Unavailable) else Unavailable(str(error))
+
+
+def _at_least_one(field: str, number: int) -> int:
+    if type(number) is not int or number < 1:
+        raise ConfigurationError(f"{field} is {number!r}; a whole number from 1")
+    return number
+
+
+def _positive(field: str, duration: Duration) -> float:
+    if (number := seconds(duration, field=field)) > 0:
+        return number
+    raise ConfigurationError(f"{field} is {duration!r}; it must be longer than nothing")

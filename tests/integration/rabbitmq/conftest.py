@@ -1,0 +1,95 @@
+"""Transports that are closed again, names that are removed again, and a broker to be tormented."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Protocol
+
+import pytest
+
+from pillarbox.core.transport import Outgoing
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.rabbitmq import RabbitMQ
+from tests.integration.rabbitmq.consumer import channel
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.availability import available
+from tests.servers.rabbitmq import RabbitMQServer
+
+
+class MakeTransport(Protocol):
+    def __call__(self, address: str | None = None, **settings: Any) -> RabbitMQ: ...
+
+
+@pytest.fixture
+def url(rabbitmq_server: RabbitMQServer) -> str:
+    return rabbitmq_server.url()
+
+
+@pytest.fixture
+async def make(url: str) -> AsyncIterator[MakeTransport]:
+    """Transports to the shared broker or to another; closed when the test ends."""
+    made: list[RabbitMQ] = []
+
+    def make_one(address: str | None = None, **settings: Any) -> RabbitMQ:
+        made.append(RabbitMQ(address or url, **settings))
+        return made[-1]
+
+    yield make_one
+    for transport in made:
+        await transport.aclose()
+
+
+@pytest.fixture
+def new_name(url: str) -> Iterator[Callable[[], str]]:
+    """Names for queues and exchanges; on the shared broker whatever bears one is removed when the test ends."""
+    names: list[str] = []
+
+    def new() -> str:
+        names.append(f"test-{uuid.uuid4().hex[:12]}")
+        return names[-1]
+
+    yield new
+    with channel(url) as broker:
+        for name in names:
+            broker.queue_delete(name)
+            broker.exchange_delete(name)
+
+
+@pytest.fixture
+def queue(new_name: Callable[[], str]) -> str:
+    """The name of a queue that does not exist yet."""
+    return new_name()
+
+
+@pytest.fixture
+def exchange(new_name: Callable[[], str]) -> str:
+    """The name of an exchange that does not exist yet."""
+    return new_name()
+
+
+@pytest.fixture
+async def proxy(rabbitmq_server: RabbitMQServer) -> AsyncIterator[Proxy]:
+    """A way to the shared broker that can be cut."""
+    async with Proxy(rabbitmq_server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxied(proxy: Proxy) -> str:
+    return f"amqp://guest:guest@127.0.0.1:{proxy.port}/"
+
+
+@pytest.fixture(scope="package")
+def victim() -> Iterator[RabbitMQServer]:
+    """A broker of our own, for tests that fill, block, restart or kill it and leave it running."""
+    with available(RabbitMQServer) as server:
+        yield server
+
+
+@pytest.fixture
+def lot(queue: str) -> Callable[..., list[Outgoing]]:
+    """So many messages for the test's queue, by way of the default exchange."""
+
+    def make_lot(number: int, prefix: str = "e") -> list[Outgoing]:
+        return [outgoing(f"{prefix}{n}", RabbitMQ.to(routing_key=queue)) for n in range(number)]
+
+    return make_lot

@@ -1,0 +1,86 @@
+"""A TCP proxy in front of a broker, to cut and to silence the way there."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+
+class Proxy:
+    """Listens on a port of its own. What passes through it is not looked at."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._server: asyncio.Server | None = None
+        self._ends: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._speaking = asyncio.Event()
+        self._speaking.set()
+        self.port = 0
+        self.accepted = 0
+        """How many connections were made in all."""
+
+    async def __aenter__(self) -> Self:
+        await self.heal()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.cut()
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._ends) // 2
+
+    async def heal(self) -> None:
+        """Let connections through, on the same port as before."""
+        self._speaking.set()
+        if self._server is None:
+            self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+            self.port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        """Break every connection and refuse new ones."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        await self.reset()
+
+    async def reset(self) -> None:
+        """Break every connection; new ones are welcome."""
+        self._speaking.set()
+        for end in self._ends:
+            end.transport.abort()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def silence(self) -> None:
+        """Hold back whatever the broker says from now on; what is said to it still arrives."""
+        self._speaking.clear()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            there = asyncio.create_task(self._pump(reader, broker_writer, spoken=False))
+            back = asyncio.create_task(self._pump(broker_reader, writer, spoken=True))
+            self.accepted += 1
+            self._ends |= {writer, broker_writer}
+            self._tasks |= {there, back}
+            await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
+            for end in (writer, broker_writer):
+                end.transport.abort()
+            await asyncio.wait({there, back})
+            self._ends -= {writer, broker_writer}
+            self._tasks -= {there, back}
+
+    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, spoken: bool) -> None:
+        with suppress(OSError):
+            while data := await source.read(1 << 16):
+                if spoken:
+                    await self._speaking.wait()
+                target.write(data)
+                await target.drain()

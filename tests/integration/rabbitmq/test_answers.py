@@ -1,0 +1,115 @@
+"""Answers: a full queue nacks, what no queue takes comes back, and nobody pays for a neighbour."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from pillarbox.core.errors import Nacked, PermanentError, Rejected
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq.topology import QueueType
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.integration.rabbitmq.consumer import channel, take_all
+from tests.integration.rabbitmq.proxy import Proxy
+
+Lot = Callable[..., list[Outgoing]]
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+async def test_a_full_queue_nacks_and_keeps_exactly_what_was_accepted(
+    make: MakeTransport, url: str, queue: str, lot: Lot, kind: QueueType
+) -> None:
+    transport = make(queues=[Queue(name=queue, type=kind, max_length=5)])
+    answers: dict[str, Result] = {}
+
+    async def full() -> bool:
+        sent = lot(20, f"{len(answers)}-")
+        answers.update(zip([one.message.event_id for one in sent], await transport.send(sent), strict=True))
+        return any(answers.values())
+
+    await eventually(full)
+    accepted = {event_id for event_id, answer in answers.items() if answer is None}
+    assert {type(answer) for answer in answers.values()} == {type(None), Nacked}
+    assert {taken.properties.message_id for taken in take_all(url, queue)} == accepted
+
+    async def takes_again() -> bool:
+        return await transport.send(lot(1)) == [None]
+
+    await eventually(takes_again)
+
+
+async def test_what_no_queue_is_bound_for_is_rejected_and_its_neighbours_are_not(
+    make: MakeTransport, url: str, queue: str, exchange: str
+) -> None:
+    bound = Queue(name=queue, bindings=[Binding(exchange=exchange, routing_key="taken.#")])
+    transport = make(exchanges=[Exchange(name=exchange)], queues=[bound])
+    to = RabbitMQ.to(exchange=exchange)
+    types = ["taken.a", "lost.a", "taken.b", "lost.b", "taken.c"] * 20
+    sent = [outgoing(f"e{n}", to, event_type=event_type) for n, event_type in enumerate(types)]
+    answers = await transport.send(sent)
+    expected = [Rejected if event_type.startswith("lost") else type(None) for event_type in types]
+    assert [type(answer) for answer in answers] == expected
+    assert f"exchange '{exchange}', routing key 'lost.a'" in str(answers[1])
+    assert len(take_all(url, queue)) == 60
+
+
+async def test_of_one_event_sent_twice_in_a_lot_each_copy_has_its_own_answer(
+    make: MakeTransport, queue: str, lot: Lot
+) -> None:
+    [good], bad = lot(1, "same"), RabbitMQ.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
+    answers = await make().send([good._replace(address=bad), good, good._replace(address=bad), good])
+    assert [type(answer) for answer in answers] == [Rejected, type(None), Rejected, type(None)]
+
+
+async def test_a_key_too_long_fails_for_good_and_alone(make: MakeTransport, url: str, queue: str, lot: Lot) -> None:
+    before, long, after = lot(3)
+    to = RabbitMQ.to(exchange="amq.topic", routing_key="{aggregate_type}.{event_type}")
+    long = long._replace(address=to, message=long.message._replace(event_type="x" * 250))
+    answers = await make().send([before, long, after])
+    assert [type(answer) for answer in answers] == [type(None), PermanentError, type(None)]
+    assert len(take_all(url, queue)) == 2
+
+
+async def test_headers_that_fit_no_frame_fail_for_good_and_do_not_cost_the_connection(
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+) -> None:
+    transport = make(proxied)
+    before, heavy, after = lot(3)
+    await transport.send(lot(1, "first"))
+    heavy = heavy._replace(headers={f"h{n}": "x" * 8192 for n in range(16)})
+    answers = await transport.send([before, heavy, after])
+    assert [type(answer) for answer in answers] == [type(None), PermanentError, type(None)]
+    assert len(take_all(url, queue)) == 3
+    assert proxy.accepted == 1
+
+
+async def test_headers_that_just_fit_arrive(make: MakeTransport, url: str, queue: str, lot: Lot) -> None:
+    [one] = lot(1)
+    assert await make().send([one._replace(headers={f"h{n}": "x" * 8192 for n in range(14)})]) == [None]
+    assert len(take_all(url, queue)) == 1
+
+
+async def test_a_lot_larger_than_the_window_arrives_whole_and_in_order(
+    make: MakeTransport, url: str, queue: str, lot: Lot
+) -> None:
+    assert await make(window=7).send(lot(100)) == [None] * 100
+    assert [taken.properties.message_id for taken in take_all(url, queue)] == [f"e{n}" for n in range(100)]
+
+
+async def test_many_lots_share_a_small_window(make: MakeTransport, url: str, queue: str, lot: Lot) -> None:
+    transport = make(window=50)
+    answers = await asyncio.gather(*(transport.send(lot(40, f"{n}-")) for n in range(10)))
+    assert answers == [[None] * 40] * 10
+    assert len({taken.properties.message_id for taken in take_all(url, queue)}) == 400
+
+
+async def test_a_message_is_persistent_whatever_the_queue(make: MakeTransport, url: str, queue: str) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=False)
+        assert await make(declare=False).send([outgoing("e1", RabbitMQ.to(routing_key=queue))]) == [None]
+        _, properties, _ = broker.basic_get(queue, auto_ack=True)
+    assert properties is not None
+    assert properties.delivery_mode == 2

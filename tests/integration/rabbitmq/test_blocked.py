@@ -1,0 +1,52 @@
+"""A broker short of memory or disk blocks its publishers: noticed at once, and it goes on by itself."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.core.transport import Outgoing
+from pillarbox.testing.waiting import eventually
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.rabbitmq import RabbitMQServer
+
+Lot = Callable[..., list[Outgoing]]
+
+
+@pytest.fixture
+def healed(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
+    yield victim
+    victim.ctl("set_vm_memory_high_watermark", "0.4")
+
+
+async def test_a_memory_alarm_is_noticed_and_its_end_too(make: MakeTransport, healed: RabbitMQServer, lot: Lot) -> None:
+    async with Proxy(healed.port) as proxy:
+        transport = make(f"amqp://guest:guest@127.0.0.1:{proxy.port}/", send_timeout="60s")
+        assert await transport.send(lot(5, "before")) == [None] * 5
+        healed.ctl("set_vm_memory_high_watermark", "0.0000001")
+        answers = await transport.send(lot(5, "noticed"))
+        assert {type(answer) for answer in answers} == {Unavailable}
+        assert "is blocked (low on memory)" in str(answers[0])
+        with pytest.raises(Unavailable, match="is blocked"):
+            await transport.ping()
+        assert {type(answer) for answer in await transport.send(lot(5, "refused"))} == {Unavailable}
+
+        healed.ctl("set_vm_memory_high_watermark", "0.4")
+
+        async def goes_on() -> bool:
+            return await transport.send(lot(5, "after")) == [None] * 5
+
+        await eventually(goes_on)
+        assert proxy.accepted == 1
+
+
+async def test_a_transport_to_a_blocked_broker_can_be_closed(
+    make: MakeTransport, healed: RabbitMQServer, lot: Lot
+) -> None:
+    transport = make(healed.url())
+    await transport.send(lot(1))
+    healed.ctl("set_vm_memory_high_watermark", "0.0000001")
+    [answer] = await transport.send(lot(1))
+    assert isinstance(answer, Unavailable)
+    await transport.aclose()

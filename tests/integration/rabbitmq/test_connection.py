@@ -1,0 +1,194 @@
+"""Connections that cannot be made, fall silent or break; cancelling and closing in the middle; no password anywhere."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable
+
+import pytest
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import RabbitMQ
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.integration.rabbitmq.consumer import channel, take_all
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.ports import free_port
+from tests.servers.rabbitmq import RabbitMQServer
+
+Lot = Callable[..., list[Outgoing]]
+CANARY = "canary-password"
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("amqp://guest:{canary}@127.0.0.1:{nobody}/", "Connection refused"),
+        ("amqp://guest:{canary}@127.0.0.1:{port}/", "ACCESS_REFUSED"),
+        ("amqp://{canary}:guest@127.0.0.1:{port}/", "ACCESS_REFUSED"),
+        ("amqp://guest:guest@127.0.0.1:{port}/nowhere", "vhost nowhere not found"),
+        ("amqp://guest:{canary}@nowhere.invalid/", "nowhere.invalid:5672"),
+        ("amqps://guest:{canary}@localhost:{port}/", "SSL"),
+    ],
+)
+async def test_connect_errors_name_place_and_reason_and_never_the_password(
+    make: MakeTransport,
+    rabbitmq_server: RabbitMQServer,
+    caplog: pytest.LogCaptureFixture,
+    lot: Lot,
+    address: str,
+    named: str,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    transport = make(address.format(canary=CANARY, port=rabbitmq_server.port, nobody=free_port()))
+    [answer] = await transport.send(lot(1))
+    assert isinstance(answer, Unavailable)
+    assert named in str(answer)
+    assert "cannot connect to RabbitMQ at" in str(answer)
+    with pytest.raises(Unavailable) as raised:
+        await transport.ping()
+    told = [repr(transport), repr(answer), *traceback.format_exception(raised.value), caplog.text]
+    assert CANARY not in "\n".join(told)
+
+
+async def test_a_broker_that_does_not_confirm_in_time_is_unavailable_and_its_connection_dropped(
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+) -> None:
+    transport = make(proxied, send_timeout="300ms")
+    await transport.send(lot(1, "first"))
+    proxy.silence()
+    answers = await transport.send(lot(3))
+    assert {type(answer) for answer in answers} == {Unavailable}
+    assert "within 0.3 s" in str(answers[0])
+    # The confirms that were held back are let through now, to nobody.
+    await proxy.heal()
+    assert await transport.send(lot(3, "again")) == [None] * 3
+    assert proxy.accepted == 2
+    arrived = [taken.properties.message_id for taken in take_all(url, queue)]
+    assert arrived == ["first0", "e0", "e1", "e2", "again0", "again1", "again2"]
+
+
+async def test_a_broker_that_does_not_greet_in_time_is_unavailable(
+    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot
+) -> None:
+    proxy.silence()
+    transport = make(proxied, connect_timeout="300ms")
+    [answer] = await transport.send(lot(1))
+    assert isinstance(answer, Unavailable)
+    assert "within 0.3 s" in str(answer)
+    await proxy.heal()
+    assert await transport.send(lot(1)) == [None]
+
+
+async def test_a_connection_that_breaks_fails_what_is_unconfirmed_and_is_replaced(
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+) -> None:
+    transport = make(proxied)
+    await transport.send(lot(1, "first"))
+    sending = await unconfirmed(transport, proxy, url, queue, lot)
+    await proxy.reset()
+    answers = await sending
+    assert {type(answer) for answer in answers} == {Unavailable}
+    assert "lost the connection" in str(answers[0])
+    assert await transport.send(lot(5)) == [None] * 5
+
+
+async def test_a_cancelled_send_takes_nobody_along_and_leaves_nothing_open(
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+) -> None:
+    transport = make(proxied)
+    # Two at once, because a third channel could not be opened in silence.
+    await asyncio.gather(transport.send(lot(1, "first")), transport.send(lot(1, "second")))
+    doomed = await unconfirmed(transport, proxy, url, queue, lot)
+    beside = asyncio.create_task(transport.send(lot(5, "beside")))
+    await eventually(lambda: in_queue(url, queue, 12))
+    doomed.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await doomed
+    await proxy.heal()
+    assert await beside == [None] * 5
+    assert await transport.send(lot(5, "after")) == [None] * 5
+    assert proxy.accepted == 1
+
+
+async def test_cancelled_while_connecting_it_lets_go_of_the_connection(
+    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot
+) -> None:
+    proxy.silence()
+    transport = make(proxied)
+    doomed = asyncio.create_task(transport.send(lot(1)))
+    await eventually(lambda: has_connections(proxy, 1))
+    doomed.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await doomed
+    await proxy.heal()
+    await eventually(lambda: has_connections(proxy, 0))
+    assert await transport.send(lot(1)) == [None]
+    assert proxy.connections == 1
+
+
+async def test_closed_while_connecting_it_answers_and_lets_go_of_the_connection(
+    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot
+) -> None:
+    proxy.silence()
+    transport = make(proxied)
+    sending = [asyncio.create_task(transport.send(lot(1))) for _ in range(3)]
+    await eventually(lambda: has_connections(proxy, 1))
+    await transport.aclose()
+    for answers in await asyncio.gather(*sending):
+        assert [type(answer) for answer in answers] == [Unavailable]
+        assert "is closed" in str(answers[0])
+    await proxy.heal()
+    await eventually(lambda: has_connections(proxy, 0))
+
+
+async def test_closed_while_the_broker_is_silent_it_answers_and_cuts_the_connection(
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+) -> None:
+    transport = make(proxied)
+    await transport.send(lot(1, "first"))
+    sending = await unconfirmed(transport, proxy, url, queue, lot)
+    await transport.aclose()
+    assert {str(answer) for answer in await sending} == {f"the transport to RabbitMQ at {place(proxy)} is closed"}
+    with pytest.raises(Unavailable, match="is closed"):
+        await transport.send(lot(1))
+    with pytest.raises(Unavailable, match="is closed"):
+        await transport.ping()
+
+
+async def test_ping_notices_a_broker_that_fell_silent(make: MakeTransport, proxy: Proxy, proxied: str) -> None:
+    transport = make(proxied, send_timeout="300ms")
+    await transport.ping()
+    proxy.silence()
+    with pytest.raises(Unavailable, match=r"within 0\.3 s"):
+        await transport.ping()
+
+
+def place(proxy: Proxy) -> str:
+    return f"127.0.0.1:{proxy.port}, virtual host '/'"
+
+
+async def unconfirmed(
+    transport: RabbitMQ, proxy: Proxy, url: str, queue: str, lot: Lot
+) -> "asyncio.Task[list[Result]]":
+    """A send whose five messages are in the queue, and whose confirms are held back."""
+    proxy.silence()
+    before = count(url, queue)
+    sending = asyncio.create_task(transport.send(lot(5, "unconfirmed")))
+    await eventually(lambda: in_queue(url, queue, before + 5))
+    return sending
+
+
+async def in_queue(url: str, queue: str, number: int) -> bool:
+    return count(url, queue) == number
+
+
+async def has_connections(proxy: Proxy, number: int) -> bool:
+    return proxy.connections == number
+
+
+def count(url: str, queue: str) -> int:
+    with channel(url) as broker:
+        declared = broker.queue_declare(queue, passive=True)
+    return int(declared.method.message_count or 0)

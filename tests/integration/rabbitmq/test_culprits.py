@@ -1,0 +1,110 @@
+"""A channel error names no message and fails its neighbours: the culprit is found, the neighbours arrive."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pillarbox.core.errors import Nacked, PermanentError, Unavailable
+from pillarbox.core.transport import Outgoing
+from pillarbox.transports.rabbitmq import RabbitMQ
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.integration.rabbitmq.consumer import channel, take_all
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.rabbitmq import RabbitMQServer
+
+Lot = Callable[..., list[Outgoing]]
+
+CC = {"CC": "the broker wants a list here and closes the channel"}
+
+
+@pytest.fixture(scope="module")
+def strict(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
+    """A broker that takes no message of more than 1000 bytes."""
+    before = victim.ctl("eval", "{ok, Size} = application:get_env(rabbit, max_message_size), Size.").strip()
+    victim.ctl("eval", "application:set_env(rabbit, max_message_size, 1000).")
+    yield victim
+    victim.ctl("eval", f"application:set_env(rabbit, max_message_size, {before}).")
+
+
+async def test_a_message_over_the_limit_fails_for_good_and_alone(
+    make: MakeTransport, strict: RabbitMQServer, lot: Lot, queue: str
+) -> None:
+    sent = lot(50)
+    sent[20] = sent[20]._replace(body=b"x" * 1001)
+    answers = await make(strict.url()).send(sent)
+    failed = {place: answer for place, answer in enumerate(answers) if answer is not None}
+    assert set(failed) == {20}
+    assert isinstance(failed[20], PermanentError)
+    assert "e20" in str(failed[20])
+    assert "max size" in str(failed[20])
+    # Those before the culprit were queued yet unconfirmed, hence sent again: at least once, never not at all.
+    arrived = {taken.properties.message_id for taken in take_all(strict.url(), queue)}
+    assert arrived == {f"e{n}" for n in range(50) if n != 20}
+
+
+async def test_several_culprits_in_one_lot_are_all_found(make: MakeTransport, url: str, lot: Lot, queue: str) -> None:
+    sent = lot(30)
+    for place in (0, 7, 8, 29):
+        sent[place] = sent[place]._replace(headers=CC)
+    answers = await make().send(sent)
+    assert [place for place, answer in enumerate(answers) if answer is not None] == [0, 7, 8, 29]
+    assert {type(answers[place]) for place in (0, 7, 8, 29)} == {PermanentError}
+    arrived = {taken.properties.message_id for taken in take_all(url, queue)}
+    assert arrived == {f"e{n}" for n in range(30)} - {"e0", "e7", "e8", "e29"}
+
+
+async def test_a_lot_sent_beside_one_with_a_culprit_has_no_duplicates(
+    make: MakeTransport, url: str, lot: Lot, queue: str
+) -> None:
+    transport = make()
+    good, bad = lot(30, "good"), lot(30, "bad")
+    bad[10] = bad[10]._replace(headers=CC)
+    await transport.send(lot(1, "first"))
+    answers, others = await asyncio.gather(transport.send(good), transport.send(bad))
+    assert answers == [None] * 30
+    assert others.count(None) == 29
+    arrived = [str(taken.properties.message_id) for taken in take_all(url, queue)]
+    assert sorted(name for name in arrived if name.startswith("good")) == sorted(f"good{n}" for n in range(30))
+
+
+async def test_a_missing_exchange_is_an_outage_of_that_destination_only(
+    make: MakeTransport, url: str, lot: Lot, queue: str, exchange: str
+) -> None:
+    transport, nowhere = make(), RabbitMQ.to(exchange=exchange)
+    sent = [one._replace(address=nowhere) if n % 2 else one for n, one in enumerate(lot(20))]
+    answers = await transport.send(sent)
+    assert answers[::2] == [None] * 10
+    assert {type(answer) for answer in answers[1::2]} == {Unavailable}
+    assert f"no exchange '{exchange}'" in str(answers[1])
+    assert len({taken.properties.message_id for taken in take_all(url, queue)}) == 10
+    with channel(url) as broker:
+        broker.exchange_declare(exchange, "fanout")
+        broker.queue_bind(queue, exchange)
+    assert await transport.send(sent) == [None] * 20
+
+
+async def test_an_exchange_that_may_not_be_published_to_is_an_outage_of_that_destination_only(
+    make: MakeTransport, url: str, lot: Lot, exchange: str
+) -> None:
+    with channel(url) as broker:
+        broker.exchange_declare(exchange, "fanout", internal=True)
+    sent = lot(9)
+    sent[4] = sent[4]._replace(address=RabbitMQ.to(exchange=exchange))
+    answers = await make().send(sent)
+    assert [place for place, answer in enumerate(answers) if answer is not None] == [4]
+    assert isinstance(answers[4], Unavailable)
+    assert not isinstance(answers[4], Nacked)
+    assert "ACCESS_REFUSED" in str(answers[4])
+
+
+async def test_a_culprit_does_not_cost_the_connection(
+    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot
+) -> None:
+    transport = make(proxied)
+    [culprit] = lot(1)
+    for _ in range(3):
+        [answer] = await transport.send([culprit._replace(headers=CC)])
+        assert isinstance(answer, PermanentError)
+    assert await transport.send(lot(5)) == [None] * 5
+    assert proxy.accepted == 1

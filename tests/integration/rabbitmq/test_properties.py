@@ -1,0 +1,98 @@
+"""What a consumer sees beside the body, with a client that is not ours: docs/reference/message-properties.md."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from pillarbox.core.transport import Outgoing
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.integration.rabbitmq.consumer import Taken, take_all
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def full(queue: str) -> Outgoing:
+    made = outgoing("evt-001", RabbitMQ.to(routing_key=queue), body=b'{"id":42}', content_type="application/json")
+    message = made.message._replace(
+        event_type="order.placed",
+        aggregate_type="ORDER",
+        aggregate_id="42",
+        schema_version=3,
+        correlation_id="request-7",
+        causation_id="evt-000",
+        trace_id=TRACE,
+        occurred_at=WHEN,
+    )
+    return made._replace(message=message, headers={"tenant": "acme", "replayof": "evt-000"})
+
+
+async def sent(make: MakeTransport, url: str, queue: str, one: Outgoing) -> Taken:
+    # A classic queue, because a quorum queue adds x-delivery-count of its own.
+    assert await make(queues=[Queue(name=queue, type="classic")]).send([one]) == [None]
+    [taken] = take_all(url, queue)
+    return taken
+
+
+async def test_every_property_is_as_documented(make: MakeTransport, url: str, queue: str) -> None:
+    before = int(time.time())
+    taken = await sent(make, url, queue, full(queue))
+    seen = {name: value for name, value in vars(taken.properties).items() if value is not None}
+    assert before <= seen.pop("timestamp") <= time.time()
+    assert seen == {
+        "message_id": "evt-001",
+        "content_type": "application/json",
+        "type": "order.placed",
+        "correlation_id": "request-7",
+        "delivery_mode": 2,
+        "headers": {
+            "eventType": "order.placed",
+            "aggregateType": "ORDER",
+            "aggregateId": "42",
+            "occurredAt": "2026-01-02T03:04:05.678901+00:00",
+            "schemaVersion": 3,
+            "causationId": "evt-000",
+            "traceparent": TRACE,
+            "tenant": "acme",
+            "replayof": "evt-000",
+        },
+    }
+    assert taken.body == b'{"id":42}'
+
+
+async def test_what_an_event_does_not_have_is_left_out(make: MakeTransport, url: str, queue: str) -> None:
+    one = full(queue)
+    bare = one.message._replace(
+        aggregate_type=None, aggregate_id=None, correlation_id=None, causation_id=None, trace_id=None
+    )
+    taken = await sent(make, url, queue, one._replace(message=bare, headers={}))
+    assert taken.properties.correlation_id is None
+    assert set(taken.properties.headers or {}) == {"eventType", "occurredAt", "schemaVersion"}
+
+
+@pytest.mark.parametrize(
+    "trace_id",
+    [
+        "trace-7",
+        TRACE.upper(),
+        TRACE + "-extra",
+        "ff" + TRACE[2:],
+        f"00-{'0' * 32}-b7ad6b7169203331-01",
+        f"00-0af7651916cd43dd8448eb211c80319c-{'0' * 16}-01",
+    ],
+)
+async def test_a_trace_id_that_is_no_traceparent_is_not_passed_on_as_one(
+    make: MakeTransport, url: str, queue: str, trace_id: str
+) -> None:
+    one = full(queue)
+    taken = await sent(make, url, queue, one._replace(message=one.message._replace(trace_id=trace_id)))
+    assert "traceparent" not in (taken.properties.headers or {})
+
+
+async def test_a_header_of_the_producer_does_not_replace_one_of_ours(make: MakeTransport, url: str, queue: str) -> None:
+    forged = full(queue)._replace(headers={"eventType": "something.else", "schemaVersion": "9", "mine": "kept"})
+    headers = (await sent(make, url, queue, forged)).properties.headers or {}
+    assert (headers["eventType"], headers["schemaVersion"], headers["mine"]) == ("order.placed", 3, "kept")

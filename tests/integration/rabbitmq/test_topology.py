@@ -1,0 +1,179 @@
+"""Topology from configuration: declared, declared again, and a mismatch said clearly."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError, Rejected, Unavailable
+from pillarbox.core.transport import Outgoing
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq.topology import QueueType
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.integration.rabbitmq.consumer import Taken, channel, take_all
+from tests.integration.rabbitmq.proxy import Proxy
+
+Lot = Callable[..., list[Outgoing]]
+NewName = Callable[[], str]
+
+
+@pytest.mark.parametrize("kind", ["quorum", "classic"])
+async def test_what_a_consumer_refuses_ends_in_the_dead_letter_queue(
+    make: MakeTransport, url: str, new_name: NewName, kind: QueueType
+) -> None:
+    exchange, dlx, queue, dlq = new_name(), new_name(), new_name(), new_name()
+    document = Queue(
+        name=queue,
+        type=kind,
+        bindings=[Binding(exchange=exchange, routing_key="document.*")],
+        max_length=10_000,
+        message_ttl="7 days",
+        dead_letter=DeadLetter(exchange=dlx, queue=dlq),
+    )
+    transport = make(exchanges=[Exchange(name=exchange)], queues=[document])
+    to = RabbitMQ.to(exchange=exchange, routing_key="document.uploaded")
+    assert await transport.send([outgoing("evt-001", to)]) == [None]
+    with channel(url) as broker:
+        method, _, _ = broker.basic_get(queue)
+        assert method is not None
+        assert method.delivery_tag is not None
+        broker.basic_reject(method.delivery_tag, requeue=False)
+    [dead] = await eventually(lambda: taken_from(url, dlq))
+    assert dead.properties.message_id == "evt-001"
+
+
+async def taken_from(url: str, queue: str) -> list[Taken]:
+    return take_all(url, queue)
+
+
+async def test_what_expires_ends_in_the_dead_letter_queue(make: MakeTransport, url: str, new_name: NewName) -> None:
+    queue, dlx, dlq = new_name(), new_name(), new_name()
+    short = Queue(name=queue, message_ttl="1ms", dead_letter=DeadLetter(exchange=dlx, queue=dlq))
+    assert await make(queues=[short]).send([outgoing("evt-001", RabbitMQ.to(routing_key=queue))]) == [None]
+    [dead] = await eventually(lambda: taken_from(url, dlq))
+    assert dead.properties.message_id == "evt-001"
+
+
+async def test_the_broker_takes_every_setting_there_is(make: MakeTransport, new_name: NewName) -> None:
+    dead = DeadLetter(exchange=new_name(), queue=new_name())
+    queues = [
+        Queue(name=new_name(), max_length=9, overflow="drop-head", message_ttl="1h", dead_letter=dead),
+        Queue(name=new_name(), max_length=9, arguments={"x-delivery-limit": 5, "x-max-length-bytes": 100_000}),
+        Queue(name=new_name(), overflow="reject-publish", arguments={"x-dead-letter-strategy": "at-least-once"}),
+        Queue(name=new_name(), type="classic", max_length=9, overflow="reject-publish-dlx", dead_letter=dead),
+        Queue(name=new_name(), type="classic", overflow="drop-head", arguments={"x-max-priority": 3}),
+    ]
+    exchanges = [Exchange(name=new_name(), type=kind) for kind in ("direct", "fanout", "headers", "topic")]
+    transport = make(exchanges=[*exchanges, Exchange(name=new_name(), durable=False)], queues=queues)
+    await transport.declare_topology()
+    await transport.declare_topology()
+
+
+async def test_an_event_without_a_route_waits_in_a_durable_quorum_queue_of_that_name(
+    make: MakeTransport, url: str, queue: str
+) -> None:
+    transport = make()
+    [address] = transport.defaults(queue).values()
+    assert await transport.send([outgoing("evt-001", address, event_type=queue)]) == [None]
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=True, arguments={"x-queue-type": "quorum"})
+    assert len(take_all(url, queue)) == 1
+
+
+async def test_several_lots_at_once_for_a_new_queue_are_all_accepted(make: MakeTransport, new_name: NewName) -> None:
+    for _ in range(10):
+        transport, to = make(), RabbitMQ.to(routing_key=new_name())
+        answers = await asyncio.gather(*(transport.send([outgoing(f"e{n}", to)]) for n in range(6)))
+        assert answers == [[None]] * 6
+
+
+async def test_without_declare_nothing_is_declared(make: MakeTransport, queue: str, exchange: str, lot: Lot) -> None:
+    bound = Queue(name=queue, bindings=[Binding(exchange=exchange)])
+    transport = make(declare=False, exchanges=[Exchange(name=exchange)], queues=[bound])
+    [answer] = await transport.send(lot(1))
+    assert isinstance(answer, Rejected)
+    [answer] = await transport.send([outgoing("e2", RabbitMQ.to(exchange=exchange))])
+    assert isinstance(answer, Unavailable)
+    await transport.declare_topology()
+    assert await transport.send(lot(1)) == [None]
+
+
+@pytest.mark.parametrize("configured", [True, False])
+async def test_a_queue_deleted_meanwhile_is_declared_again(
+    make: MakeTransport, url: str, queue: str, lot: Lot, configured: bool
+) -> None:
+    transport = make(queues=[Queue(name=queue)] if configured else [])
+    assert await transport.send(lot(1)) == [None]
+    with channel(url) as broker:
+        broker.queue_delete(queue)
+    [answer] = await transport.send(lot(1))
+    assert isinstance(answer, Rejected)
+    assert await transport.send(lot(1)) == [None]
+
+
+async def test_a_new_connection_declares_everything_again(
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, exchange: str
+) -> None:
+    bound = Queue(name=queue, bindings=[Binding(exchange=exchange, routing_key="#")])
+    transport = make(proxied, exchanges=[Exchange(name=exchange)], queues=[bound])
+    await transport.ping()
+    with channel(url) as broker:
+        broker.queue_delete(queue)
+        broker.exchange_delete(exchange)
+    await proxy.reset()
+
+    async def accepted() -> bool:
+        [answer] = await transport.send([outgoing("e1", RabbitMQ.to(exchange=exchange))])
+        assert answer is None or isinstance(answer, Unavailable)
+        return answer is None
+
+    await eventually(accepted)
+    assert len(take_all(url, queue)) == 1
+
+
+async def test_a_mismatch_is_said_clearly_by_every_verb_and_ends_when_it_is_removed(
+    make: MakeTransport, url: str, queue: str, lot: Lot
+) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=True, arguments={"x-queue-type": "quorum", "x-max-length": 7})
+    transport = make(queues=[Queue(name=queue, max_length=9)])
+    difference = f"queue '{queue}'.*x-max-length.*received '9' but current is '7'"
+    with pytest.raises(ConfigurationError, match=difference):
+        await transport.declare_topology()
+    with pytest.raises(Unavailable, match=difference):
+        await transport.ping()
+    answers = await transport.send(lot(2))
+    assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
+    assert str(answers[0]).startswith(f"queue '{queue}'")
+    with channel(url) as broker:
+        broker.queue_delete(queue)
+    assert await transport.send(lot(2)) == [None, None]
+
+
+async def test_an_exchange_of_another_type_is_a_mismatch(make: MakeTransport, url: str, exchange: str) -> None:
+    with channel(url) as broker:
+        broker.exchange_declare(exchange, "direct", durable=True)
+    with pytest.raises(ConfigurationError, match=f"exchange '{exchange}'.*'topic' but current is 'direct'"):
+        await make(exchanges=[Exchange(name=exchange)]).declare_topology()
+
+
+async def test_a_queue_nobody_configured_that_exists_otherwise_stops_only_its_own_messages(
+    make: MakeTransport, url: str, queue: str, new_name: NewName
+) -> None:
+    other = new_name()
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=False)
+    names = [queue, other, queue, other]
+    answers = await make().send([outgoing(f"e{n}", RabbitMQ.to(routing_key=name)) for n, name in enumerate(names)])
+    assert [type(answer) for answer in answers] == [Unavailable, type(None)] * 2
+    assert "durable" in str(answers[0])
+
+
+async def test_a_binding_to_an_exchange_that_is_not_there_names_both(
+    make: MakeTransport, queue: str, exchange: str
+) -> None:
+    bound = Queue(name=queue, bindings=[Binding(exchange=exchange, routing_key="order.*")])
+    with pytest.raises(Unavailable, match=f"queue '{queue}' to exchange '{exchange}' by 'order.*'.*NOT_FOUND"):
+        await make(queues=[bound]).declare_topology()

@@ -1,0 +1,73 @@
+"""The first outbox without a server: SQLite, and handlers in the same process."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import aclosing, closing
+from pathlib import Path
+
+import pytest
+
+from pillarbox import Event, Exponential, Handlers, Outbox, PermanentError, Relay
+from pillarbox.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
+        await store.schema.apply()
+        yield store
+
+
+@pytest.fixture
+def record(tmp_path: Path, store: SqliteStore) -> object:
+    def record(*events: Event) -> None:
+        with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+            Outbox().record(connection, *events)
+
+    return record
+
+
+async def test_every_handler_of_a_type_gets_the_event_in_order(store: SqliteStore, record: object) -> None:
+    assert callable(record)
+    handlers = Handlers()
+    seen: list[tuple[str, int]] = []
+
+    @handlers.on("order.placed", name="mailer")
+    async def mail(event: object, context: object) -> None:
+        seen.append(("mailer", event.payload["n"]))  # type: ignore[attr-defined]
+
+    @handlers.on("order.*", name="ledger")
+    def book(event: object, context: object) -> None:
+        seen.append(("ledger", event.payload["n"]))  # type: ignore[attr-defined]
+
+    record(*(Event("order.placed", {"n": number}, key="one") for number in range(20)))
+    await Relay(store=store, transports={"handlers": handlers}).run_until_empty()
+    for name in ("mailer", "ledger"):
+        assert [number for who, number in seen if who == name] == list(range(20))
+
+
+async def test_a_handler_that_fails_is_tried_again_and_one_that_says_never_is_given_up(
+    store: SqliteStore, record: object
+) -> None:
+    assert callable(record)
+    handlers = Handlers()
+    tries: list[int] = []
+
+    @handlers.on("flaky", name="flaky")
+    async def flaky(event: object, context: object) -> None:
+        tries.append(context.attempt)  # type: ignore[attr-defined]
+        if len(tries) < 3:
+            raise ValueError("not yet")
+
+    @handlers.on("hopeless", name="hopeless")
+    async def hopeless(event: object, context: object) -> None:
+        raise PermanentError("never")
+
+    record(Event("flaky", {}, event_id="f"), Event("hopeless", {}, event_id="h"))
+    relay = Relay(store=store, transports={"handlers": handlers}, retry=Exponential(base="0s", max="0s", jitter="none"))
+    await relay.run_until_empty()
+    assert tries == [1, 2, 3]
+    [failed] = await store.people.find("h")
+    assert (failed.status, failed.last_error) == ("FAILED", "PermanentError: never")
+    [delivered] = await store.people.find("f")
+    assert (delivered.status, delivered.attempts) == ("PUBLISHED", 2)

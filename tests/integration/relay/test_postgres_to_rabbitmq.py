@@ -1,0 +1,176 @@
+"""From a committed transaction to a queue, over real servers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import asyncpg
+import pika
+import pytest
+
+from pillarbox import Event, Exponential, Outbox, Relay, Route, Tuning
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+from tests.databases import Sql
+from tests.servers.rabbitmq import RabbitMQServer
+
+EVENTS = 1000
+KEYS = 20
+
+
+@pytest.fixture
+async def sql(postgres_url: str) -> AsyncIterator[Sql]:
+    connection = await asyncpg.connect(postgres_url)
+    yield connection
+    await connection.close()
+
+
+async def record(sql: Sql, *events: Event) -> None:
+    async with sql.transaction():
+        await Outbox().arecord(sql, *events)
+
+
+def received(server: RabbitMQServer, queue: str) -> list[tuple[str | None, bytes]]:
+    """Everything in a queue, read by a client that is not ours."""
+    with pika.BlockingConnection(pika.URLParameters(server.url())) as connection:
+        channel = connection.channel()
+        messages = []
+        while (got := channel.basic_get(queue, auto_ack=True))[0] is not None:
+            messages.append((got[1].message_id, got[2]))
+        return messages
+
+
+def orders(number: int) -> Event:
+    return Event("order.placed", {"n": number}, event_id=f"e{number}", key=f"order {number % KEYS}")
+
+
+async def test_everything_committed_arrives_once_and_in_order_and_nothing_else(
+    postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
+) -> None:
+    for first in range(0, EVENTS, 100):
+        await record(sql, *(orders(number) for number in range(first, first + 100)))
+    undone = sql.transaction()
+    await undone.start()
+    await Outbox().arecord(sql, Event("order.placed", {}, event_id="never"))
+    await undone.rollback()
+    async with (
+        aclosing(PostgresStore(postgres_url)) as store,
+        aclosing(RabbitMQ(rabbitmq_server.url(), queues=[Queue(name="everything")])) as rabbit,
+    ):
+        relay = Relay(
+            store=store,
+            transports={"rabbit": rabbit},
+            destinations={"orders": RabbitMQ.to(exchange="", routing_key="everything")},
+            routes=[Route(event_type="order.*", to=["orders"])],
+        )
+        await relay.run_until_empty()
+    arrived = [event_id or "" for event_id, _ in received(rabbitmq_server, "everything")]
+    assert sorted(arrived) == sorted(f"e{number}" for number in range(EVENTS))
+    for key in range(KEYS):
+        mine = [event_id for event_id in arrived if int(event_id[1:]) % KEYS == key]
+        assert mine == [f"e{number}" for number in range(key, EVENTS, KEYS)]
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 0
+    assert await sql.fetchval("SELECT count(*) FROM outbox_history WHERE attempts = 0") == EVENTS
+
+
+async def test_without_any_route_an_event_goes_to_the_queue_of_its_type(
+    postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
+) -> None:
+    await record(sql, Event("invoice.sent", {"n": 1}, event_id="i1"))
+    async with (
+        aclosing(PostgresStore(postgres_url)) as store,
+        aclosing(RabbitMQ(rabbitmq_server.url())) as rabbit,
+    ):
+        await Relay(store=store, transports={"rabbit": rabbit}).run_until_empty()
+    assert received(rabbitmq_server, "invoice.sent") == [("i1", b'{"n":1}')]
+
+
+async def test_several_destinations_get_a_copy_each_with_progress_of_its_own(
+    postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
+) -> None:
+    await record(sql, orders(1), orders(21))
+    async with (
+        aclosing(PostgresStore(postgres_url)) as store,
+        aclosing(RabbitMQ(rabbitmq_server.url(), queues=[Queue(name="copies")])) as rabbit,
+    ):
+        relay = Relay(
+            store=store,
+            transports={"rabbit": rabbit},
+            destinations={
+                "good": RabbitMQ.to(exchange="", routing_key="copies"),
+                "unbound": RabbitMQ.to(exchange="amq.topic", routing_key="nobody.listens"),
+            },
+            routes=[Route(to=["good", "unbound"])],
+            retry=Exponential(base="1h", max="1h", jitter="none"),
+        )
+        await relay.run_until_empty()
+        assert [event_id for event_id, _ in received(rabbitmq_server, "copies")] == ["e1", "e21"]
+        first = {row.destination: row for row in await store.people.find("e1")}
+        assert (first["good"].status, first["unbound"].status) == ("PUBLISHED", "PENDING")
+        assert first["unbound"].retry_count == 1
+        # The second of its key waits behind the first, at that destination only.
+        second = {row.destination: row for row in await store.people.find("e21")}
+        assert (second["good"].status, second["unbound"].retry_count) == ("PUBLISHED", 0)
+
+
+async def test_a_sleeping_relay_is_woken_by_a_record_and_drains_on_stop(
+    postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
+) -> None:
+    async with (
+        aclosing(PostgresStore(postgres_url)) as store,
+        aclosing(RabbitMQ(rabbitmq_server.url())) as rabbit,
+    ):
+        async with Relay(
+            store=store,
+            transports={"rabbit": rabbit},
+            tuning=Tuning(poll_interval="1h", lease="1m", send_timeout="10s"),
+        ):
+
+            async def asleep() -> bool:
+                return bool(await sql.fetchval("SELECT count(*) FROM outbox_relay WHERE asleep_until > now()"))
+
+            await eventually(asleep)
+            await record(sql, Event("woken.up", {}, event_id="w1"))
+
+            async def delivered() -> bool:
+                return bool(await sql.fetchval("SELECT count(*) FROM outbox_history"))
+
+            await eventually(delivered)
+        assert await sql.fetchval("SELECT count(*) FROM outbox_relay") == 0
+        assert await sql.fetchval("SELECT count(*) FROM outbox_lane WHERE owner IS NOT NULL") == 0
+
+
+async def test_two_relays_share_the_lanes_and_carry_everything_once(
+    postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
+) -> None:
+    for first in range(0, EVENTS, 100):
+        await record(sql, *(orders(number) for number in range(first, first + 100)))
+    rabbits = [RabbitMQ(rabbitmq_server.url(), queues=[Queue(name="shared")]) for _ in range(2)]
+    stores = [PostgresStore(postgres_url) for _ in range(2)]
+    relays = [
+        Relay(
+            store=store,
+            transports={"rabbit": rabbit},
+            destinations={"orders": RabbitMQ.to(exchange="", routing_key="shared")},
+            routes=[Route(to=["orders"])],
+            tuning=Tuning(heartbeat="200ms"),
+        )
+        for store, rabbit in zip(stores, rabbits, strict=True)
+    ]
+    running = [asyncio.create_task(relay.run()) for relay in relays]
+
+    async def shared() -> bool:
+        owners = await sql.fetch("SELECT count(*) FROM outbox_lane WHERE owner IS NOT NULL GROUP BY owner")
+        left = await sql.fetchval("SELECT count(*) FROM outbox_message")
+        return left == 0 and sorted(row[0] for row in owners) == [32, 32]
+
+    await eventually(shared, within=30)
+    for relay in relays:
+        relay.stop()
+    await asyncio.gather(*running)
+    for rabbit, store in zip(rabbits, stores, strict=True):
+        await rabbit.aclose()
+        await store.aclose()
+    arrived = [event_id or "" for event_id, _ in received(rabbitmq_server, "shared")]
+    assert sorted(arrived) == sorted(f"e{number}" for number in range(EVENTS))

@@ -1,0 +1,64 @@
+"""An event loop that is blocked: for a while the heartbeat keeps the lanes, for too long it gives them away."""
+
+import asyncio
+import threading
+from contextlib import aclosing
+
+from pillarbox import Handlers, Outbox, Relay, Tuning
+from pillarbox.core.event import Event
+from pillarbox.core.lane import RelayCard
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.transports.handlers import ReceivedEvent
+
+
+async def test_a_wedged_loop_gives_its_lanes_away_and_says_where_it_hangs() -> None:
+    store, handlers = MemoryStore(), Handlers()
+    told: list[str] = []
+    let_go = threading.Event()
+
+    def stalled(reason: str) -> None:
+        told.append(reason)
+        let_go.set()
+
+    @handlers.on("wedge", name="wedge")
+    async def wedge(event: ReceivedEvent, context: object) -> None:
+        assert let_go.wait(timeout=30)  # blocks the whole loop, which is the mistake to be survived
+
+    relay = Relay(
+        store=store,
+        transports={"handlers": handlers},
+        tuning=Tuning(lease="3s", heartbeat="100ms", send_timeout="1s", stall_limit="500ms", drain_timeout="1s"),
+        on_stall=stalled,
+    )
+    with store.transaction() as transaction:
+        Outbox().record(transaction, Event("wedge", {}))
+    await asyncio.wait_for(relay.run(), 30)
+    assert relay.failure is not None
+    assert "test_stall.py" in told[0]
+    async with aclosing(store.beside()) as other:
+        await other.lanes.join(RelayCard(id="other"), lease=60)
+        assert len(await other.lanes.take("other", most=64)) == 64
+
+
+async def test_a_loop_blocked_for_longer_than_its_lease_but_not_for_too_long_keeps_its_lanes() -> None:
+    store, handlers = MemoryStore(), Handlers()
+    longer_than_the_lease = threading.Event()
+    handled: list[str] = []
+
+    @handlers.on("slow", name="slow")
+    async def slow(event: ReceivedEvent, context: object) -> None:
+        assert longer_than_the_lease.wait(timeout=30)  # blocks the whole loop
+        handled.append(event.event_id)
+
+    relay = Relay(
+        store=store,
+        transports={"handlers": handlers},
+        tuning=Tuning(lease="1s", heartbeat="50ms", send_timeout="900ms", stall_limit="1m"),
+    )
+    with store.transaction() as transaction:
+        Outbox().record(transaction, Event("slow", {}, event_id="s"))
+    threading.Timer(2.5, longer_than_the_lease.set).start()
+    await asyncio.wait_for(relay.run_until_empty(), 30)
+    assert handled == ["s"]
+    [row] = await store.people.find("s")
+    assert row.status == "PUBLISHED"

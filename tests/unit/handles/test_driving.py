@@ -1,0 +1,69 @@
+"""An errand is written once; asked or awaited, it sees the same rows and the same failures."""
+
+import pytest
+
+from pillarbox.handles.handle import Rows, Statement, Steps, adrive, drive
+
+ASK = Statement("ask", ("value",))
+FAIL = Statement("fail")
+
+
+class DriverError(Exception):
+    pass
+
+
+def _execute(statement: Statement) -> Rows:
+    if statement is FAIL:
+        raise DriverError
+    return [statement.parameters]
+
+
+async def _aexecute(statement: Statement) -> Rows:
+    return _execute(statement)
+
+
+def _two_questions() -> Steps[list[Rows]]:
+    first = yield ASK
+    second = yield ASK
+    return [first, second]
+
+
+def _recovering() -> Steps[str]:
+    try:
+        yield FAIL
+    except DriverError:
+        yield ASK
+        return "recovered"
+    return "never failed"
+
+
+def _failing() -> Steps[None]:
+    yield FAIL
+
+
+def _silent() -> Steps[str]:
+    yield from ()
+    return "nothing to ask"
+
+
+async def test_rows_go_back_to_where_they_were_asked_for() -> None:
+    expected = [[("value",)], [("value",)]]
+    assert drive(_two_questions(), _execute) == expected
+    assert await adrive(_two_questions(), _aexecute) == expected
+
+
+async def test_a_failure_is_raised_where_the_statement_was_asked_for() -> None:
+    assert drive(_recovering(), _execute) == "recovered"
+    assert await adrive(_recovering(), _aexecute) == "recovered"
+
+
+async def test_a_failure_nobody_catches_is_the_callers() -> None:
+    with pytest.raises(DriverError):
+        drive(_failing(), _execute)
+    with pytest.raises(DriverError):
+        await adrive(_failing(), _aexecute)
+
+
+async def test_an_errand_may_ask_nothing() -> None:
+    assert drive(_silent(), _execute) == "nothing to ask"
+    assert await adrive(_silent(), _aexecute) == "nothing to ask"

@@ -1,0 +1,17 @@
+"""One text, three styles of placeholders."""
+
+from pillarbox.handles.placeholders import Style, render
+
+SQL = "SELECT $1::text, '100 %', json_extract(x, '$[0]') WHERE a = $2"
+
+
+def test_dollars_stay() -> None:
+    assert render(SQL, Style.DOLLAR) == SQL
+
+
+def test_percent_signs_of_the_text_itself_are_doubled() -> None:
+    assert render(SQL, Style.PERCENT) == "SELECT %s::text, '100 %%', json_extract(x, '$[0]') WHERE a = %s"
+
+
+def test_question_marks_leave_json_paths_alone() -> None:
+    assert render(SQL, Style.QUESTION) == "SELECT ?::text, '100 %', json_extract(x, '$[0]') WHERE a = ?"

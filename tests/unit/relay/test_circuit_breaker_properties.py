@@ -1,0 +1,104 @@
+"""Whatever comes in whatever order, a breaker keeps its few promises."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from pillarbox.core.outcome import LONGEST_DELAY
+from pillarbox.core.store import Forced
+from pillarbox.relay.middleware.circuit_breaker import PATIENCE, UNLIMITED, CircuitBreaker
+
+REJECTIONS = 3
+LONGEST_WAIT = 60.0
+ROUNDING = 1e-6
+FORCED: list[Forced | None] = ["closed", "open", None]
+
+
+class Breaker(RuleBasedStateMachine):
+    """A relay that sends what it may and hears answers early, late and never, and a person who interferes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.breaker = CircuitBreaker(rejections=REJECTIONS)
+        self.chance = random.Random(11)
+        self.now = 0.0
+        self.probe_sent_at: float | None = None
+        self.rejected_since_accepted: set[int] = set()
+
+    @rule(seconds=st.floats(0, 200))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def waits_for_the_next_try(self) -> None:
+        if (wait := self.breaker.next_try(self.now)) < LONGEST_DELAY:
+            self.now += wait
+            self.now += ROUNDING
+            assert self.breaker.may_send(self.now) >= 1
+
+    @rule(wanted=st.integers(1, 500))
+    def sends(self, wanted: int) -> None:
+        count = min(wanted, self.breaker.may_send(self.now))
+        if count and self.breaker.state(self.now) == "half-open":
+            assert self.probe_sent_at is None or self.now - self.probe_sent_at >= PATIENCE - ROUNDING
+            self.probe_sent_at = self.now
+        self.breaker.sent(count, self.now)
+
+    @rule()
+    def is_accepted(self) -> None:
+        self.breaker.accepted(self.now)
+        self.probe_sent_at = None
+        self.rejected_since_accepted.clear()
+        assert self.breaker.forced or self.breaker.state(self.now) == "closed"
+
+    @rule()
+    def is_unavailable(self) -> None:
+        self.breaker.unavailable("down", self.now, self.chance)
+        self.probe_sent_at = None
+        assert self.breaker.forced or self.breaker.state(self.now) != "closed"
+
+    @rule(number=st.integers(0, 5))
+    def is_rejected(self, number: int) -> None:
+        before = self.breaker.state(self.now)
+        self.rejected_since_accepted.add(number)
+        self.breaker.rejected(f"evt-{number}", self.now, self.chance)
+        self.probe_sent_at = None
+        if before == "closed" and self.breaker.state(self.now) != "closed":
+            assert len(self.rejected_since_accepted) >= REJECTIONS
+
+    @rule(state=st.sampled_from(FORCED))
+    def a_person_forces(self, state: Forced | None) -> None:
+        self.breaker.force(state)
+
+    @rule()
+    def a_person_pauses(self) -> None:
+        self.breaker.pause()
+
+    @rule()
+    def a_person_resumes(self) -> None:
+        self.breaker.resume()
+
+    @invariant()
+    def what_may_go_follows_from_the_state(self) -> None:
+        allowed = {"closed": (UNLIMITED,), "half-open": (0, 1), "open": (0,)}[self.breaker.state(self.now)]
+        assert self.breaker.may_send(self.now) in (allowed if not self.breaker.paused else (0,))
+
+    @invariant()
+    def it_is_never_shut_for_ever_unless_a_person_wants_it_so(self) -> None:
+        wait = self.breaker.next_try(self.now)
+        if self.breaker.paused or self.breaker.forced == "open":
+            assert wait == LONGEST_DELAY
+        else:
+            assert 0 <= wait <= max(LONGEST_WAIT, PATIENCE) + ROUNDING
+            assert (wait == 0) == (self.breaker.may_send(self.now) > 0)
+
+    @invariant()
+    def looking_changes_nothing(self) -> None:
+        looks = [(self.breaker.state(self.now), self.breaker.may_send(self.now)) for _ in range(2)]
+        assert looks[0] == looks[1]
+
+
+TestBreaker = Breaker.TestCase

@@ -1,0 +1,92 @@
+"""What is in hand: one at a time per line, in order, and nothing forgotten before it is settled."""
+
+from pillarbox.core.message import Message
+from pillarbox.relay.hand import Hand, Item
+from tests.unit.relay.messages import message
+
+
+def item(number: int, key: str | None = "k", *, destination: str = "d", lane: int = 0, since: float = 0.0) -> Item:
+    found: Message = message(id=number, event_id=f"e{number}", key=key, lane=lane)
+    return Item(found, destination, waited=False, since=since)
+
+
+def ids(items: list[Item]) -> list[int]:
+    return [one.message.id for one in items]
+
+
+def test_only_the_first_of_a_line_may_go() -> None:
+    hand = Hand()
+    for number in (1, 2, 3):
+        hand.add(item(number))
+    assert ids(hand.sendable("d", 10)) == [1]
+    assert hand.sendable("d", 10) == []
+
+
+def test_the_next_may_go_once_the_one_before_is_confirmed() -> None:
+    hand = Hand()
+    for number in (1, 2):
+        hand.add(item(number))
+    [first] = hand.sendable("d", 10)
+    hand.confirmed(first)
+    assert ids(hand.sendable("d", 10)) == [2]
+
+
+def test_lines_and_messages_without_a_key_go_side_by_side() -> None:
+    hand = Hand()
+    for number, key in ((1, "a"), (2, "b"), (3, None), (4, None), (5, "a")):
+        hand.add(item(number, key))
+    assert ids(hand.sendable("d", 10)) == [1, 2, 3, 4]
+
+
+def test_a_destination_has_lines_of_its_own() -> None:
+    hand = Hand()
+    hand.add(item(1, destination="x"))
+    hand.add(item(2, destination="y"))
+    assert ids(hand.sendable("x", 10)) == [1]
+    assert ids(hand.sendable("y", 10)) == [2]
+
+
+def test_a_message_that_comes_late_takes_its_place() -> None:
+    hand = Hand()
+    hand.add(item(5))
+    hand.add(item(3))
+    assert ids(hand.sendable("d", 10)) == [3]
+
+
+def test_a_stopped_line_lets_go_of_those_behind() -> None:
+    hand = Hand()
+    for number in (1, 2, 3):
+        hand.add(item(number))
+    [first] = hand.sendable("d", 10)
+    followers = hand.stopped(first)
+    assert ids(followers) == [2, 3]
+    assert hand.sendable("d", 10) == []
+    assert len(hand) == 3
+    hand.forget([first, *followers])
+    assert len(hand) == 0
+
+
+def test_what_is_settled_stays_in_hand_until_it_is_forgotten() -> None:
+    hand = Hand()
+    hand.add(item(1))
+    [first] = hand.sendable("d", 10)
+    hand.confirmed(first)
+    assert list(hand.places) == [(1, "")]
+    hand.forget([first])
+    assert list(hand.places) == []
+
+
+def test_lost_lanes_leave_nothing() -> None:
+    hand = Hand()
+    hand.add(item(1, "a", lane=1))
+    hand.add(item(2, "b", lane=2))
+    hand.drop_lanes({1})
+    assert list(hand.places) == [(2, "")]
+    assert ids(hand.sendable("d", 10)) == [2]
+
+
+def test_what_is_held_for_long_is_shown() -> None:
+    hand = Hand()
+    hand.add(item(1, since=0.0))
+    hand.add(item(2, "other", since=9.5))
+    assert [(one.event_id, one.seconds) for one in hand.held_longer_than(1.0, 10.0)] == [("e1", 10.0)]

@@ -1,0 +1,79 @@
+"""What every consumer may rely on stands beside the body, whatever the body is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pillarbox.core.errors import PermanentError
+from pillarbox.relay.bodies import outgoing_headers
+from tests.unit.relay.messages import inserted_by_plain_sql, message
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+OTHER = "00-11111111111111111111111111111111-2222222222222222-00"
+
+
+def test_the_facts_of_a_message_are_headers() -> None:
+    full = message(schema_version=2, correlation_id="c-1", causation_id="evt-000", trace_id=TRACE)
+    assert outgoing_headers(full) == {
+        "eventType": "order.placed",
+        "aggregateType": "ORDER",
+        "aggregateId": "42",
+        "occurredAt": "2026-11-03T12:30:45.123456Z",
+        "schemaVersion": "2",
+        "correlationId": "c-1",
+        "causationId": "evt-000",
+        "traceparent": TRACE,
+    }
+
+
+def test_what_a_row_does_not_have_is_no_header() -> None:
+    assert outgoing_headers(inserted_by_plain_sql("order.placed", b"{}")) == {
+        "eventType": "order.placed",
+        "occurredAt": "2026-11-03T12:30:45.123456Z",
+        "schemaVersion": "1",
+    }
+
+
+def test_the_producers_headers_go_with_them_and_the_facts_win() -> None:
+    headers = outgoing_headers(message(headers_json='{"tenant":"größe","empty":"","eventType":"forged"}'))
+    assert headers["tenant"] == "größe"
+    assert headers["empty"] == ""
+    assert headers["eventType"] == "order.placed"
+
+
+def test_headers_that_are_no_text_become_json_text() -> None:
+    headers = outgoing_headers(message(headers_json='{"n":7,"b":true,"x":null,"l":["ä"]}'))
+    assert (headers["n"], headers["b"], headers["x"], headers["l"]) == ("7", "true", "null", '["ä"]')
+
+
+def test_the_producers_own_trace_comes_before_the_recorded_one() -> None:
+    given = json.dumps({"traceparent": OTHER, "tracestate": "a=1"})
+    headers = outgoing_headers(message(headers_json=given, trace_id=TRACE))
+    assert (headers["traceparent"], headers["tracestate"]) == (OTHER, "a=1")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "trace-7",
+        "",
+        TRACE.upper(),
+        TRACE + "-",
+        "ff" + TRACE[2:],
+        f"00-{'0' * 32}-b7ad6b7169203331-01",
+        f"00-0af7651916cd43dd8448eb211c80319c-{'0' * 16}-01",
+    ],
+)
+def test_what_is_no_traceparent_is_not_passed_on_as_one(wrong: str) -> None:
+    assert "traceparent" not in outgoing_headers(message(trace_id=wrong))
+    given = json.dumps({"traceparent": wrong})
+    assert "traceparent" not in outgoing_headers(message(headers_json=given))
+    assert outgoing_headers(message(headers_json=given, trace_id=TRACE))["traceparent"] == TRACE
+
+
+@pytest.mark.parametrize("value", ["7" * 5000, "1e999", "[" * 5000 + "]" * 5000], ids=["digits", "infinite", "deep"])
+def test_headers_that_cannot_be_read_or_written_are_refused_for_good(value: str) -> None:
+    with pytest.raises(PermanentError, match="evt-001"):
+        outgoing_headers(message(headers_json=f'{{"n":{value}}}'))

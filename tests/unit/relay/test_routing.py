@@ -1,0 +1,181 @@
+"""Where a message goes: first match wins, its own destination comes first, and without routes its type decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.core.message import Message
+from pillarbox.relay import routing as module
+from pillarbox.relay.bodies import Envelope, Payload
+from pillarbox.relay.routing import Destination, Route, Routing
+from tests.unit.relay.messages import inserted_by_plain_sql, message
+from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry
+
+ORDERS = QueueAddress(queue="orders")
+MAILER = HandlerAddress(handler="mailer")
+AUDIT = QueueAddress(queue="audit")
+
+
+def routed(*routes: Route) -> Routing:
+    return Routing(
+        routes,
+        {"orders": ORDERS, "mailer": MAILER, "audit": AUDIT},
+        {"rabbit": Queues(), "handlers": Registry()},
+    )
+
+
+def of_type(event_type: str, aggregate_type: str | None = "ORDER") -> Message:
+    return message(event_type=event_type, aggregate_type=aggregate_type)
+
+
+def test_the_first_route_that_fits_wins() -> None:
+    routing = routed(Route(event_type="order.placed", to=["mailer"]), Route(event_type="order.*", to=["orders"]))
+    assert routing.resolve(of_type("order.placed")) == ("mailer",)
+    assert routing.resolve(of_type("order.paid")) == ("orders",)
+
+
+def test_several_destinations_come_in_the_order_of_the_route() -> None:
+    routing = routed(Route(to=["mailer", "orders", "audit"]))
+    assert routing.resolve(message()) == ("mailer", "orders", "audit")
+
+
+def test_type_and_aggregate_type_must_both_fit() -> None:
+    routing = routed(Route(event_type="*.placed", aggregate_type="ORD*", to=["orders"]))
+    assert routing.resolve(of_type("order.placed", "ORDER")) == ("orders",)
+    assert routing.resolve(of_type("order.placed", "CART")) == ()
+    assert routing.resolve(of_type("order.paid", "ORDER")) == ()
+
+
+def test_case_counts() -> None:
+    routing = routed(Route(event_type="Order*", to=["orders"]))
+    assert routing.resolve(of_type("OrderPlaced")) == ("orders",)
+    assert routing.resolve(of_type("orderPlaced")) == ()
+
+
+def test_patterns_are_those_of_a_shell() -> None:
+    routing = routed(Route(event_type="order.v[12].?", to=["orders"]))
+    assert routing.resolve(of_type("order.v1.x")) == ("orders",)
+    assert routing.resolve(of_type("order.v3.x")) == ()
+    assert routing.resolve(of_type("orderXv1Xx")) == ()
+
+
+def test_an_event_without_aggregate_type_fits_a_star_only() -> None:
+    plain = inserted_by_plain_sql("order.placed", b"{}")
+    assert routed(Route(aggregate_type="ORDER", to=["orders"])).resolve(plain) == ()
+    assert routed(Route(aggregate_type="?*", to=["orders"])).resolve(plain) == ()
+    assert routed(Route(to=["orders"])).resolve(plain) == ("orders",)
+
+
+def test_an_event_that_names_its_destination_goes_past_all_routes() -> None:
+    routing = routed(Route(to=["orders"]))
+    assert routing.resolve(message(destination="audit")) == ("audit",)
+
+
+def test_a_destination_that_is_not_known_here_is_no_route() -> None:
+    assert routed(Route(to=["orders"])).resolve(message(destination="elsewhere")) == ()
+
+
+def test_destinations_without_routes_serve_events_that_name_them() -> None:
+    routing = routed()
+    assert routing.resolve(message()) == ()
+    assert routing.resolve(message(destination="orders")) == ("orders",)
+
+
+def test_a_place_knows_its_transport() -> None:
+    rabbit, handlers = Queues(), Registry()
+    orders = Destination(ORDERS, body="envelope", rate_limit="30/m")
+    routing = Routing([], {"orders": orders, "mailer": MAILER}, {"rabbit": rabbit, "handlers": handlers})
+    place = routing.place("orders")
+    assert place.destination is orders
+    assert (place.name, place.transport_name) == ("orders", "rabbit")
+    assert place.transport is rabbit
+    assert (place.destination.body, place.destination.rate_limit) == (Envelope(), 0.5)
+    plain = routing.place("mailer")
+    assert plain.transport is handlers
+    assert (plain.destination.body, plain.destination.rate_limit) == (Payload(), None)
+    assert [place.name for place in routing.places()] == ["orders", "mailer"]
+
+
+def test_without_any_routing_the_type_decides() -> None:
+    rabbit = Queues()
+    routing = Routing([], {}, {"rabbit": rabbit})
+    assert routing.places() == []
+    assert routing.resolve(of_type("order.placed")) == ("order.placed",)
+    assert routing.place("order.placed").destination.address == QueueAddress(queue="order.placed")
+    assert [place.name for place in routing.places()] == ["order.placed"]
+
+
+def test_without_any_routing_every_transport_is_asked() -> None:
+    handlers = Registry(mailer="order.placed", ledger="order.placed", stranger="order.paid")
+    routing = Routing([], {}, {"handlers": handlers, "rabbit": Queues()})
+    assert routing.resolve(of_type("order.placed")) == ("mailer", "ledger", "order.placed")
+    assert routing.place("ledger").transport is handlers
+
+
+def test_without_any_routing_a_type_that_nobody_wants_has_no_route() -> None:
+    assert Routing([], {}, {"handlers": Registry()}).resolve(message()) == ()
+
+
+def test_a_handler_that_is_registered_later_is_found() -> None:
+    handlers = Registry()
+    routing = Routing([], {}, {"handlers": handlers})
+    assert routing.resolve(of_type("order.placed")) == ()
+    handlers.handlers["mailer"] = "order.placed"
+    assert routing.resolve(of_type("order.placed")) == ("mailer",)
+
+
+def test_after_a_restart_a_message_that_waited_for_a_default_destination_still_has_it() -> None:
+    routing = Routing([], {}, {"handlers": Registry(mailer="order.placed", ledger="order.placed")})
+    assert routing.resolve(message(event_type="order.placed", destination="ledger")) == ("ledger",)
+    assert routing.place("ledger").destination.address == HandlerAddress(handler="ledger")
+
+
+@pytest.mark.parametrize("met_before", [False, True])
+def test_what_is_known_without_routing_does_not_depend_on_what_was_met_before(met_before: bool) -> None:
+    routing = Routing([], {}, {"handlers": Registry(mailer="order.placed")})
+    if met_before:
+        routing.resolve(of_type("order.placed"))
+    assert routing.resolve(message(event_type="order.paid", destination="mailer")) == ()
+
+
+def test_two_transports_that_choose_one_name_both_get_the_event() -> None:
+    one, other = Queues(), Queues()
+    routing = Routing([], {}, {"one": one, "other": other})
+    first, second = routing.resolve(of_type("order.placed"))
+    assert routing.place(first).transport is one
+    assert routing.place(second).transport is other
+
+
+def test_a_name_chosen_for_one_type_is_not_taken_away_by_another_type() -> None:
+    rabbit, handlers = Queues(), Registry(**{"order.placed": "order.paid"})
+    routing = Routing([], {}, {"rabbit": rabbit, "handlers": handlers})
+    [queue] = routing.resolve(of_type("order.placed"))
+    routing.resolve(of_type("order.paid"))
+    assert routing.place(queue).transport is rabbit
+
+
+def test_what_was_found_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_REMEMBERED", 3)
+    rabbit = Queues()
+    routing = Routing([], {}, {"rabbit": rabbit})
+    for _ in range(2):
+        for event_type in ("a", "b", "c"):
+            assert routing.resolve(of_type(event_type)) == (event_type,)
+    assert rabbit.asked == ["a", "b", "c"]
+    assert routing.resolve(of_type("d")) == ("d",)
+    assert routing.resolve(of_type("a")) == ("a",)
+    assert rabbit.asked == ["a", "b", "c", "d", "a"]
+
+
+def test_one_line_says_how_events_are_routed() -> None:
+    queues = Routing([], {}, {"rabbit": Queues()})
+    assert queues.describe() == "no routes: every event goes to the default destinations of its type on rabbit"
+    assert routed().describe() == (
+        "no routes: only events that name their destination are sent, to orders, mailer or audit"
+    )
+    some = routed(Route(event_type="order.*", aggregate_type="ORDER", to=["orders", "mailer"]))
+    assert some.describe() == (
+        "routes, first match wins: order.* of ORDER → orders + mailer; no other event has a route"
+    )
+    every = routed(Route(event_type="order.*", to=["orders"]), Route(to=["audit"]))
+    assert every.describe() == "routes, first match wins: order.* → orders; * → audit"

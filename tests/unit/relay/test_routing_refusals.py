@@ -1,0 +1,110 @@
+"""What does not fit together is refused when the relay is built, with the nearest thing that would have been right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.transport import Transport
+from pillarbox.relay.routing import Destination, Route, Routing, per_second
+from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry
+
+ORDERS = QueueAddress(queue="orders")
+
+
+def test_a_route_to_a_destination_that_is_not_there_suggests_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match=r"'oders', which is not there; did you mean 'orders'\?"):
+        Routing([Route(to=["oders"])], {"orders": ORDERS, "mailer": ORDERS}, {"rabbit": Queues()})
+    with pytest.raises(ConfigurationError, match="there are orders and audit"):
+        Routing([Route(to=["zzz"])], {"orders": ORDERS, "audit": ORDERS}, {"rabbit": Queues()})
+    with pytest.raises(ConfigurationError, match="there is none at all"):
+        Routing([Route(to=["orders"])], {}, {"rabbit": Queues()})
+
+
+def test_an_address_that_no_transport_takes_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'mailer' is a HandlerAddress, which none of the transports rabbit"):
+        Routing([], {"mailer": HandlerAddress(handler="mailer")}, {"rabbit": Queues()})
+
+
+def test_an_address_that_several_transports_take_must_say_which() -> None:
+    transports: dict[str, Transport] = {"near": Queues(), "far": Queues(), "handlers": Registry()}
+    with pytest.raises(ConfigurationError, match="'orders' could go through near or far; say which with transport="):
+        Routing([], {"orders": ORDERS}, transports)
+    routing = Routing([], {"orders": QueueAddress(queue="orders", transport="far")}, transports)
+    assert routing.place("orders").transport_name == "far"
+
+
+def test_an_address_that_names_a_transport_must_name_one_that_is_there_and_fits() -> None:
+    transports: dict[str, Transport] = {"rabbit": Queues(), "handlers": Registry()}
+    with pytest.raises(ConfigurationError, match=r"'rabit', which is not there; did you mean 'rabbit'\?"):
+        Routing([], {"orders": QueueAddress(queue="orders", transport="rabit")}, transports)
+    with pytest.raises(ConfigurationError, match="its transport 'handlers' takes HandlerAddress"):
+        Routing([], {"orders": QueueAddress(queue="orders", transport="handlers")}, transports)
+
+
+def test_a_relay_without_transports_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no transport"):
+        Routing([], {}, {})
+
+
+def test_a_route_goes_somewhere_and_nowhere_twice() -> None:
+    with pytest.raises(ConfigurationError, match="goes nowhere"):
+        Route(to=[])
+    with pytest.raises(ConfigurationError, match="names a destination twice"):
+        Route(to=["orders", "orders"])
+    with pytest.raises(ConfigurationError, match=r'write to=\["orders"\]'):
+        Route(to="orders")
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 256, "\ud800", 7, None])
+def test_impossible_names_are_refused_everywhere(name: Any) -> None:
+    with pytest.raises(ConfigurationError, match="the name of a destination"):
+        Route(to=[name])
+    with pytest.raises(ConfigurationError, match="the name of a destination"):
+        Routing([], {name: ORDERS}, {"rabbit": Queues()})
+    with pytest.raises(ConfigurationError, match="the name of a transport"):
+        Routing([], {}, {name: Queues()})
+    with pytest.raises(ConfigurationError, match="the pattern event_type of a route"):
+        Route(event_type=name, to=["orders"])
+    with pytest.raises(ConfigurationError, match="the pattern aggregate_type of a route"):
+        Route(aggregate_type=name, to=["orders"])
+
+
+def test_the_name_that_stands_for_all_destinations_is_not_one_of_them() -> None:
+    with pytest.raises(ConfigurationError, match="stands for all of them"):
+        Route(to=["*"])
+    with pytest.raises(ConfigurationError, match="stands for all of them"):
+        Routing([], {"*": ORDERS}, {"rabbit": Queues()})
+
+
+def test_a_route_keeps_what_it_was_given() -> None:
+    to = ["orders"]
+    route = Route(to=to)
+    to.append("audit")
+    assert route.to == ("orders",)
+    assert hash(route) == hash(Route(to=["orders"]))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"), [("500/s", 500), ("30/m", 0.5), ("1800/h", 0.5), (" 2.5 / s ", 2.5), (7, 7), (0.1, 0.1)]
+)
+def test_a_rate_is_read_per_second(written: str | float, expected: float) -> None:
+    assert per_second(written) == pytest.approx(expected)
+    assert Destination(ORDERS, rate_limit=written).rate_limit == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "500", "/s", "5/d", "0/s", "-5/s", "5/s/s", "fast", 0, -1, float("inf"), float("nan"), True, b"5/s"]
+)
+def test_anything_else_is_no_rate(wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match="rate_limit"):
+        Destination(ORDERS, rate_limit=wrong)
+
+
+def test_a_destination_needs_an_address_and_a_body_that_exists() -> None:
+    with pytest.raises(ConfigurationError, match="'orders' is no address"):
+        Destination("orders")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="payload, envelope, cloudevents, not 'xml'"):
+        Destination(ORDERS, body="xml")

@@ -1,0 +1,38 @@
+"""A look that began before a message was known to wait must not let others past it."""
+
+from pillarbox.relay.hand import line_of
+from pillarbox.relay.stops import Stops
+from tests.unit.relay.messages import message
+
+FIRST = message(id=1, event_id="a", key="k")
+LATER = message(id=2, event_id="b", key="k")
+LINE = line_of(FIRST, "d")
+
+
+def test_until_it_is_written_nothing_of_the_line_comes() -> None:
+    stops = Stops()
+    stops.looks = 7
+    stops.stop(LINE)
+    assert stops.hold_back(LATER, "d", 8)
+
+
+def test_looks_begun_before_the_commit_do_not_know() -> None:
+    stops = Stops()
+    stops.stop(LINE)
+    stops.looks = 5
+    stops.written(LINE)
+    assert stops.hold_back(LATER, "d", 5)
+    assert not stops.hold_back(LATER, "d", 6)
+
+
+def test_a_stop_of_the_whole_key_holds_every_destination() -> None:
+    stops = Stops()
+    stops.stop(line_of(FIRST, ""))
+    assert stops.hold_back(LATER, "anywhere", 1)
+
+
+def test_other_lines_and_messages_without_a_key_are_free() -> None:
+    stops = Stops()
+    stops.stop(LINE)
+    assert not stops.hold_back(LATER, "elsewhere", 1)
+    assert not stops.hold_back(message(id=3, event_id="k", key=None), "d", 1)

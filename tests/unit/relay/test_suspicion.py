@@ -1,0 +1,37 @@
+"""A message that kills its relay is found out, and others are not suspected for long."""
+
+import pytest
+
+from pillarbox.core.lane import Lease
+from pillarbox.relay.suspicion import ENOUGH, Suspicion
+from tests.unit.relay.messages import message
+
+
+def test_a_lane_with_a_history_is_worked_with_care_for_a_window() -> None:
+    suspicion = Suspicion(window=2)
+    suspicion.took([Lease(lane=3, epoch=9, crashes=2), Lease(lane=4, epoch=9, crashes=1)])
+    one, other = message(id=1, lane=3), message(id=2, lane=4)
+    assert suspicion.suspects(one)
+    assert not suspicion.suspects(other)
+    suspicion.passed(one)
+    suspicion.passed(one)
+    assert not suspicion.suspects(one)
+
+
+def test_a_message_that_was_tried_and_is_still_ready_is_a_suspect() -> None:
+    assert Suspicion(window=1).suspects(message(id=1, attempts=1))
+
+
+@pytest.mark.parametrize(("attempts", "dies"), [(ENOUGH - 1, False), (ENOUGH, True)])
+def test_it_is_given_up_on_after_enough_of_them(attempts: int, dies: bool) -> None:
+    verdict = Suspicion(window=1).convicted(message(id=1, attempts=attempts))
+    assert (verdict is not None) is dies
+
+
+def test_an_ordinary_retry_is_no_suspect() -> None:
+    from datetime import UTC, datetime
+
+    retried = message(id=1, attempts=9, available_at=datetime(2026, 1, 1, tzinfo=UTC))
+    suspicion = Suspicion(window=1)
+    assert not suspicion.suspects(retried)
+    assert suspicion.convicted(retried) is None

@@ -1,0 +1,29 @@
+"""Settings that cannot work together are refused at the start, and the error names them."""
+
+from typing import Any
+
+import pytest
+
+from pillarbox import ConfigurationError, Tuning
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"batch_size": 0}, "relay.batch_size"),
+        ({"in_flight": 0}, "relay.in_flight"),
+        ({"lease": "2s", "heartbeat": "1s"}, "relay.heartbeat"),
+        ({"lease": "10s", "send_timeout": "10s"}, "relay.send_timeout"),
+        ({"poll_interval": "soon"}, "relay.poll_interval"),
+        ({"outages": "ignore"}, "relay.outages"),
+        ({"after_death": "forget"}, "after_death"),
+        ({"history": "-1s"}, "relay.history"),
+    ],
+)
+def test_wrong_figures_are_named(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        Tuning(**wrong)
+
+
+def test_what_is_in_hand_is_bounded() -> None:
+    assert Tuning(batch_size=100, in_flight=3).most_in_hand == 300

@@ -1,0 +1,157 @@
+"""What an answer means: who is charged, who waits, who is given up on, and what people read about it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable
+from pillarbox.core.message import Message
+from pillarbox.core.outcome import DELIVERED, LONGEST_ERROR, Dead, Outcome, Retry
+from pillarbox.core.retry import Exponential
+from pillarbox.core.transport import Result
+from pillarbox.relay.verdict import OUTAGE, Outage, error_text, judge, no_route
+from tests.unit.relay.messages import Fixed, message
+
+POLICY = Exponential(base="10s", max="1h", jitter="none", max_attempts=11)
+CHANCE = random.Random(3)
+
+
+def judged(result: Result, about: Message | None = None, **settings: Any) -> Outcome | Outage:
+    usual: dict[str, Any] = {
+        "policy": POLICY,
+        "chance": CHANCE,
+        "after_death": "skip",
+        "outages": "wait",
+        "alone": False,
+    }
+    return judge(about or message(), result, **usual | settings)
+
+
+def test_what_was_accepted_is_delivered() -> None:
+    assert judged(None) is DELIVERED
+
+
+def test_a_rejected_message_is_charged_and_waits_as_the_policy_says() -> None:
+    assert judged(Rejected("no queue")) == Retry(delay=10, error="Rejected: no queue", charge=True)
+    assert judged(Rejected("no queue"), message(attempts=3)) == Retry(delay=80, error="Rejected: no queue")
+
+
+def test_uncharged_tries_do_not_lengthen_the_wait_of_a_rejection() -> None:
+    assert judged(Rejected("no"), message(tries=500)) == Retry(delay=10, error="Rejected: no")
+
+
+def test_the_last_attempt_a_policy_allows_is_the_last() -> None:
+    assert judged(Rejected("no"), message(attempts=9)) == Retry(delay=3600, error="Rejected: no")
+    assert judged(Rejected("no"), message(attempts=10)) == Dead(error="Rejected: no", block=False, charge=True)
+
+
+def test_a_permanent_error_is_dead_at_the_first_attempt() -> None:
+    assert judged(PermanentError("too large")) == Dead(error="PermanentError: too large", charge=True)
+
+
+@pytest.mark.parametrize("result", [PermanentError("no"), Rejected("no")])
+def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> None:
+    outcome = judged(result, message(attempts=10), after_death="block")
+    assert isinstance(outcome, Dead)
+    assert outcome.block
+
+
+@pytest.mark.parametrize("outages", ["wait", "count"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_nack_is_never_charged(outages: str, alone: bool) -> None:
+    for tries in (0, 7, 10_000):
+        outcome = judged(Nacked("queue full"), message(attempts=10, tries=tries), outages=outages, alone=alone)
+        assert isinstance(outcome, Retry)
+        assert not outcome.charge
+
+
+def test_a_nacked_message_waits_longer_each_time_up_to_a_minute() -> None:
+    longest = [judged(Nacked("full"), message(tries=tries), chance=Fixed(1)) for tries in range(8)]
+    assert [outcome.delay for outcome in longest if isinstance(outcome, Retry)] == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_a_destination_that_is_away_is_no_verdict_on_the_message() -> None:
+    assert judged(Unavailable("connection refused")) is OUTAGE
+    assert judged(Unavailable("connection refused"), message(attempts=10, tries=10_000)) is OUTAGE
+
+
+def test_outages_count_where_they_are_to_count() -> None:
+    error = Unavailable("connection refused")
+    assert judged(error, outages="count") == Retry(delay=10, error="Unavailable: connection refused")
+    outcome = judged(error, message(attempts=10), outages="count", after_death="block")
+    assert outcome == Dead(error="Unavailable: connection refused", block=True)
+
+
+def test_a_message_that_fails_alone_among_neighbours_that_passed_is_at_fault() -> None:
+    assert judged(Unavailable("timeout"), alone=True) == Retry(delay=10, error="Unavailable: timeout")
+
+
+def test_an_error_that_carries_no_verdict_counts_as_a_rejection() -> None:
+    assert judged(SendError("odd")) == Retry(delay=10, error="SendError: odd")
+
+
+def test_a_subclass_is_judged_like_its_parent() -> None:
+    class InvalidReceipt(PermanentError):
+        pass
+
+    assert judged(InvalidReceipt("no vat id")) == Dead(error="InvalidReceipt: no vat id")
+
+
+answers = st.sampled_from([None, Rejected("r"), PermanentError("p"), Nacked("n"), Unavailable("u")])
+
+
+@given(answers, st.integers(0, 10**6), st.integers(0, 10**6), st.booleans(), st.sampled_from(["skip", "block"]))
+def test_only_rejections_ever_charge_or_kill_while_outages_wait(
+    result: Result, attempts: int, tries: int, alone: bool, after_death: str
+) -> None:
+    outcome = judged(result, message(attempts=attempts, tries=tries), alone=alone, after_death=after_death)
+    at_fault = isinstance(result, Rejected) or (alone and isinstance(result, Unavailable))
+    if isinstance(outcome, Dead) or (isinstance(outcome, Retry) and outcome.charge):
+        assert at_fault
+        assert not isinstance(result, Nacked)
+
+
+def test_without_a_route_a_message_waits_about_an_hour_uncharged_and_is_dead_then() -> None:
+    waited: list[float] = []
+    while isinstance(outcome := no_route(message(tries=len(waited)), CHANCE), Retry):
+        assert not outcome.charge
+        waited.append(outcome.delay)
+    assert waited[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert 3600 <= sum(waited) < 3660
+    error = "no route for 'order.placed' of 'ORDER'; add it, or discard the event"
+    assert outcome == Dead(error=error, charge=False)
+
+
+def test_a_destination_nobody_knows_is_named() -> None:
+    outcome = no_route(message(destination="mailer"), CHANCE)
+    assert isinstance(outcome, Retry)
+    assert "'mailer' is not known here" in outcome.error
+
+
+def test_a_message_without_route_blocks_its_key_where_the_dead_do() -> None:
+    outcome = no_route(message(tries=10_000), CHANCE, after_death="block")
+    assert isinstance(outcome, Dead)
+    assert outcome.block
+
+
+def test_an_error_is_told_by_its_type_and_its_words() -> None:
+    assert error_text(Unavailable("connection refused")) == "Unavailable: connection refused"
+    assert error_text(Rejected()) == "Rejected"
+
+
+def test_an_error_is_legible_and_bounded() -> None:
+    assert error_text(Rejected("a\x00b\ud800")) == "Rejected: a\\x00b\\xd800"
+    assert len(error_text(Rejected("x" * 100_000))) <= LONGEST_ERROR
+
+
+def test_an_error_that_cannot_speak_is_told_all_the_same() -> None:
+    class Mute(Rejected):
+        def __str__(self) -> str:
+            raise RuntimeError("never mind")
+
+    assert error_text(Mute()) == "Mute: (its text cannot be had: RuntimeError)"

@@ -1,0 +1,79 @@
+"""What a transaction in memory does beyond the suite for all stores."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Thread
+
+import pytest
+
+from pillarbox.core.errors import DuplicateEvent, NotInTransaction
+from pillarbox.core.event import Event
+from pillarbox.core.row import InProcessTransaction
+from pillarbox.record import Outbox
+from pillarbox.stores.memory import MemoryStore
+
+outbox = Outbox()
+
+
+def _event(event_id: str = "a") -> Event:
+    return Event("thing.happened", {}, event_id=event_id)
+
+
+def test_a_transaction_is_what_record_takes() -> None:
+    assert isinstance(MemoryStore().transaction(), InProcessTransaction)
+
+
+async def test_recording_before_or_after_the_block_is_refused() -> None:
+    store = MemoryStore()
+    transaction = store.transaction()
+    with pytest.raises(NotInTransaction):
+        outbox.record(transaction, _event())
+    with transaction:
+        outbox.record(transaction, _event())
+    with pytest.raises(NotInTransaction):
+        outbox.record(transaction, _event("b"))
+
+
+async def test_a_clash_between_open_transactions_is_found_when_the_second_commits() -> None:
+    store = MemoryStore()
+    with pytest.raises(DuplicateEvent, match="'a'"), store.transaction() as second, store.transaction() as first:
+        outbox.record(second, _event(), _event("b"))
+        outbox.record(first, _event())
+    assert len(await store.people.find("a")) == 1
+    assert await store.people.find("b") == []
+
+
+async def test_duplicates_may_be_ignored() -> None:
+    store = MemoryStore()
+    lenient = Outbox(duplicate="ignore")
+    with store.transaction() as late:
+        lenient.record(late, _event(), _event("b"))
+        with store.transaction() as early:
+            lenient.record(early, _event(), _event())
+    assert len(await store.people.find("a")) == 1
+    assert len(await store.people.find("b")) == 1
+
+
+async def test_a_commit_in_another_thread_rings_the_bell_of_this_loop() -> None:
+    store = MemoryStore()
+    nap = asyncio.create_task(store.wakeup.wait(60))
+
+    def commit() -> None:
+        with store.transaction() as transaction:
+            outbox.record(transaction, _event())
+
+    async with asyncio.timeout(30):
+        await asyncio.sleep(0)
+        Thread(target=commit).start()
+        assert await nap is True
+
+
+async def test_a_ring_between_dozing_and_waiting_is_not_lost() -> None:
+    store = MemoryStore()
+    await store.wakeup.doze("relay", 60)
+    with store.transaction() as transaction:
+        outbox.record(transaction, _event())
+    assert await store.wakeup.wait(60) is True
+    await store.wakeup.doze("relay", 60)
+    assert await store.wakeup.wait(0) is False

@@ -1,0 +1,38 @@
+"""Bounds of a read: a range of times that says what it means, and costs nothing where there is none."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.names import Names
+from pillarbox.core.store import Bounds
+from pillarbox.stores.postgres.statements import Statements as PostgresStatements
+from pillarbox.stores.sqlite.statements import Statements as SqliteStatements
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+READS = ("read_ready", "read_due", "read_aside", "read_behind")
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="recorded_after has no time zone"):
+        Bounds(recorded_after=NOON.replace(tzinfo=None))
+    with pytest.raises(ConfigurationError, match="recorded_before has no time zone"):
+        Bounds(recorded_before=NOON.replace(tzinfo=None))
+
+
+def test_a_range_in_which_nothing_can_lie_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="nothing could lie in between"):
+        Bounds(recorded_after=NOON, recorded_before=NOON)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_without_a_range_does_not_mention_one(name: str) -> None:
+    postgres, sqlite = PostgresStatements(Names(schema="public")), SqliteStatements(Names())
+    for plain, ranged in (
+        (postgres.get(name), postgres.ranged(name, taken=8)),
+        (sqlite.get(name), sqlite.ranged(name, row="m")),
+    ):
+        assert "outside" in ranged
+        assert "outside" not in plain
+        assert "recorded_at <" not in plain

@@ -1,0 +1,121 @@
+"""One observation of each kind, or several where they differ in their lines; and a way to see the lines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+from pillarbox.core.clock import SystemClock
+from pillarbox.core.observations import (
+    BatchRead,
+    BatchSettled,
+    BreakerChanged,
+    EventDelivered,
+    EventDied,
+    EventRetried,
+    LanesLost,
+    LanesReleased,
+    LanesTaken,
+    LeaseLost,
+    LookedInVain,
+    Observation,
+    Pruned,
+    RelayStarted,
+    RelayStopped,
+    RequestsCarriedOut,
+    Sending,
+    StopRequested,
+    StoreFailed,
+)
+from pillarbox.telemetry.logs import RELAY, TRACE, LogListener
+from tests.unit.relay.messages import message
+
+KINDS: tuple[type[Any], ...] = get_args(Observation)
+
+NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
+ORDER = message(event_id="evt-7", aggregate_id="42", attempts=1, tries=1)
+
+DELIVERED = EventDelivered(relay="r", message=ORDER, destination="orders", seconds=0.25)
+SENDING = Sending(relay="r", destination="orders", messages=(ORDER, message(event_id="evt-8", aggregate_id=None)))
+RETRIED = EventRetried(
+    relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=3, delay=90, charged=True
+)
+NACKED = EventRetried(
+    relay="r", message=ORDER, destination="orders", error="Nacked: full", attempt=3, delay=90, charged=False
+)
+DIED = EventDied(relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=11, blocks=False)
+BLOCKS = EventDied(relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=11, blocks=True)
+OPENED = BreakerChanged(relay="r", destination="orders", state="open", error="Unavailable: gone", next_try=60)
+
+EXAMPLES: list[Observation] = [
+    RelayStarted(relay="r", name="relay-a"),
+    StopRequested(relay="r"),
+    RelayStopped(relay="r", drained=True),
+    RelayStopped(relay="r", drained=False),
+    LanesTaken(relay="r", lanes=(1, 2)),
+    LanesTaken(relay="r", lanes=(1, 2), crashed=(2,)),
+    LanesReleased(relay="r", lanes=(1, 2)),
+    LanesLost(relay="r", lanes=(1, 2)),
+    LeaseLost(relay="r", reason="not renewed in time"),
+    LookedInVain(relay="r"),
+    BatchRead(relay="r", messages=(ORDER,), seconds=0.002),
+    SENDING,
+    DELIVERED,
+    RETRIED,
+    NACKED,
+    DIED,
+    BLOCKS,
+    BatchSettled(relay="r", delivered=497, retried=2, dead=1, duplicates=3, seconds=0.01),
+    OPENED,
+    BreakerChanged(relay="r", destination="orders", state="closed"),
+    StoreFailed(relay="r", error="connection refused", delay=0.4),
+    Pruned(relay="r", count=12),
+    RequestsCarriedOut(relay="r", count=2),
+]
+
+
+class Noon(SystemClock):
+    """A clock on which it is always noon."""
+
+    def now(self) -> datetime:
+        return NOON
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@contextmanager
+def kept(level: int) -> Iterator[list[logging.LogRecord]]:
+    """What is logged from `level` on while this is open, about the relay and about events."""
+    handler = _Kept()
+    before = RELAY.level
+    RELAY.addHandler(handler)
+    RELAY.setLevel(level)
+    try:
+        yield handler.records
+    finally:
+        RELAY.setLevel(before)
+        RELAY.removeHandler(handler)
+
+
+def lines(*observations: Observation, level: int = TRACE) -> list[logging.LogRecord]:
+    """The lines of these observations, at noon."""
+    listener = LogListener(Noon())
+    with kept(level) as records:
+        for observation in observations:
+            listener(observation)
+    return records
+
+
+def spoken(*observations: Observation, level: int = TRACE) -> list[tuple[str, str, str]]:
+    """Logger, level and text of each line."""
+    return [(record.name, record.levelname, record.getMessage()) for record in lines(*observations, level=level)]

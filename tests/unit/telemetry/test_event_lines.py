@@ -1,0 +1,76 @@
+"""Lines about single events: which event, which try, what went wrong, and when it comes again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.telemetry.examples import BLOCKS, DELIVERED, DIED, NACKED, ORDER, RETRIED, SENDING, lines, spoken
+
+LOGGER = "pillarbox.relay.events"
+WHICH = "event_id=evt-7 aggregate_id=42 destination=orders"
+
+
+def test_a_delivery_is_information() -> None:
+    assert spoken(DELIVERED) == [(LOGGER, "INFO", f"delivered event: {WHICH} attempt=3 seconds=0.250")]
+
+
+def test_a_failed_send_is_an_error_and_the_coming_retry_a_warning() -> None:
+    assert spoken(RETRIED) == [
+        (LOGGER, "ERROR", f"failed to send event: {WHICH} attempt=3 error=Rejected: no"),
+        (LOGGER, "WARNING", f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000+00:00"),
+    ]
+
+
+def test_a_retry_for_which_the_event_is_not_charged_is_one_warning() -> None:
+    text = f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000+00:00 error=Nacked: full"
+    assert spoken(NACKED) == [(LOGGER, "WARNING", text)]
+
+
+def test_giving_up_is_an_error() -> None:
+    assert spoken(DIED) == [(LOGGER, "ERROR", f"gave up on event: {WHICH} attempt=11 error=Rejected: no")]
+
+
+def test_giving_up_says_when_a_person_has_to_decide() -> None:
+    [(_, level, text)] = spoken(BLOCKS)
+    assert level == "ERROR"
+    assert text.startswith("gave up on event, its key waits for a person: event_id=evt-7")
+
+
+def test_each_event_about_to_be_sent_is_a_line_for_debugging() -> None:
+    assert spoken(SENDING) == [
+        (LOGGER, "DEBUG", f"about to send event: {WHICH} attempt=3 event_type=order.placed bytes=9"),
+        (
+            LOGGER,
+            "DEBUG",
+            "about to send event: event_id=evt-8 aggregate_id=None destination=orders attempt=1 "
+            "event_type=order.placed bytes=9",
+        ),
+    ]
+
+
+def test_what_the_text_says_is_also_on_the_record() -> None:
+    for record in lines(RETRIED):
+        found = vars(record)
+        assert found["relay"] == "r"
+        assert found["event_id"] == "evt-7"
+        assert found["event_type"] == "order.placed"
+        assert found["aggregate_id"] == "42"
+        assert found["destination"] == "orders"
+        assert found["attempt"] == 3
+        assert found["next_retry_at"] == "2026-11-03T12:01:30.000+00:00"
+        assert found["error"] == "Rejected: no"
+
+
+def test_line_ends_and_terminal_codes_are_escaped_in_text_and_record() -> None:
+    order = ORDER._replace(event_id="evt\n2026 INFO all is well")
+    forged = replace(RETRIED, message=order, error="\x1b[2Jgone\u2028\ud800\u202e")
+    failed, _ = lines(forged)
+    assert "event_id=evt\\n2026 INFO all is well " in failed.getMessage()
+    assert failed.getMessage().endswith("error=\\x1b[2Jgone\\u2028\\ud800\\u202e")
+    assert vars(failed)["event_id"] == "evt\\n2026 INFO all is well"
+    assert vars(failed)["error"] == "\\x1b[2Jgone\\u2028\\ud800\\u202e"
+
+
+def test_letters_of_any_language_stay_as_they_are() -> None:
+    [record] = lines(replace(DIED, destination="größe", error="失敗"))
+    assert "destination=größe attempt=11 error=失敗" in record.getMessage()

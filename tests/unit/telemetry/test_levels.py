@@ -1,0 +1,84 @@
+"""Levels: each kind has its lines, and a line that is off costs nothing."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from pillarbox.core.clock import SystemClock
+from pillarbox.core.observations import EventDelivered, EventDied, EventRetried, Observation, Sending
+from pillarbox.telemetry.logs import EVENTS, TRACE, LogListener
+from tests.unit.telemetry.examples import DELIVERED, EXAMPLES, KINDS, OPENED, RETRIED, kept, lines, spoken
+
+
+class Untouched:
+    """A message that nobody may look at."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"somebody looked at {name}")
+
+
+class Stopped(SystemClock):
+    """A clock that nobody may look at."""
+
+    def now(self) -> datetime:
+        raise AssertionError("somebody looked at the clock")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_observation_has_a_line(kind: type[Observation]) -> None:
+    examples = [example for example in EXAMPLES if isinstance(example, kind)]
+    assert examples, f"add an example of {kind.__name__}"
+    for example in examples:
+        assert lines(example)
+
+
+def test_events_that_nobody_wants_to_hear_of_are_not_looked_at() -> None:
+    untouched: Any = Untouched()
+    observations: list[Observation] = [
+        Sending(relay="r", destination="d", messages=untouched),
+        EventDelivered(relay="r", message=untouched, destination="d", seconds=1),
+        EventRetried(relay="r", message=untouched, destination="d", error="", attempt=1, delay=1, charged=True),
+        EventRetried(relay="r", message=untouched, destination="d", error="", attempt=1, delay=1, charged=False),
+        EventDied(relay="r", message=untouched, destination="d", error="", attempt=1, blocks=False),
+        OPENED,
+    ]
+    listener = LogListener(Stopped())
+    with kept(logging.CRITICAL) as records:
+        for observation in observations:
+            listener(observation)
+    assert records == []
+
+
+def test_a_busy_relay_can_be_heard_without_its_good_news() -> None:
+    before = EVENTS.level
+    EVENTS.setLevel(logging.WARNING)
+    try:
+        assert [(name, level) for name, level, _ in spoken(DELIVERED, RETRIED, *EXAMPLES[:1])] == [
+            ("pillarbox.relay.events", "ERROR"),
+            ("pillarbox.relay.events", "WARNING"),
+            ("pillarbox.relay", "INFO"),
+        ]
+    finally:
+        EVENTS.setLevel(before)
+
+
+def test_at_the_level_of_errors_a_failure_is_heard_and_its_retry_is_not() -> None:
+    assert [level for _, level, _ in spoken(RETRIED, level=logging.ERROR)] == ["ERROR"]
+
+
+def test_looks_in_vain_are_below_debug() -> None:
+    assert [name for *_, name in spoken(*EXAMPLES, level=logging.DEBUG) if "nothing pending" in name] == []
+    assert logging.getLevelName(TRACE) == "TRACE"
+
+
+def test_a_name_that_the_application_gave_to_the_level_stays() -> None:
+    logging.addLevelName(TRACE, "FINEST")
+    try:
+        LogListener()
+        assert logging.getLevelName(TRACE) == "FINEST"
+    finally:
+        logging.addLevelName(TRACE, "TRACE")

@@ -1,0 +1,101 @@
+"""Lines about a relay: its life, its batches, its lanes, and what it cannot reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.core.observations import (
+    BatchRead,
+    BatchSettled,
+    BreakerChanged,
+    LanesLost,
+    LanesReleased,
+    LanesTaken,
+    LeaseLost,
+    LookedInVain,
+    Observation,
+    Pruned,
+    RelayStarted,
+    RelayStopped,
+    RequestsCarriedOut,
+    StopRequested,
+    StoreFailed,
+)
+from tests.unit.telemetry.examples import OPENED, ORDER, lines, spoken
+
+LINES: list[tuple[Observation, str, str]] = [
+    (RelayStarted(relay="r", name="relay-a"), "INFO", "relay started: relay=r name=relay-a"),
+    (StopRequested(relay="r"), "INFO", "stop requested, draining: relay=r"),
+    (RelayStopped(relay="r", drained=True), "INFO", "drained and stopped: relay=r"),
+    (
+        RelayStopped(relay="r", drained=False),
+        "WARNING",
+        "stopped with messages in flight, which will be sent again: relay=r",
+    ),
+    (LookedInVain(relay="r"), "TRACE", "found nothing pending: relay=r"),
+    (
+        BatchRead(relay="r", messages=(ORDER, ORDER), seconds=0.002),
+        "INFO",
+        "found 2 pending: relay=r seconds=0.002",
+    ),
+    (
+        BatchSettled(relay="r", delivered=497, retried=2, dead=1, duplicates=3, seconds=0.01),
+        "INFO",
+        "batch completed: 497 delivered, 3 failed (2 to retry, 1 given up), 3 duplicates: relay=r seconds=0.010",
+    ),
+    (LanesTaken(relay="r", lanes=(1, 2)), "INFO", "took 2 lanes: relay=r lanes=[1, 2]"),
+    (
+        LanesTaken(relay="r", lanes=(1, 2), crashed=(2,)),
+        "WARNING",
+        "took 2 lanes: relay=r lanes=[1, 2]; from owners that did not leave: [2]",
+    ),
+    (LanesReleased(relay="r", lanes=(1, 2)), "INFO", "gave back 2 lanes: relay=r lanes=[1, 2]"),
+    (LanesLost(relay="r", lanes=(1, 2)), "WARNING", "somebody else has taken 2 lanes: relay=r lanes=[1, 2]"),
+    (
+        LeaseLost(relay="r", reason="not renewed in time"),
+        "WARNING",
+        "lease lost, dropped everything in hand: relay=r reason=not renewed in time",
+    ),
+    (
+        StoreFailed(relay="r", error="connection refused", delay=0.4),
+        "WARNING",
+        "store failed, next try in 0.40 s: relay=r error=connection refused",
+    ),
+    (
+        BreakerChanged(relay="r", destination="orders", state="closed"),
+        "INFO",
+        "breaker closed: destination=orders relay=r",
+    ),
+    (Pruned(relay="r", count=12), "INFO", "retention dropped 12: relay=r"),
+    (RequestsCarriedOut(relay="r", count=2), "INFO", "carried out 2 requests: relay=r"),
+]
+
+
+@pytest.mark.parametrize(("observation", "level", "text"), LINES, ids=[text for _, _, text in LINES])
+def test_it_is_one_line(observation: Observation, level: str, text: str) -> None:
+    assert spoken(observation) == [("pillarbox.relay", level, text)]
+
+
+def test_an_outage_is_one_warning_when_it_begins_and_one_for_each_failed_probe() -> None:
+    probe = BreakerChanged(relay="r", destination="orders", state="open", error="Unavailable: timeout", next_try=1.5)
+    begin = "breaker open: destination=orders relay=r"
+    assert spoken(OPENED, probe) == [
+        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:01:00.000+00:00 error=Unavailable: gone"),
+        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:00:01.500+00:00 error=Unavailable: timeout"),
+    ]
+
+
+def test_a_probe_that_failed_and_may_be_repeated_at_once_is_a_warning_too() -> None:
+    [record] = lines(BreakerChanged(relay="r", destination="orders", state="half-open", error="Unavailable: gone"))
+    assert record.levelname == "WARNING"
+
+
+def test_numbers_are_numbers_on_the_record() -> None:
+    [record] = lines(BatchSettled(relay="r", delivered=497, retried=2, dead=1, duplicates=3, seconds=0.01))
+    found = vars(record)
+    assert (found["delivered"], found["failed"], found["retried"], found["dead"]) == (497, 3, 2, 1)
+
+
+def test_lanes_are_a_list_on_the_record() -> None:
+    [record] = lines(LanesTaken(relay="r", lanes=(1, 2), crashed=(2,)))
+    assert (vars(record)["lanes"], vars(record)["crashed"]) == ([1, 2], [2])

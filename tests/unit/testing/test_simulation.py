@@ -1,0 +1,218 @@
+"""The simulation: one seed is one schedule, time costs nothing, and being stuck is an error."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from pillarbox.core.clock import Clock
+from pillarbox.testing.simulation import Deadlock, Runaway, Simulation, SimulationError, simulate
+
+
+async def _race(simulation: Simulation) -> str:
+    """Who takes each of twenty turns, written down."""
+    trace: list[str] = []
+
+    async def runner(name: str) -> None:
+        for _ in range(5):
+            trace.append(name)
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        for name in "abcd":
+            group.create_task(runner(name))
+    return "".join(trace)
+
+
+async def _cancelled_in_some_order(simulation: Simulation) -> str:
+    trace: list[str] = []
+
+    async def sleeper(name: str) -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            trace.append(name)
+
+    async def failing() -> None:
+        await asyncio.sleep(1)
+        raise ValueError
+
+    with pytest.raises(ExceptionGroup):
+        async with asyncio.TaskGroup() as group:
+            for name in "abcdefgh":
+                group.create_task(sleeper(name))
+            group.create_task(failing())
+    return "".join(trace)
+
+
+Story = Callable[[Simulation], Coroutine[None, None, str]]
+
+
+@pytest.mark.parametrize("story", [_race, _cancelled_in_some_order])
+def test_the_same_seed_gives_the_same_trace(story: Story) -> None:
+    for seed in range(20):
+        assert simulate(story, seed=seed) == simulate(story, seed=seed)
+
+
+@pytest.mark.parametrize("story", [_race, _cancelled_in_some_order])
+def test_different_seeds_give_different_interleavings(story: Story) -> None:
+    traces = {simulate(story, seed=seed) for seed in range(20)}
+    assert len(traces) > 15
+
+
+def test_a_year_of_sleep_costs_no_time() -> None:
+    year = 365 * 86_400.0
+
+    async def story(simulation: Simulation) -> float:
+        await simulation.clock.sleep(year)
+        return simulation.clock.monotonic()
+
+    before = time.monotonic()
+    assert simulate(story, seed=1, max_time=2 * year) == year
+    assert time.monotonic() - before < 5
+
+
+def test_sleepers_wake_in_the_order_of_their_times() -> None:
+    async def story(simulation: Simulation) -> list[int]:
+        woken: list[int] = []
+
+        async def sleeper(seconds: int) -> None:
+            await asyncio.sleep(seconds)
+            woken.append(seconds)
+
+        await asyncio.gather(*(sleeper(n) for n in (3, 1, 2)))
+        return woken
+
+    assert simulate(story, seed=1) == [1, 2, 3]
+
+
+def test_wall_and_monotonic_time_pass_together() -> None:
+    async def story(simulation: Simulation) -> None:
+        clock: Clock = simulation.clock
+        now, elapsed = clock.now(), clock.monotonic()
+        await clock.sleep(90)
+        assert clock.monotonic() - elapsed == 90
+        assert (clock.now() - now).total_seconds() == 90
+
+    simulate(story, seed=1)
+
+
+def test_a_timeout_counts_virtual_time() -> None:
+    async def story(simulation: Simulation) -> float:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(30):
+                await asyncio.Event().wait()
+        return simulation.clock.monotonic()
+
+    assert simulate(story, seed=1) == 30
+
+
+def test_a_deadlock_is_reported_with_the_tasks_that_are_stuck_and_the_seed() -> None:
+    async def story(simulation: Simulation) -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(Deadlock, match=r"story:\d+ > Event\.wait:\d+") as raised:
+        simulate(story, seed=4711)
+    assert raised.value.__notes__ == ["replay with seed=4711"]
+
+
+def test_too_much_virtual_time_is_reported() -> None:
+    async def story(simulation: Simulation) -> None:
+        for _ in range(1000):
+            await asyncio.sleep(1)
+
+    with pytest.raises(Runaway, match="virtual seconds"):
+        simulate(story, seed=1, max_time=100)
+
+
+def test_too_many_steps_are_reported() -> None:
+    async def story(simulation: Simulation) -> None:
+        for _ in range(1000):
+            await asyncio.sleep(0)
+
+    with pytest.raises(Runaway, match="steps"):
+        simulate(story, seed=1, max_steps=100)
+
+
+def test_an_error_of_the_story_comes_out_with_its_seed() -> None:
+    async def story(simulation: Simulation) -> None:
+        raise ValueError("told")
+
+    with pytest.raises(ValueError, match="told") as raised:
+        simulate(story, seed="abc")
+    assert raised.value.__notes__ == ["replay with seed='abc'"]
+
+
+def test_an_error_that_nobody_caught_fails_the_simulation() -> None:
+    async def story(simulation: Simulation) -> None:
+        async def failing() -> None:
+            raise ValueError("unheard")
+
+        task = asyncio.create_task(failing())
+        await asyncio.sleep(1)
+        assert task.done()
+
+    with pytest.raises(SimulationError, match="unheard"):
+        simulate(story, seed=1)
+
+
+def test_what_is_left_behind_is_cancelled_and_may_clean_up() -> None:
+    cleaned: list[float] = []
+
+    async def story(simulation: Simulation) -> None:
+        async def sleeper() -> None:
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                await asyncio.sleep(1)
+                cleaned.append(simulation.clock.monotonic())
+
+        tasks.append(asyncio.create_task(sleeper()))
+        await asyncio.sleep(5)
+
+    tasks: list[asyncio.Task[None]] = []
+    simulate(story, seed=1)
+    assert cleaned == [6.0]
+
+
+def test_chance_is_the_seeds() -> None:
+    async def story(simulation: Simulation) -> float:
+        return simulation.chance.random()
+
+    assert simulate(story, seed=1) == simulate(story, seed=1) != simulate(story, seed=2)
+
+
+def test_nothing_real_can_be_reached() -> None:
+    async def connect() -> None:
+        await asyncio.open_connection("127.0.0.1", 9)
+
+    async def process() -> None:
+        await asyncio.create_subprocess_exec("true")
+
+    async def thread() -> None:
+        await asyncio.to_thread(time.monotonic)
+
+    for reach in (connect, process, thread):
+
+        async def story(simulation: Simulation) -> None:
+            with pytest.raises(NotImplementedError):
+                await reach()  # noqa: B023
+
+        simulate(story, seed=1)
+
+
+def test_a_simulation_may_run_inside_a_test_that_runs_a_loop_itself() -> None:
+    async def story(simulation: Simulation) -> float:
+        await asyncio.sleep(3)
+        return asyncio.get_running_loop().time()
+
+    async def outer() -> None:
+        mine = asyncio.get_running_loop()
+        assert simulate(story, seed=1) == 3
+        assert asyncio.get_running_loop() is mine
+        await asyncio.sleep(0)
+
+    asyncio.run(outer())

@@ -1,0 +1,15 @@
+"""Short ways to send to the transports under test."""
+
+from typing import Any
+
+from pillarbox.core.transport import Result
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.handlers import Handlers
+
+JSON = "application/json"
+
+
+async def call(handlers: Handlers, name: str = "h", *, body: bytes = b"{}", **more: Any) -> Result:
+    """What becomes of one event that is sent to the handler of that name."""
+    [answer] = await handlers.send([outgoing("e", handlers.to(name), body=body, content_type=JSON, **more)])
+    return answer

@@ -1,0 +1,86 @@
+"""The broker's address and the transport's settings: refused at once when wrong, and the password shown nowhere."""
+
+import ssl
+from typing import Any
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq.place import Place, place_of
+
+CANARY = "canary-password"
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "vhost", "user", "password"),
+    [
+        ("amqp://app:secret@mq:5673/shop", "mq", 5673, "shop", "app", "secret"),
+        ("amqp://app@mq/%2F", "mq", 5672, "/", "app", ""),
+        ("amqp://mq", "mq", 5672, "/", "guest", "guest"),
+        ("amqp://mq/", "mq", 5672, "/", "guest", "guest"),
+        ("amqp://a%40b:p%2Fw@[::1]/a%2Fb", "::1", 5672, "a/b", "a@b", "p/w"),
+        ("amqps://mq/", "mq", 5671, "/", "guest", "guest"),
+    ],
+)
+def test_a_url_is_read(url: str, host: str, port: int, vhost: str, user: str, password: str) -> None:
+    assert place_of(url) == Place(host=host, port=port, vhost=vhost, user=user, password=password, tls=None)
+
+
+def test_certificates_are_verified_unless_a_context_says_otherwise() -> None:
+    tls = place_of("amqps://mq/").tls
+    assert tls is not None
+    assert tls.verify_mode is ssl.CERT_REQUIRED
+    assert tls.check_hostname
+    own = ssl.create_default_context()
+    assert place_of("amqps://mq/", own).tls is own
+    assert place_of("amqp://mq/").tls is None
+    with pytest.raises(ConfigurationError, match="amqps"):
+        place_of("amqp://mq/", own)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://app:{CANARY}@mq/",
+        f"app:{CANARY}@mq",
+        f"amqp://app:{CANARY}@mq:notaport/",
+        f"amqp://app:{CANARY}@mq:99999/",
+        f"amqp://app:{CANARY}@[mq/",
+        f"amqp://app:{CANARY}@mq/a/b",
+        f"amqp://app:{CANARY}@mq/?heartbeat=5",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_refused_without_being_quoted(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="URL") as raised:
+        RabbitMQ(url)
+    assert CANARY not in str(raised.value) + repr(raised.value)
+
+
+def test_neither_password_nor_user_is_shown() -> None:
+    transport = RabbitMQ(f"amqp://somebody:{CANARY}@mq:5673/shop")
+    assert repr(transport) == "<RabbitMQ at mq:5673, virtual host 'shop'>"
+    shown = repr(place_of(f"amqp://somebody:{CANARY}@mq/"))
+    assert CANARY not in shown
+    assert "somebody" not in shown
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"window": 0},
+        {"window": 1.5},
+        {"window": True},
+        {"send_timeout": "0s"},
+        {"send_timeout": "soon"},
+        {"connect_timeout": 0},
+        {"heartbeat": "-1s"},
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_by_name(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+        RabbitMQ("amqp://mq/", **wrong)
+
+
+def test_without_routes_an_event_goes_to_the_queue_named_after_its_type() -> None:
+    assert RabbitMQ("amqp://mq/").defaults("order.{placed}") == {"order.{placed}": RabbitMQ.to()}

@@ -1,0 +1,116 @@
+"""What shall exist on the broker: checked when it is written down, and in an order that can be declared."""
+
+from typing import Any
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq.topology import Bind, Topology
+
+
+def test_a_queue_is_a_quorum_queue_unless_said_otherwise() -> None:
+    assert Queue(name="orders").all_arguments() == {"x-queue-type": "quorum"}
+    assert Queue(name="orders", type="classic").all_arguments() == {"x-queue-type": "classic"}
+
+
+def test_a_limited_queue_refuses_rather_than_drops_what_was_confirmed() -> None:
+    assert Queue(name="orders", max_length=10).all_arguments()["x-overflow"] == "reject-publish"
+    by_size = Queue(name="orders", arguments={"x-max-length-bytes": 4096})
+    assert by_size.all_arguments()["x-overflow"] == "reject-publish"
+
+
+def test_dropping_confirmed_messages_must_be_written_out() -> None:
+    assert Queue(name="orders", max_length=10, overflow="drop-head").all_arguments()["x-overflow"] == "drop-head"
+
+
+def test_times_are_told_in_milliseconds() -> None:
+    assert Queue(name="orders", message_ttl="7 days").all_arguments()["x-message-ttl"] == 604_800_000
+
+
+def test_dead_letters_go_to_their_queue_by_its_name() -> None:
+    told = Queue(name="orders", dead_letter=DeadLetter(exchange="dlx", queue="orders.dlq")).all_arguments()
+    assert (told["x-dead-letter-exchange"], told["x-dead-letter-routing-key"]) == ("dlx", "orders.dlq")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"name": ""}, "a queue must have a name"),
+        ({"name": "é" * 128}, "255 bytes"),
+        ({"name": "a\nb"}, "control character"),
+        ({"type": "stream"}, '"quorum" or "classic"'),
+        ({"max_length": 0}, "max_length"),
+        ({"max_length": -1}, "max_length"),
+        ({"message_ttl": "0s"}, "message_ttl"),
+        ({"message_ttl": "soon"}, "message_ttl"),
+        ({"message_ttl": "60 days"}, "49 days"),
+        ({"overflow": "explode"}, "overflow"),
+        ({"overflow": "reject-publish-dlx"}, "quorum"),
+        ({"arguments": {"x-max-priority": 5}}, "x-max-priority"),
+        ({"arguments": {"x-queue-mode": "lazy"}}, "x-queue-mode"),
+        ({"arguments": {"x-overflow": "drop-head"}}, "overflow instead"),
+        ({"arguments": {"x-queue-type": "classic"}}, "type instead"),
+    ],
+)
+def test_a_queue_that_cannot_be_is_refused_at_once(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        Queue(**{"name": "orders", **wrong})
+
+
+@pytest.mark.parametrize(("name", "kind"), [("", "topic"), ("x" * 256, "topic"), ("shop", "tropic")])
+def test_an_exchange_that_cannot_be_is_refused_at_once(name: str, kind: str) -> None:
+    with pytest.raises(ConfigurationError, match="exchange"):
+        Exchange(name=name, type=kind)
+
+
+def test_an_exchange_of_a_plugin_is_welcome() -> None:
+    assert Exchange(name="later", type="x-delayed-message").durable
+
+
+def test_nothing_is_bound_to_the_default_exchange() -> None:
+    with pytest.raises(ConfigurationError, match="default exchange"):
+        Binding(exchange="", routing_key="orders")
+
+
+@pytest.mark.parametrize("what", ["exchanges", "queues"])
+def test_a_name_listed_twice_is_refused(what: str) -> None:
+    twice: Any = {"exchanges": [Exchange(name="a")] * 2, "queues": [Queue(name="a")] * 2}[what]
+    with pytest.raises(ConfigurationError, match="'a' is listed twice"):
+        RabbitMQ("amqp://localhost/", **{what: twice})
+
+
+def test_everything_is_declared_after_what_it_needs() -> None:
+    queue = Queue(
+        name="orders",
+        type="classic",
+        bindings=[Binding(exchange="shop", routing_key="order.*")],
+        dead_letter=DeadLetter(exchange="dlx", queue="orders.dlq"),
+    )
+    assert Topology(exchanges=[Exchange(name="shop")], queues=[queue]).declarations() == [
+        Exchange(name="shop"),
+        Exchange(name="dlx", type="direct"),
+        queue,
+        Queue(name="orders.dlq", type="classic"),
+        Bind(queue="orders", exchange="shop", routing_key="order.*"),
+        Bind(queue="orders.dlq", exchange="dlx", routing_key="orders.dlq"),
+    ]
+
+
+def test_a_dead_letter_exchange_or_queue_listed_by_itself_is_taken_as_it_is_listed() -> None:
+    dead = DeadLetter(exchange="dlx", queue="dlq")
+    queues = [Queue(name="a", dead_letter=dead), Queue(name="b", dead_letter=dead), Queue(name="dlq", max_length=9)]
+    declared = Topology(exchanges=[Exchange(name="dlx", type="topic")], queues=queues).declarations()
+    assert [item for item in declared if isinstance(item, Exchange)] == [Exchange(name="dlx", type="topic")]
+    assert [item for item in declared if isinstance(item, Queue)] == queues
+    assert [item for item in declared if isinstance(item, Bind)] == [
+        Bind(queue="dlq", exchange="dlx", routing_key="dlq")
+    ]
+
+
+def test_what_was_written_down_cannot_be_changed_behind_its_back() -> None:
+    arguments, bindings = {"x-expires": 1000}, [Binding(exchange="shop")]
+    queue = Queue(name="orders", arguments=arguments, bindings=bindings)
+    arguments["x-expires"] = 2
+    bindings.clear()
+    assert (queue.arguments["x-expires"], len(queue.bindings)) == (1000, 1)

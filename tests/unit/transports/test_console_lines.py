@@ -1,0 +1,123 @@
+"""The console's lines: JSON that nobody's terminal obeys, on streams of any encoding, and streams that break."""
+
+import asyncio
+import io
+import json
+import os
+from typing import Any
+
+import pytest
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.console import Console
+
+JSON = "application/json"
+
+
+async def shown(body: bytes, content_type: str = JSON, **more: Any) -> str:
+    stream = io.StringIO()
+    console = Console(stream)
+    assert await console.send([outgoing("e", console.to(), body=body, content_type=content_type, **more)]) == [None]
+    await console.aclose()
+    return stream.getvalue()
+
+
+async def test_a_line_has_the_event_and_its_payload() -> None:
+    line = json.loads(await shown(b'{"id":42}', headers={"a": "b"}, attempt=2))
+    assert line == {
+        "event_id": "e",
+        "event_type": "thing.happened",
+        "destination": "somewhere",
+        "aggregate_type": "THING",
+        "aggregate_id": "1",
+        "key": "THING:1",
+        "occurred_at": "2026-01-02T03:04:05.678901+00:00",
+        "attempt": 2,
+        "headers": {"a": "b"},
+        "content_type": JSON,
+        "payload": {"id": 42},
+    }
+
+
+async def test_json_is_shown_as_it_stands_but_on_one_line() -> None:
+    line = await shown(b'{"b": 1.0,\n"a":\t1e400, "a":2}')
+    assert line.endswith('"payload": {"b": 1.0, "a": 1e400, "a":2}}\n')
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "field", "value"),
+    [
+        (b"plain", "text/plain", "text", "plain"),
+        (b"{", JSON, "text", "{"),
+        (b"NaN", JSON, "text", "NaN"),
+        (b"[" * 100_000, JSON, "text", "[" * 100_000),
+        (b"\xff\x00", "application/octet-stream", "base64", "/wA="),
+    ],
+)
+async def test_what_is_no_json_is_text_or_base64(body: bytes, content_type: str, field: str, value: str) -> None:
+    assert json.loads(await shown(body, content_type))[field] == value
+
+
+@pytest.mark.parametrize("nasty", ["\x1b[2J", "\x9b2J", "a\u2028b", "\u202eabc", "\r\n", "\ud800"])
+async def test_nothing_in_a_line_can_move_the_cursor_or_start_another_line(nasty: str) -> None:
+    line = await shown(
+        json.dumps({"a": nasty.replace("\ud800", "")}, ensure_ascii=False).encode(), headers={"h": nasty}
+    )
+    assert line[:-1].isprintable()
+    assert json.loads(line)["headers"] == {"h": nasty}
+
+
+async def test_other_alphabets_stay_readable_where_the_stream_can_show_them() -> None:
+    assert "Привет 🚀" in await shown('{"a":"Привет 🚀"}'.encode())
+
+
+async def test_a_stream_that_cannot_show_them_gets_escapes() -> None:
+    raw = io.BytesIO()
+    console = Console(io.TextIOWrapper(raw, encoding="latin-1"))
+    assert await console.send([outgoing("é", console.to(), body='{"a":"🚀"}'.encode(), content_type=JSON)]) == [None]
+    line = json.loads(raw.getvalue().decode("ascii"))
+    assert (line["event_id"], line["payload"]) == ("é", {"a": "🚀"})
+
+
+async def test_lines_go_to_standard_output_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console()
+    assert await console.send([outgoing("a", console.to("here")), outgoing("b", console.to("here"))]) == [None, None]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["event_id"], line["destination"]) for line in lines] == [("a", "here"), ("b", "here")]
+    await console.aclose()
+
+
+async def test_a_reader_that_went_away_makes_it_unavailable() -> None:
+    reader, writer = os.pipe()
+    stream = os.fdopen(writer, "w", encoding="utf-8")
+    console = Console(stream)
+    os.close(reader)
+    answers = await console.send([outgoing(one, console.to()) for one in "ab"])
+    assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
+    assert "BrokenPipeError" in str(answers[0])
+    await console.aclose()
+    with pytest.raises(BrokenPipeError):
+        stream.close()
+
+
+async def test_a_closed_stream_is_unavailable() -> None:
+    stream = io.StringIO()
+    stream.close()
+    console = Console(stream)
+    with pytest.raises(Unavailable):
+        await console.ping()
+
+
+async def test_a_reader_that_does_not_read_holds_up_neither_the_loop_nor_the_close() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w", encoding="utf-8") as stream, os.fdopen(reader, "rb") as end:
+        console = Console(stream)
+        sending = asyncio.create_task(console.send([outgoing("a", console.to(), body=b"x" * 1_000_000)]))
+        done, _ = await asyncio.wait([sending], timeout=0.02)
+        assert not done
+        await console.aclose()
+        [answer] = await sending
+        assert isinstance(answer, Unavailable)
+        while b"\n" not in end.read1():
+            continue

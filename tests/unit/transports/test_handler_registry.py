@@ -1,0 +1,135 @@
+"""Who handles what, and what is refused before anything is ever sent."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent
+from tests.unit.transports.lots import call
+
+
+def nothing(event: ReceivedEvent, context: HandlerContext) -> None:
+    pass
+
+
+class Billing:
+    event_type = ("order.placed", "order.paid")
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    async def handle(self, event: ReceivedEvent, context: HandlerContext) -> None:
+        self.seen.append(event.event_type)
+
+
+class NamedBilling(Billing):
+    name = "billing"
+
+
+def test_an_event_goes_to_every_handler_of_its_type_in_the_order_of_their_adding() -> None:
+    handlers = Handlers()
+    for name, pattern in [("b", "order.placed"), ("a", "order.*"), ("all", "*"), ("other", "invoice.*")]:
+        handlers.on(pattern, name=name)(nothing)
+    assert handlers.names_for("order.placed") == ["b", "a", "all"]
+    assert handlers.names_for("order.paid") == ["a", "all"]
+    assert handlers.names_for("ORDER.placed") == ["all"]
+
+
+def test_without_routes_each_handler_is_a_destination() -> None:
+    handlers = Handlers()
+    handlers.on("order.placed", name="mailer")(nothing)
+    assert handlers.defaults("order.placed") == {"mailer": HandlerAddress(name="mailer")}
+    assert handlers.defaults("order.paid") == {}
+
+
+def test_the_decorator_leaves_the_function_as_it_is() -> None:
+    assert Handlers().on("a")(nothing) is nothing
+
+
+def test_the_default_name_is_module_and_qualname() -> None:
+    handlers = Handlers()
+    handlers.on("a")(nothing)
+    handlers.add(Billing())
+    assert handlers.names_for("a") == [f"{__name__}.nothing"]
+    assert handlers.names_for("order.paid") == [f"{__name__}.Billing"]
+
+
+def test_one_handler_may_serve_several_types() -> None:
+    handlers = Handlers()
+    handlers.on("a", "b.*", name="h")(nothing)
+    assert [handlers.names_for(kind) for kind in ("a", "b.c", "c")] == [["h"], ["h"], []]
+
+
+async def test_an_object_with_a_type_and_a_handle_method_is_a_handler() -> None:
+    handlers, billing = Handlers(), NamedBilling()
+    handlers.add(billing)
+    assert await call(handlers, "billing", event_type="order.placed") is None
+    assert billing.seen == ["order.placed"]
+
+
+def test_a_name_can_be_taken_only_once() -> None:
+    handlers = Handlers()
+    handlers.on("a", name="h")(nothing)
+    with pytest.raises(ConfigurationError, match="h is already there"):
+        handlers.on("b", name="h")(nothing)
+
+
+async def yields_async(event: Any, context: Any) -> AsyncIterator[None]:
+    yield
+
+
+def yields(event: Any, context: Any) -> Iterator[None]:
+    yield
+
+
+def too_few(event: Any) -> None: ...
+
+
+def too_many(event: Any, context: Any, more: Any) -> None: ...
+
+
+@pytest.mark.parametrize("function", [yields, yields_async, too_few, too_many, "no function"])
+def test_what_could_never_be_called_is_refused_at_once(function: Any) -> None:
+    with pytest.raises(ConfigurationError, match="handler h"):
+        Handlers().on("a", name="h")(function)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Handlers().on()(nothing),
+        lambda: Handlers().on("")(nothing),
+        lambda: Handlers().on("a", name="two\nlines")(nothing),
+        lambda: Handlers(workers=0),
+        lambda: Handlers(timeout="soon"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(ConfigurationError):
+        make()
+
+
+def test_other_callables_are_welcome() -> None:
+    handlers = Handlers()
+    handlers.on("a", name="partial")(partial(too_many, more=1))
+    handlers.on("a", name="built-in")(max)
+    handlers.on("a", name="method")(Billing().handle)
+    assert handlers.names_for("a") == ["partial", "built-in", "method"]
+
+
+class AsyncCall:
+    def __init__(self) -> None:
+        self.called = False
+
+    async def __call__(self, event: ReceivedEvent, context: HandlerContext) -> None:
+        self.called = True
+
+
+async def test_an_object_with_an_async_call_is_awaited() -> None:
+    handlers, handler = Handlers(), AsyncCall()
+    handlers.on("a", name="h")(handler)
+    assert await call(handlers) is None
+    assert handler.called

@@ -1,0 +1,153 @@
+"""Slow handlers: bounded where they can be, waited for where they cannot, and in nobody else's way."""
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+from pillarbox.core.errors import Rejected
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.handlers import Handlers
+from tests.unit.transports.lots import call
+
+
+def test_an_async_handler_that_takes_too_long_is_cancelled_and_rejected() -> None:
+    async def story(simulation: Simulation) -> None:
+        handlers = Handlers(timeout="30s")
+        ended: list[float] = []
+
+        @handlers.on("*", name="h")
+        async def slow(event: Any, context: Any) -> None:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                ended.append(simulation.clock.monotonic())
+
+        answer = await call(handlers)
+        assert type(answer) is Rejected
+        assert str(answer).startswith("handler h took longer than 30 s")
+        assert ended == [30.0]
+
+    simulate(story, seed=1)
+
+
+def test_an_async_handler_that_will_not_be_cancelled_is_waited_for_and_rejected() -> None:
+    async def story(simulation: Simulation) -> None:
+        handlers = Handlers(timeout="30s")
+
+        @handlers.on("*", name="h")
+        async def stubborn(event: Any, context: Any) -> None:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                await asyncio.sleep(100)
+
+        assert type(await call(handlers)) is Rejected
+        assert simulation.clock.monotonic() == 130.0
+
+    simulate(story, seed=1)
+
+
+def test_zero_means_no_bound() -> None:
+    async def story(simulation: Simulation) -> None:
+        handlers = Handlers(timeout=0)
+
+        @handlers.on("*", name="h")
+        async def very_slow(event: Any, context: Any) -> None:
+            await asyncio.sleep(80_000)
+
+        assert await call(handlers) is None
+
+    simulate(story, seed=1)
+
+
+def test_a_handler_in_time_is_not_harmed_by_a_slow_neighbour_in_its_lot() -> None:
+    async def story(simulation: Simulation) -> None:
+        handlers = Handlers(timeout="30s")
+
+        @handlers.on("*", name="h")
+        async def handle(event: Any, context: Any) -> None:
+            await asyncio.sleep(3600 if event.event_id == "slow" else 29)
+
+        answers = await handlers.send([outgoing(one, handlers.to("h")) for one in ("a", "slow", "b")])
+        assert [type(answer) for answer in answers] == [type(None), Rejected, type(None)]
+
+    simulate(story, seed=1)
+
+
+async def test_a_handlers_own_timeout_is_an_error_like_any_other() -> None:
+    handlers = Handlers()
+
+    @handlers.on("*", name="h")
+    async def impatient(event: Any, context: Any) -> None:
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+
+    assert str(await call(handlers)) == "handler h raised TimeoutError"
+
+
+async def test_a_sync_handler_is_answered_when_it_returns_and_rejected_if_that_was_too_late() -> None:
+    handlers = Handlers(timeout="10ms")
+    done = threading.Event()
+
+    @handlers.on("*", name="h")
+    def slow(event: Any, context: Any) -> None:
+        began = time.monotonic()
+        done.wait()
+        while time.monotonic() - began <= 0.01:
+            pass
+
+    sending = asyncio.create_task(call(handlers))
+    finished, _ = await asyncio.wait([sending], timeout=0.05)
+    assert not finished
+    done.set()
+    answer = await sending
+    assert type(answer) is Rejected
+    assert "took longer than 0.01 s" in str(answer)
+
+
+async def test_a_slow_handler_does_not_hold_up_other_sends() -> None:
+    handlers = Handlers()
+    let_go, blocked = asyncio.Event(), threading.Event()
+    handlers.on("*", name="fast")(lambda *_: None)
+
+    @handlers.on("*", name="slow")
+    async def slow(event: Any, context: Any) -> None:
+        await let_go.wait()
+
+    @handlers.on("*", name="blocking")
+    def blocking(event: Any, context: Any) -> None:
+        blocked.wait()
+
+    held = [asyncio.create_task(call(handlers, name)) for name in ("slow", "blocking") for _ in range(10)]
+    for _ in range(20):
+        assert await call(handlers, "fast") is None
+    assert not any(task.done() for task in held)
+    let_go.set()
+    blocked.set()
+    assert await asyncio.gather(*held) == [None] * 20
+
+
+async def test_sync_handlers_run_side_by_side_up_to_the_number_of_workers() -> None:
+    handlers = Handlers(workers=3)
+    lock, let_go = threading.Lock(), threading.Event()
+    running: list[str] = []
+
+    @handlers.on("*", name="h")
+    def block(event: Any, context: Any) -> None:
+        with lock:
+            running.append(threading.current_thread().name)
+        let_go.wait()
+
+    sending = asyncio.create_task(handlers.send([outgoing(f"e{n}", handlers.to("h")) for n in range(8)]))
+
+    async def all_busy() -> bool:
+        return len(running) == 3
+
+    await eventually(all_busy)
+    let_go.set()
+    assert await sending == [None] * 8
+    assert len(set(running)) <= 3
+    assert all(name.startswith("pillarbox-handler-") for name in running)

@@ -1,0 +1,105 @@
+"""What a handler raises is the verdict on its event."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.handlers import Handlers
+from tests.unit.transports.lots import call
+
+
+def raising(error: BaseException, *, is_async: bool) -> Handlers:
+    handlers = Handlers()
+
+    def fail(event: Any, context: Any) -> None:
+        raise error
+
+    async def afail(event: Any, context: Any) -> None:
+        raise error
+
+    handlers.on("*", name="h")(afail if is_async else fail)
+    return handlers
+
+
+both = pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+
+
+@both
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("no such address\nsecond line"), "handler h raised ValueError: no such address"),
+        (KeyError(), "handler h raised KeyError"),
+        (SystemExit(3), "handler h raised SystemExit: 3"),
+        (SendError("which?"), "handler h raised SendError: which?"),
+        (asyncio.CancelledError("by its own"), "handler h raised CancelledError: by its own"),
+    ],
+)
+async def test_an_exception_rejects_the_event_by_type_and_first_line(
+    error: BaseException, told: str, is_async: bool
+) -> None:
+    answer = await call(raising(error, is_async=is_async))
+    assert type(answer) is Rejected
+    assert (str(answer), answer.__cause__) == (told, error)
+
+
+@both
+@pytest.mark.parametrize("error", [PermanentError("never"), Unavailable("away"), Nacked("full"), Rejected("no")])
+async def test_a_verdict_that_is_raised_is_the_answer(error: SendError, is_async: bool) -> None:
+    assert await call(raising(error, is_async=is_async)) is error
+
+
+@both
+def test_a_keyboard_interrupt_is_no_handlers_business(is_async: bool) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(call(raising(KeyboardInterrupt(), is_async=is_async)))
+
+
+async def test_long_errors_are_cut() -> None:
+    answer = await call(raising(ValueError("x" * 100_000), is_async=True))
+    assert len(str(answer)) < 1000
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+async def test_an_exception_that_cannot_be_shown_is_named() -> None:
+    assert str(await call(raising(Speechless(), is_async=True))) == "handler h raised Speechless"
+
+
+async def test_an_unknown_handler_is_rejected_and_may_come_with_the_next_release() -> None:
+    answer = await call(Handlers(), "later")
+    assert type(answer) is Rejected
+    assert "'later'" in str(answer)
+
+
+async def nothing(event: Any, context: Any) -> None:
+    pass
+
+
+async def test_a_sync_handler_that_returns_something_to_await_is_told_so() -> None:
+    handlers = Handlers()
+    something = asyncio.get_running_loop().create_future()
+    handlers.on("*", name="coroutine")(lambda event, context: nothing(event, context))
+    handlers.on("*", name="future")(lambda event, context: something)
+    for name in ("coroutine", "future"):
+        answer = await call(handlers, name)
+        assert type(answer) is Rejected
+        assert "async def" in str(answer)
+
+
+async def test_a_failure_concerns_its_own_event_only() -> None:
+    handlers = Handlers()
+
+    @handlers.on("*", name="h")
+    async def picky(event: Any, context: Any) -> None:
+        if event.event_id == "b":
+            raise ValueError("not this one")
+
+    answers = await handlers.send([outgoing(one, handlers.to("h")) for one in "abc"])
+    assert [type(answer) for answer in answers] == [type(None), Rejected, type(None)]

@@ -1,0 +1,146 @@
+"""The memory transport fails exactly as it is told, in virtual time if it is told so."""
+
+import asyncio
+
+import pytest
+
+from pillarbox.core.errors import PermanentError, Rejected, Unavailable
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.memory import MemoryTransport
+
+NO, NEVER, AWAY = Rejected("no"), PermanentError("never"), Unavailable("away")
+HERE = MemoryTransport.to("here")
+
+
+def lot(*ids: str) -> list[Outgoing]:
+    return [outgoing(one, HERE) for one in ids]
+
+
+def ids(transport: MemoryTransport) -> list[str]:
+    return [one.message.event_id for one in transport.deliveries]
+
+
+async def test_the_next_ones_fail_and_then_it_works_again() -> None:
+    transport = MemoryTransport()
+    transport.fail_next(NO, times=2)
+    transport.fail_next(NEVER)
+    assert await transport.send(lot("a", "b", "c", "d")) == [NO, NO, NEVER, None]
+    assert ids(transport) == ["d"]
+
+
+async def test_rules_hold_until_they_are_forgotten() -> None:
+    transport = MemoryTransport()
+    transport.fail_when(lambda one: one.message.event_id == "a", NO)
+    for _ in range(2):
+        assert await transport.send(lot("a", "b")) == [NO, None]
+    transport.succeed()
+    assert await transport.send(lot("a", "b")) == [None, None]
+
+
+async def test_of_several_rules_the_first_that_says_something_counts() -> None:
+    transport = MemoryTransport()
+
+    def rule(one: Outgoing) -> Result:
+        return {"a": NO, "b": NEVER}.get(one.message.event_id)
+
+    transport.script(rule)
+    transport.fail_when(lambda one: one.message.event_id in "bc", AWAY)
+    assert await transport.send(lot("a", "b", "c", "d")) == [NO, NEVER, AWAY, None]
+
+
+async def test_an_outage_ends_with_heal_and_leaves_the_rules_alone() -> None:
+    transport = MemoryTransport()
+    transport.fail_when(lambda one: one.message.event_id == "a", NO)
+    transport.outage(AWAY)
+    assert await transport.send(lot("a", "b")) == [AWAY, AWAY]
+    with pytest.raises(Unavailable):
+        await transport.ping()
+    transport.heal()
+    await transport.ping()
+    assert await transport.send(lot("a", "b")) == [NO, None]
+
+
+async def test_deliveries_are_kept_by_name() -> None:
+    transport = MemoryTransport()
+    await transport.send([outgoing("a", HERE), outgoing("b", transport.to("there"))])
+    assert [one.message.event_id for one in transport.delivered("here")] == ["a"]
+    assert transport.delivered("nowhere") == []
+
+
+async def test_several_transports_may_deliver_into_one_list() -> None:
+    deliveries: list[Outgoing] = []
+    for one in "ab":
+        await MemoryTransport(deliveries=deliveries).send(lot(one))
+    assert [one.message.event_id for one in deliveries] == ["a", "b"]
+
+
+async def held(transport: MemoryTransport, number: int) -> None:
+    async def look() -> bool:
+        return transport.gate.held == number
+
+    await eventually(look)
+
+
+async def test_a_closed_gate_holds_answers_back_though_the_messages_arrived() -> None:
+    transport = MemoryTransport()
+    transport.gate.close()
+    first = asyncio.create_task(transport.send(lot("a")))
+    await held(transport, 1)
+    assert ids(transport) == ["a"]
+    transport.gate.let_through()
+    assert await first == [None]
+    second = asyncio.create_task(transport.send(lot("b")))
+    await held(transport, 1)
+    transport.gate.open()
+    assert await second == [None]
+    assert await transport.send(lot("c")) == [None]
+
+
+async def test_an_outage_loses_the_answers_that_were_held_back() -> None:
+    transport = MemoryTransport()
+    transport.gate.close()
+    sending = asyncio.create_task(transport.send(lot("a")))
+    await held(transport, 1)
+    transport.outage(AWAY)
+    transport.heal()
+    assert await sending == [AWAY]
+    assert ids(transport) == ["a"]
+
+
+async def test_a_send_cancelled_at_the_gate_has_arrived_and_leaves_the_gate() -> None:
+    transport = MemoryTransport()
+    transport.gate.close()
+    sending = asyncio.create_task(transport.send(lot("a")))
+    await held(transport, 1)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert (transport.gate.held, ids(transport)) == (0, ["a"])
+
+
+def test_latency_passes_on_the_injected_clock_half_of_it_before_the_arrival() -> None:
+    async def story(simulation: Simulation) -> None:
+        transport = MemoryTransport(clock=simulation.clock, latency="10s")
+        sending = asyncio.create_task(transport.send(lot("a")))
+        await simulation.clock.sleep(4.9)
+        assert ids(transport) == []
+        await simulation.clock.sleep(0.2)
+        assert (ids(transport), sending.done()) == (["a"], False)
+        assert await sending == [None]
+        assert simulation.clock.monotonic() == 10
+
+    simulate(story, seed=1)
+
+
+def test_latency_may_be_drawn() -> None:
+    async def story(simulation: Simulation) -> None:
+        latencies = [3.0, 1.0]
+        transport = MemoryTransport(clock=simulation.clock, latency=latencies.pop)
+        await transport.send(lot("a"))
+        await transport.send(lot("b"))
+        assert simulation.clock.monotonic() == 4
+
+    simulate(story, seed=1)

@@ -1,0 +1,106 @@
+"""What a handler sees of an event."""
+
+from typing import Any
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected
+from pillarbox.core.transport import Outgoing
+from pillarbox.record import EventTypes
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
+from pillarbox.transports.handlers.received import Upcast
+from tests.unit.transports.lots import JSON, call
+
+
+def parcel(body: bytes, content_type: str = JSON) -> Outgoing:
+    return outgoing("e", Handlers().to("h"), body=body, content_type=content_type, headers={"a": "b"})
+
+
+def received(body: bytes, content_type: str = JSON, upcast: Upcast | None = None) -> ReceivedEvent:
+    return ReceivedEvent(parcel(body, content_type), upcast)
+
+
+def test_every_field_is_there() -> None:
+    one = parcel(b'{"id":42}')
+    event, message = ReceivedEvent(one), one.message
+    fields = "event_id event_type aggregate_type aggregate_id key schema_version"
+    for name in (*fields.split(), "correlation_id", "causation_id", "trace_id", "occurred_at", "content_type"):
+        assert getattr(event, name) == getattr(message, name)
+    assert (event.payload, event.payload_bytes, event.headers) == ({"id": 42}, b'{"id":42}', {"a": "b"})
+
+
+def test_it_is_read_only_and_shows_no_payload() -> None:
+    event = received(b'{"secret":1}')
+    with pytest.raises(AttributeError):
+        event.payload = {}  # type: ignore[misc]
+    assert repr(event) == "<ReceivedEvent thing.happened e>"
+
+
+@pytest.mark.parametrize("content_type", [JSON, "application/json; charset=utf-8", "application/cloudevents+json"])
+def test_json_is_decoded(content_type: str) -> None:
+    assert received(b'{"a":[1,null]}', content_type).payload == {"a": [1, None]}
+
+
+def test_anything_else_stays_bytes() -> None:
+    assert received(b"{}", "application/octet-stream").payload == b"{}"
+
+
+def test_the_payload_is_decoded_once() -> None:
+    event = received(b"{}")
+    assert event.payload is event.payload
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
+async def test_json_that_does_not_decode_is_dead_at_once_without_showing_itself(body: bytes) -> None:
+    handlers = Handlers()
+    handlers.on("*", name="h")(lambda event, _: event.payload)
+    answer = await call(handlers, body=body + b"canary")
+    assert isinstance(answer, PermanentError)
+    assert "canary" not in str(answer)
+    assert answer.__cause__ is None
+
+
+async def test_a_handler_that_reads_only_bytes_does_not_care() -> None:
+    handlers = Handlers()
+    seen: list[bytes] = []
+    handlers.on("*", name="h")(lambda event, _: seen.append(event.payload_bytes))
+    assert await call(handlers, body=b"{") is None
+    assert seen == [b"{"]
+
+
+async def test_older_versions_are_upcast() -> None:
+    types = EventTypes()
+    types.register("thing.happened", version=2, upcasters={1: lambda payload: {"number": payload["n"]}})
+    handlers = Handlers(upcast=types.upcast)
+    seen: list[Any] = []
+
+    @handlers.on("*", name="h")
+    def note(event: ReceivedEvent, context: HandlerContext) -> None:
+        seen.append((event.payload, event.schema_version))
+
+    assert await call(handlers, body=b'{"n":1}') is None
+    assert seen == [({"number": 1}, 1)]
+
+
+async def test_a_version_nobody_knows_yet_is_tried_again() -> None:
+    def unknown(event_type: str, version: int, payload: Any) -> Any:
+        raise ConfigurationError("deploy the release that knows it")
+
+    handlers = Handlers(upcast=unknown)
+    handlers.on("*", name="h")(lambda event, _: event.payload)
+    answer = await call(handlers)
+    assert type(answer) is Rejected
+    assert "deploy the release that knows it" in str(answer)
+
+
+async def test_the_context_tells_the_circumstances() -> None:
+    handlers = Handlers()
+    seen: list[HandlerContext] = []
+
+    @handlers.on("*", name="h")
+    async def note(event: ReceivedEvent, context: HandlerContext) -> None:
+        seen.append(context)
+
+    await call(handlers, attempt=3, epoch=7, headers={"a": "b"})
+    assert seen == [HandlerContext(attempt=3, headers={"a": "b"}, epoch=7, destination="somewhere")]

@@ -1,0 +1,171 @@
+"""The shipped suite is itself tested: a transport broken in one way fails the test that is there for it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pillarbox.core.errors import PermanentError, Rejected, SendError, Unavailable
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.testing.conformance.transports import TransportConformance, life, outage, sending
+from pillarbox.transports.memory import MemoryTransport
+from tests.conformance.test_memory_transport import MemoryTransportHarness
+
+
+class AcceptsBeforeItArrives(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        return [None] * len(lot)
+
+
+class LosesWhatWasUnderWayInAnOutage(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(lot)
+        return [None if isinstance(answer, Unavailable) else answer for answer in answers]
+
+
+class ReversesALot(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        return (await super().send(lot[::-1]))[::-1]
+
+
+class SendsTwice(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        await super().send(lot)
+        return await super().send(lot)
+
+
+class SwapsAnswers(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        return (await super().send(lot))[::-1] if len(lot) == 2 else sorted(await super().send(lot), key=bool)
+
+
+class FailsTheNeighbours(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(lot)
+        return next(([answer] * len(lot) for answer in answers if answer is not None), answers)
+
+
+class BlamesTheDestination(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(lot)
+        return [Unavailable("something failed") if isinstance(answer, Rejected) else answer for answer in answers]
+
+
+class BlamesTheMessage(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(lot)
+        return [Rejected("something failed") if isinstance(answer, Unavailable) else answer for answer in answers]
+
+
+class RaisesInAnOutage(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        for answer in await super().send(lot):
+            if answer is not None:
+                raise answer
+        return [None] * len(lot)
+
+
+class StaysDown(MemoryTransport):
+    def heal(self) -> None:
+        pass
+
+
+class DecodesBodies(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        return await super().send([one._replace(body=one.body.decode(errors="replace").encode()) for one in lot])
+
+
+class ForgetsHeaders(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        return await super().send([one._replace(headers={}) for one in lot])
+
+
+class MakesUpIds(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        return await super().send(
+            [one._replace(message=one.message._replace(event_id=f"{one.attempt}")) for one in lot]
+        )
+
+
+LEFT_BEHIND: list[asyncio.Task[Any]] = []
+
+
+class LeavesTasksBehind(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        task = asyncio.create_task(asyncio.Event().wait())
+        LEFT_BEHIND.append(task)  # or the collector might tidy it up
+        answers = await super().send(lot)
+        task.cancel()
+        return answers
+
+
+class ShowsBodies(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(lot)
+        return [answer and Rejected(f"could not send {one!r}") for one, answer in zip(lot, answers, strict=True)]
+
+
+class WorksAfterTheClose(MemoryTransport):
+    async def aclose(self) -> None:
+        pass
+
+
+class PingsBlindly(MemoryTransport):
+    async def ping(self) -> None:
+        pass
+
+
+class HangsWhenClosed(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(lot)
+        if any(isinstance(answer, Unavailable) for answer in answers):
+            await asyncio.Event().wait()
+        return answers
+
+
+class TakesRefusalsLightly(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(lot)
+        return [Rejected("no") if isinstance(answer, PermanentError) else answer for answer in answers]
+
+
+MUTANTS: list[tuple[type[MemoryTransport], str, dict[str, Any]]] = [
+    (AcceptsBeforeItArrives, "an_accepted_message_arrives", {}),
+    (LosesWhatWasUnderWayInAnOutage, "what_cannot_be_reached_is_unavailable_for_every_message", {}),
+    (LosesWhatWasUnderWayInAnOutage, "what_is_being_sent_during_the_close_is_answered", {"turns": 1}),
+    (ReversesALot, "a_lot_arrives_in_order", {}),
+    (SendsTwice, "several_sends_at_once_all_arrive_each_once", {}),
+    (SwapsAnswers, "the_neighbours_of_an_unroutable_message_arrive", {}),
+    (FailsTheNeighbours, "the_neighbours_of_an_unroutable_message_arrive", {}),
+    (FailsTheNeighbours, "a_message_that_can_never_be_sent_fails_for_good_and_alone", {}),
+    (TakesRefusalsLightly, "a_message_that_can_never_be_sent_fails_for_good_and_alone", {}),
+    (BlamesTheDestination, "an_unroutable_message_is_rejected_and_may_be_tried_again", {}),
+    (BlamesTheMessage, "a_way_that_was_open_before_is_unavailable_once_cut", {}),
+    (RaisesInAnOutage, "nothing_accepted_around_an_outage_is_lost", {}),
+    (StaysDown, "it_goes_on_by_itself_once_the_way_is_open_again", {}),
+    (DecodesBodies, "bytes_come_out_as_they_went_in", {"body": b"\xff"}),
+    (ForgetsHeaders, "headers_come_out_unchanged", {}),
+    (MakesUpIds, "the_id_is_that_of_the_event_on_every_try", {"event_id": "a"}),
+    (LeavesTasksBehind, "a_cancelled_send_leaves_a_transport_that_works", {"turns": 1}),
+    (ShowsBodies, "errors_show_neither_secrets_nor_bodies", {}),
+    (WorksAfterTheClose, "sending_after_the_close_is_unavailable", {}),
+    (PingsBlindly, "ping_tells_whether_something_could_be_sent", {}),
+    (HangsWhenClosed, "what_is_being_sent_during_the_close_is_answered", {"turns": 1}),
+]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What never comes need not be waited for long."""
+    for module in (sending, outage, life):
+        monkeypatch.setattr(module, "BOUND", 0.1)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("mutant", "test", "values"), MUTANTS, ids=[f"{m.__name__}-{t}" for m, t, _ in MUTANTS])
+async def test_a_broken_transport_fails(mutant: type[MemoryTransport], test: str, values: dict[str, Any]) -> None:
+    judged = getattr(TransportConformance(), f"test_{test}")
+    await judged(MemoryTransportHarness(), **values)
+    with pytest.raises((AssertionError, TimeoutError, BaseExceptionGroup, SendError, pytest.fail.Exception)):
+        await judged(MemoryTransportHarness(mutant), **values)
