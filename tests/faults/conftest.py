@@ -1,0 +1,49 @@
+"""Stages on the shared servers, and servers of their own for the tests that torment one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.stage import Stage
+from tests.servers.availability import available
+from tests.servers.rabbitmq import RabbitMQServer
+
+MakeStage = Callable[..., Stage]
+
+
+@pytest.fixture
+def make_stage(tmp_path: Path) -> Iterator[MakeStage]:
+    """Stages whose relays are gone when the test ends."""
+    made: list[Stage] = []
+
+    def make(*, store: str, transport: str, keys: int = 100) -> Stage:
+        event_type = f"faults-{uuid.uuid4().hex[:12]}"
+        made.append(Stage(tmp_path, store=store, transport=transport, event_type=event_type, keys=keys))
+        return made[-1]
+
+    yield make
+    for stage in made:
+        stage.close()
+
+
+@pytest.fixture
+def stage(make_stage: MakeStage, postgres_url: str, rabbitmq_server: RabbitMQServer) -> Stage:
+    """On the shared servers, which stay healthy."""
+    return make_stage(store=postgres_url, transport=rabbitmq_server.url())
+
+
+@pytest.fixture(scope="package")
+def victim() -> Iterator[RabbitMQServer]:
+    """A broker to be tormented; it is running and healthy at the start of each test that asks for it."""
+    with available(RabbitMQServer) as server:
+        yield server
+
+
+@pytest.fixture
+def tormented(make_stage: MakeStage, postgres_url: str, victim: RabbitMQServer) -> Stage:
+    """On a broker that may be stopped and killed."""
+    return make_stage(store=postgres_url, transport=victim.url())

@@ -1,0 +1,35 @@
+"""The consumer's side of the broker, with a client that is not ours."""
+
+from __future__ import annotations
+
+import pika
+
+from tests.integration.rabbitmq.consumer import channel
+
+_LAST = "the-end"
+_PATIENCE = 30.0
+
+
+def take(url: str, queue: str) -> list[str]:
+    """The ids of everything in the queue, in order.
+
+    A last message of our own tells where the end is: a queue is first in, first out, its count only an estimate.
+    """
+    ids: list[str] = []
+    with channel(url) as source:
+        source.confirm_delivery()
+        source.basic_publish("", queue, b"", pika.BasicProperties(message_id=_LAST, delivery_mode=2))
+        source.basic_qos(prefetch_count=1000)
+        for method, properties, _ in source.consume(queue, auto_ack=True, inactivity_timeout=_PATIENCE):
+            if method is None or properties is None:
+                raise AssertionError(f"{queue}: the last message did not come within {_PATIENCE:g} s")
+            if properties.message_id == _LAST:
+                break
+            ids.append(str(properties.message_id))
+        source.cancel()
+    return ids
+
+
+def delete(url: str, queue: str) -> None:
+    with channel(url) as source:
+        source.queue_delete(queue)

@@ -1,0 +1,35 @@
+"""The checker itself: whatever could go wrong is found, and nothing else is."""
+
+from __future__ import annotations
+
+from tests.faults.ledger import Findings, Ledger, judge
+
+
+def ledger() -> Ledger:
+    noted = Ledger()
+    noted.commit([("k", "a"), ("other", "x"), ("k", "b"), ("k", "c")])
+    noted.roll_back([("k", "undone")])
+    return noted
+
+
+def test_a_run_in_order_is_fine_however_the_keys_mix() -> None:
+    assert judge(ledger(), ["a", "b", "x", "c"]) == Findings(lost=[], phantom=[], out_of_order=[], duplicates=0)
+
+
+def test_what_did_not_arrive_is_lost_unless_it_is_dead() -> None:
+    assert judge(ledger(), ["a", "x", "c"]).lost == ["b"]
+    assert judge(ledger(), ["a", "x", "c"], dead=["b"]).lost == []
+
+
+def test_what_was_rolled_back_or_never_recorded_is_a_phantom() -> None:
+    assert judge(ledger(), ["a", "x", "b", "c", "undone", "stranger"]).phantom == ["undone", "stranger"]
+
+
+def test_a_first_delivery_that_overtakes_another_is_out_of_order() -> None:
+    assert judge(ledger(), ["a", "c", "x", "b"]).out_of_order == ["k"]
+
+
+def test_a_repeat_counts_as_a_duplicate_and_not_against_the_order() -> None:
+    assert judge(ledger(), ["a", "b", "a", "x", "c", "b"]) == Findings(
+        lost=[], phantom=[], out_of_order=[], duplicates=2
+    )

@@ -1,0 +1,12 @@
+"""How far the machines walk where every step is real: shorter than in memory, and the same walks every time."""
+
+from hypothesis import HealthCheck, settings
+
+BOUNDED = settings(
+    max_examples=25,
+    stateful_step_count=25,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)

@@ -1,0 +1,102 @@
+"""Relays under seeded schedules: crashes at any point, outages, late and lost answers, machines that freeze, relays
+that join and leave.
+
+A failing seed prints its plan; `python -m tests.simulation.test_relays SEED` replays it alone. The last tests take a
+guard out of the relay and show that the judge would notice.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from pillarbox.core.message import Message
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.core.transport import Transport
+from pillarbox.relay.dispatch import Dispatch
+from pillarbox.relay.gates import Gate
+from pillarbox.relay.hand import Hand, Item
+from pillarbox.relay.reading import Reader
+from pillarbox.testing.simulation import Simulation, simulate
+from tests.simulation.world import Plan, World
+
+SCHEDULES = 2000
+AT_ONCE = 200
+ENOUGH_TO_NOTICE = 60
+
+
+def run(seed: int) -> None:
+    async def story(simulation: Simulation) -> None:
+        plan = Plan.drawn(simulation.chance)
+        try:
+            await World(simulation, plan).run()
+        except BaseException as error:
+            error.add_note(f"{plan}\nreplay with `python -m tests.simulation.test_relays {seed}`")
+            raise
+
+    simulate(story, seed=seed, max_time=86_400, max_steps=5_000_000)
+
+
+@pytest.mark.parametrize("first", range(0, SCHEDULES, AT_ONCE))
+def test_nothing_is_lost_and_order_is_kept(first: int) -> None:
+    for seed in range(first, first + AT_ONCE):
+        run(seed)
+
+
+def noticed() -> bool:
+    """Whether any of a few schedules fails."""
+    for seed in range(ENOUGH_TO_NOTICE):
+        try:
+            run(seed)
+        except AssertionError:
+            return True
+    return False
+
+
+def test_settling_before_the_confirm_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    send = Dispatch._send
+
+    async def early(self: Dispatch, transport: Transport, lot: list[tuple[Gate, Item]]) -> None:
+        for _, item in lot:
+            self._settlement.add(item, DELIVERED)
+        await send(self, transport, lot)
+
+    monkeypatch.setattr(Dispatch, "_send", early)
+    assert noticed()
+
+
+def test_a_retry_that_is_overtaken_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overtaken(self: Hand, item: Item) -> list[Item]:
+        self.confirmed(item)
+        return []
+
+    monkeypatch.setattr(Hand, "stopped", overtaken)
+    assert noticed()
+
+
+def test_not_putting_messages_behind_their_key_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody(self: Reader, messages: list[Message]) -> set[tuple[int, str]]:
+        return set()
+
+    monkeypatch.setattr(Reader, "_really_behind", nobody)
+    assert noticed()
+
+
+def test_sending_a_whole_line_at_once_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_at_once(self: Hand, destination: str, most: int) -> list[Item]:
+        going: list[Item] = []
+        queue = self._sendable[destination]
+        while queue and len(going) < most:
+            line = queue.popleft()
+            line.queued = False
+            going += line.waiting
+            line.waiting = []
+        return going
+
+    monkeypatch.setattr(Hand, "sendable", all_at_once)
+    assert noticed()
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[1]))
