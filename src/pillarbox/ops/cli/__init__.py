@@ -1,0 +1,17 @@
+"""The command line. Exit codes: 0 ok, 1 failure, 2 usage."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Entry point of `pillarbox`."""
+    try:
+        import click  # noqa: F401 - only to see whether it is there
+    except ImportError:
+        print('The command line needs click: pip install "pillarbox[cli]"', file=sys.stderr)
+        raise SystemExit(1) from None
+    from pillarbox.ops.cli.root import pillarbox
+
+    pillarbox()

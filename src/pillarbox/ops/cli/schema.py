@@ -1,0 +1,105 @@
+"""`pillarbox schema`: see the tables' SQL, apply it, check it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.store import SchemaStatus
+from pillarbox.ops.cli.working import with_store
+from pillarbox.ops.settings import Settings
+from pillarbox.ops.wiring import open_store
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+with_aliases = click.option("--aliases", is_flag=True, help="Add the views outbox_events and event_outbox.")
+
+
+@click.group()
+def schema() -> None:
+    """The tables of the store: print, apply, check.
+
+    \b
+    Examples:
+      pillarbox schema sql | psql shop
+      pillarbox schema apply
+      pillarbox schema status --json
+    """
+
+
+@schema.command("sql")
+@with_aliases
+@click.option(
+    "--roles",
+    metavar="OWNER",
+    help="Print the grants for the roles pillarbox_producer, pillarbox_relay, pillarbox_reader and pillarbox_migrator "
+    "instead; OWNER owns the tables. PostgreSQL only.",
+)
+def sql(aliases: bool, roles: str | None) -> None:
+    """Print the SQL that `apply` runs on an empty database."""
+    store = open_store(Settings.from_environment().store)
+    if roles is None:
+        click.echo(store.schema.sql(aliases=aliases), nl=False)
+        return
+    from pillarbox.stores.postgres.schema import PostgresSchema
+
+    if not isinstance(store.schema, PostgresSchema):
+        raise ConfigurationError("--roles: only PostgreSQL has roles; set PILLARBOX_STORE to a postgresql:// URL")
+    click.echo(
+        store.schema.roles_sql(
+            producer="pillarbox_producer",
+            relay="pillarbox_relay",
+            reader="pillarbox_reader",
+            migrator="pillarbox_migrator",
+            owner=roles,
+        ),
+        nl=False,
+    )
+
+
+@schema.command("apply")
+@with_aliases
+@as_json
+def apply(aliases: bool, as_json: bool) -> None:
+    """Bring the tables up to date. Safe to run twice, and from several processes at once."""
+    ran = with_store(lambda store: store.schema.apply(aliases=aliases))
+    if as_json:
+        click.echo(json.dumps({"applied": ran}))
+    else:
+        click.echo(f"applied {', '.join(ran)}" if ran else "the tables are up to date")
+
+
+@schema.command("check")
+@as_json
+def check(as_json: bool) -> None:
+    """Exit with 1, saying what to do, unless the tables are as this release wants them."""
+    with_store(lambda store: store.schema.check())
+    click.echo(json.dumps({"ok": True}) if as_json else "the tables are as they should be")
+
+
+@schema.command("status")
+@as_json
+def status(as_json: bool) -> None:
+    """Show the version that is there, the one that is wanted, and what is wrong."""
+    found = with_store(lambda store: store.schema.status())
+    click.echo(json.dumps(_figures(found)) if as_json else _sentence(found))
+
+
+def _figures(status: SchemaStatus) -> dict[str, object]:
+    return {
+        "ok": status.ok,
+        "version": status.version,
+        "wanted": status.wanted,
+        "pending": list(status.pending),
+        "problems": list(status.problems),
+    }
+
+
+def _sentence(status: SchemaStatus) -> str:
+    if status.version == 0:
+        return "there are no tables yet: run `pillarbox schema apply`"
+    lines = [f"version {status.version} of {status.wanted}"]
+    lines += [f"pending: {name}" for name in status.pending]
+    lines += [f"problem: {problem}" for problem in status.problems]
+    return "\n".join(lines)

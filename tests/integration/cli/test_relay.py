@@ -1,0 +1,161 @@
+"""`pillarbox relay` as a person and as a supervisor use it."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pillarbox import Event, Outbox
+from tests.integration.cli.running import environment, pillarbox
+from tests.servers.waiting import wait_until
+
+BLOCKING = """
+import time
+from pathlib import Path
+from pillarbox.transports.handlers import Handlers
+
+handlers = Handlers()
+
+@handlers.on("*", name="slow")
+def slow(event, context):
+    Path("begun").touch()
+    while not Path("go-on").exists():
+        time.sleep(0.01)
+    Path("done").touch()
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with a store and three events in it."""
+    assert pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
+    with closing(sqlite3.connect(tmp_path / "pillarbox.db")) as connection, connection:
+        Outbox().record(connection, *(Event("order.placed", {"id": number}, key="one") for number in range(3)))
+    (tmp_path / "blocking.py").write_text(BLOCKING)
+    return tmp_path
+
+
+def waiting(shop: Path) -> int:
+    with closing(sqlite3.connect(shop / "pillarbox.db")) as connection:
+        return int(connection.execute("SELECT count(*) FROM outbox_message").fetchone()[0])
+
+
+@pytest.fixture
+def slow_relay(shop: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A relay in the middle of a handler that ends when the file `go-on` appears."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pillarbox", "relay"],
+        env=environment({"PILLARBOX_TRANSPORT": "handlers:blocking:handlers"}),
+        cwd=shop,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until((shop / "begun").exists, bound=30, what="the handler begins")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_until_empty_carries_everything_and_ends(shop: Path) -> None:
+    done = pillarbox("relay", "--until-empty", "--name", "till", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    assert done.returncode == 0, done.stderr
+    first, *events = done.stdout.splitlines()
+    assert first == "relay till: each event to standard output"
+    assert [json.loads(event)["payload"] for event in events] == [{"id": 0}, {"id": 1}, {"id": 2}]
+    assert waiting(shop) == 0
+
+
+def test_what_it_does_is_logged_on_standard_error(shop: Path) -> None:
+    done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    assert "INFO pillarbox.relay: relay started" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_drains(shop: Path, slow_relay: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    slow_relay.send_signal(number)
+    (shop / "go-on").touch()
+    assert slow_relay.wait(30) == 0
+    assert (shop / "done").exists()
+    assert waiting(shop) == 2
+
+
+def test_the_second_signal_quits_at_once(shop: Path, slow_relay: "subprocess.Popen[bytes]") -> None:
+    def quit_after_another() -> bool:
+        slow_relay.send_signal(signal.SIGTERM)
+        return slow_relay.poll() is not None
+
+    wait_until(quit_after_another, bound=10, what="it quits although its handler has not returned")
+    assert slow_relay.returncode == -signal.SIGTERM
+    assert not (shop / "done").exists()
+    assert waiting(shop) == 3
+
+
+def test_a_relay_that_is_switched_off_says_so(shop: Path) -> None:
+    done = pillarbox("relay", cwd=shop, PILLARBOX_RELAY__ENABLED="false")
+    assert (done.returncode, done.stdout) == (0, "relay: switched off by PILLARBOX_RELAY__ENABLED\n")
+
+
+def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
+    (shop / "wedged.py").write_text(BLOCKING.replace("def slow", "async def slow").replace("0.01", "0.5"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pillarbox", "relay"],
+        env=environment({"PILLARBOX_TRANSPORT": "handlers:wedged:handlers"})
+        | {"PILLARBOX_RELAY__LEASE": "2s", "PILLARBOX_RELAY__SEND_TIMEOUT": "1s"}
+        | {"PILLARBOX_RELAY__HEARTBEAT": "100ms", "PILLARBOX_RELAY__STALL_LIMIT": "300ms"},
+        cwd=shop,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 1
+    assert "pillarbox: the relay stopped by itself: " in said
+    assert not (shop / "done").exists()
+
+
+@pytest.mark.parametrize(
+    ("transport", "said"),
+    [
+        ("", "PILLARBOX_TRANSPORT is not set"),
+        ("pigeon://app:canary-password@loft", "no transport for pigeon:"),
+        ("canary-password", "no transport for this text"),
+        ("handlers:shop", "write handlers:MODULE:OBJECT"),
+        ("handlers:nowhere:handlers", "there is no module 'nowhere' here"),
+        ("handlers:blocking:nothing", "module 'blocking' has no 'nothing'"),
+        ("handlers:blocking:time", "is a module, not Handlers"),
+    ],
+)
+def test_a_wrong_transport_is_a_usage_error_in_one_line(shop: Path, transport: str, said: str) -> None:
+    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT=transport)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert said in done.stderr
+    assert "canary-password" not in done.stderr
+
+
+@pytest.mark.parametrize("failpoint", ["nowhere:1", "after-read:0", "after-read:often"])
+def test_a_failpoint_that_cannot_be_hit_is_a_usage_error(shop: Path, failpoint: str) -> None:
+    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="console://", PILLARBOX_FAILPOINT=failpoint)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+
+
+def test_without_tables_it_says_what_to_run(tmp_path: Path) -> None:
+    done = pillarbox("relay", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "pillarbox schema apply" in done.stderr
+
+
+def test_help_has_examples() -> None:
+    assert "pillarbox relay --until-empty" in pillarbox("relay", "--help").stdout

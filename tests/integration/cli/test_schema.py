@@ -1,0 +1,82 @@
+"""`pillarbox schema` as a person and as a script use it."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli import running
+from tests.servers.ports import free_port
+
+
+def pillarbox(*arguments: str, store: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return running.pillarbox(*arguments, cwd=cwd, PILLARBOX_STORE=store)
+
+
+@pytest.fixture
+def sqlite_store(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'shop.db'}"
+
+
+@pytest.fixture(params=["sqlite_store", "empty_postgres_url"])
+def store(request: pytest.FixtureRequest) -> str:
+    """A store without tables: one of each engine."""
+    url: str = request.getfixturevalue(request.param)
+    return url
+
+
+def test_from_no_tables_to_tables(store: str) -> None:
+    assert pillarbox("schema", "check", store=store).returncode == 1
+    first = pillarbox("schema", "apply", store=store)
+    assert (first.returncode, first.stdout[:7]) == (0, "applied"), first
+    again = pillarbox("schema", "apply", store=store)
+    assert (again.returncode, again.stdout) == (0, "the tables are up to date\n")
+    assert pillarbox("schema", "check", store=store).returncode == 0
+
+
+def test_every_command_has_its_json(store: str) -> None:
+    before = json.loads(pillarbox("schema", "status", "--json", store=store).stdout)
+    assert (before["ok"], before["version"]) == (False, 0)
+    assert before["pending"]
+    applied = json.loads(pillarbox("schema", "apply", "--json", store=store).stdout)
+    assert applied == {"applied": before["pending"]}
+    assert json.loads(pillarbox("schema", "check", "--json", store=store).stdout) == {"ok": True}
+    after = json.loads(pillarbox("schema", "status", "--json", store=store).stdout)
+    assert after == {"ok": True, "version": before["wanted"], "wanted": before["wanted"], "pending": [], "problems": []}
+
+
+def test_the_sql_is_printed_and_runs_in_the_databases_own_shell(tmp_path: Path, sqlite_store: str) -> None:
+    script = pillarbox("schema", "sql", "--aliases", store=sqlite_store).stdout
+    subprocess.run(["sqlite3", "-bail", tmp_path / "shop.db"], input=script, text=True, check=True)
+    assert pillarbox("schema", "check", store=sqlite_store).returncode == 0
+
+
+def test_the_grants_are_printed_for_postgresql_only(empty_postgres_url: str, sqlite_store: str) -> None:
+    grants = pillarbox("schema", "sql", "--roles", "shop_owner", store=empty_postgres_url)
+    assert 'GRANT INSERT ON "public"."outbox_message" TO "pillarbox_producer"' in grants.stdout
+    refused = pillarbox("schema", "sql", "--roles", "shop_owner", store=sqlite_store)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_without_a_setting_the_store_is_a_file_here(tmp_path: Path) -> None:
+    assert pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "pillarbox.db").exists()
+
+
+@pytest.mark.parametrize("url", ["mysql://app:canary-password@db/shop", "canary-password", "postgresql://[::1/shop"])
+def test_a_wrong_url_is_a_usage_error_in_one_line_without_the_password(url: str) -> None:
+    result = pillarbox("schema", "apply", store=url)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
+    assert "canary-password" not in result.stderr
+
+
+def test_a_database_that_is_away_is_a_failure_in_one_line() -> None:
+    result = pillarbox("schema", "apply", store=f"postgresql://app:canary-password@127.0.0.1:{free_port()}/shop")
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
+    assert "canary-password" not in result.stderr
+
+
+def test_help_has_examples() -> None:
+    result = pillarbox("schema", "--help")
+    assert "pillarbox schema sql | psql shop" in result.stdout
