@@ -1,0 +1,94 @@
+"""What exists is documented: errors, commands, tables, columns, fields of an event, capabilities, named tests."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+
+import click
+import pytest
+
+from pillarbox.core import errors
+from pillarbox.core.event import Event
+from pillarbox.core.store import Capabilities
+from pillarbox.ops.cli.root import pillarbox
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from tests.docs.pages import ROOT
+
+DOCS = ROOT / "docs"
+MIGRATIONS = ROOT / "src/pillarbox/stores/postgres/sql/migrations"
+
+
+def page(path: str) -> str:
+    return (DOCS / path).read_text(encoding="utf-8")
+
+
+ERRORS = [name for name, value in vars(errors).items() if isinstance(value, type)]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_every_error_is_documented(error: str) -> None:
+    assert f"`{error}`" in page("reference/errors.md")
+
+
+def commands(command: click.Command, path: str) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from commands(child, f"{path} {name}")
+    else:
+        yield path
+
+
+@pytest.mark.parametrize("command", list(commands(pillarbox, "pillarbox")))
+def test_every_command_is_documented(command: str) -> None:
+    assert f"`{command}" in page("reference/cli.md")
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Event)])
+def test_every_field_of_an_event_is_documented(field: str) -> None:
+    assert f"`{field}`" in page("reference/events.md")
+
+
+def test_every_table_and_view_is_documented() -> None:
+    sql = "".join(path.read_text(encoding="utf-8") for path in sorted(MIGRATIONS.glob("*.sql")))
+    tables = set(re.findall(r"^CREATE (?:TABLE|VIEW) \{(\w+)\}", sql, re.MULTILINE)) - {"history_default"}
+    names = {name if name in ("inbox_receipt", "processed_event") else f"outbox_{name}" for name in tables}
+    assert len(names) > 12
+    assert sorted(name for name in names if f"`{name}`" not in page("reference/schema.md")) == []
+
+
+def test_every_column_a_producer_may_meet_is_documented() -> None:
+    sql = (MIGRATIONS / "0001_tables.sql").read_text(encoding="utf-8")
+    table = sql[sql.index("CREATE TABLE {message}") : sql.index("PRIMARY KEY (event_id, destination)")]
+    columns = re.findall(r"^  ([a-z_]+) +(?:bigint|text|smallint|bytea|jsonb|integer|timestamptz)", table, re.MULTILINE)
+    assert len(columns) > 20
+    assert [column for column in columns if f"`{column}`" not in page("reference/schema.md")] == []
+
+
+def test_the_capabilities_are_those_of_the_stores() -> None:
+    found: dict[str, Capabilities] = {
+        "memory": MemoryStore().capabilities,
+        "SQLite": SqliteStore.capabilities,
+        "PostgreSQL": PostgresStore.capabilities,
+    }
+    lines = ["| | " + " | ".join(found) + " |", "|---|" + "---|" * len(found)]
+    for field in fields(Capabilities):
+        cells = [getattr(capabilities, field.name) for capabilities in found.values()]
+        words = [str(cell) if not isinstance(cell, bool) else "yes" if cell else "no" for cell in cells]
+        lines.append(f"| `{field.name}` | " + " | ".join(words) + " |")
+    assert "\n".join(lines) in page("reference/capabilities.md")
+
+
+NAMED_TESTS = re.findall(r"`((?:tests|src)/[\w/.]+)`", page("explanation/guarantees.md"))
+
+
+@pytest.mark.parametrize("path", NAMED_TESTS)
+def test_every_test_named_in_the_guarantees_exists(path: str) -> None:
+    place = ROOT / path
+    files = [place] if place.suffix else list(place.rglob("*.py"))
+    assert any("def test_" in file.read_text(encoding="utf-8") or "@rule" in file.read_text() for file in files)
+
+
+def test_the_guarantees_name_tests() -> None:
+    assert len(NAMED_TESTS) >= 12

@@ -1,0 +1,37 @@
+"""Every Python block of the documentation runs as it stands, in an empty folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, blocks, name
+
+SNIPPETS = [(name(page), number, code) for page in PAGES for number, code in enumerate(blocks(page, "python"), 1)]
+
+
+@pytest.mark.parametrize(("page", "number", "code"), SNIPPETS, ids=[f"{page}-{number}" for page, number, _ in SNIPPETS])
+def test_a_snippet_runs(page: str, number: int, code: str, tmp_path: Path) -> None:
+    script = tmp_path / "test_snippet.py"
+    script.write_text(code, encoding="utf-8")
+    is_test = "class Test" in code
+    pytest_call = ["-m", "pytest", "-q", "-o", "asyncio_mode=auto", "-p", "no:cacheprovider", str(script)]
+    result = subprocess.run(
+        [sys.executable, *(pytest_call if is_test else [str(script)])],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, f"block {number} of {page}:\n{result.stdout}\n{result.stderr}"
+
+
+def test_the_readme_shows_an_event_in_twenty_lines_and_its_outcome(tmp_path: Path) -> None:
+    [page] = [page for page in PAGES if name(page) == "README.md"]
+    [code] = blocks(page, "python")
+    (tmp_path / "shop.py").write_text(code, encoding="utf-8")
+    shown = subprocess.run([sys.executable, "shop.py"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert shown == "receipt for order 42\n"
