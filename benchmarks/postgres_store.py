@@ -21,8 +21,8 @@ from multiprocessing.synchronize import Barrier
 import asyncpg
 
 from pillarbox.core.lane import LANES, RelayCard, epochs_of
+from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.outcome import DELIVERED, Verdict
-from pillarbox.core.store import Bounds, Ready
 from pillarbox.stores.postgres import PostgresStore
 from tests.servers.postgres import PostgresServer
 

@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.looks import Bounds, Due, Ready
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Outcome, Resolved, Retry, Split, Verdict
-from pillarbox.core.store import Bounds, Due, Ready
 from pillarbox.stores.postgres import PostgresStore
 
 SIZES = [(1, 1), (10, 1), (10, 10), (500, 1), (500, 500)]

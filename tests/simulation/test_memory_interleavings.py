@@ -14,9 +14,9 @@ import pytest
 
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Verdict
-from pillarbox.core.store import Bounds, Ready
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate

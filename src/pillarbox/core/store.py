@@ -17,97 +17,18 @@ there. All times are told and compared by the database's clock.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from enum import Enum
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from pillarbox.core.errors import ConfigurationError, SchemaError
 from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Settled
-from pillarbox.core.message import Held, Message, Probe, Slot, Status
+from pillarbox.core.looks import Look
+from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
 from pillarbox.core.overview import Overview
-
-MAX_BYTES = 8 * 1024 * 1024
-"""The most payload that one read brings, whatever its limit; one message always fits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How much one read may bring, and what it leaves out.
-
-    With `recorded_after` or `recorded_before` (each with a time zone) it brings only messages that were recorded from
-    the one on and before the other, and leaves a key alone from its first message outside that range on: whatever the
-    state of that message, and per destination, where '' counts for all. Raises ConfigurationError.
-    """
-
-    limit: int = 500
-    quota: int = 500
-    """The most of one lane (of one line, for `BehindHeads`): confines a hot key to its lane."""
-    max_bytes: int = MAX_BYTES
-    in_hand: Collection[tuple[int, str]] = ()
-    """Places (id, destination) as `Message.place` tells them. A read never continues from a position."""
-    recorded_after: datetime | None = None
-    recorded_before: datetime | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("recorded_after", "recorded_before"):
-            time = getattr(self, name)
-            if time is not None and time.utcoffset() is None:
-                raise ConfigurationError(f"{name} has no time zone, so nobody knows when it is; pass one with tzinfo")
-        if self.recorded_after and self.recorded_before and self.recorded_after >= self.recorded_before:
-            raise ConfigurationError(
-                f"recorded_after {self.recorded_after} is not before recorded_before {self.recorded_before}: "
-                "nothing could lie in between"
-            )
-
-    @property
-    def has_range(self) -> bool:
-        return self.recorded_after is not None or self.recorded_before is not None
-
-    def covers(self, recorded_at: datetime) -> bool:
-        """Does a message recorded then lie in the range?"""
-        return (self.recorded_after is None or recorded_at >= self.recorded_after) and (
-            self.recorded_before is None or recorded_at < self.recorded_before
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """Messages that wait for nothing, in order of their place."""
-
-    lanes: Sequence[int]
-    bounds: Bounds = Bounds()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
-    """Retries and delayed events whose time has come, the longest due first."""
-
-    lanes: Sequence[int]
-    bounds: Bounds = Bounds()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutAside:
-    """Messages put aside for these destinations, in order of their place."""
-
-    lanes: Sequence[int]
-    destinations: Sequence[str]
-    bounds: Bounds = Bounds()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BehindHeads:
-    """Messages that wait behind in these lines and have no head in front of them any more, in order."""
-
-    slots: Sequence[Slot]
-    bounds: Bounds = Bounds()
-
-
-Look = Ready | Due | PutAside | BehindHeads
+from pillarbox.core.people import Action, DeadLetter, EventRow
+from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.steering import KEEP, Forced, Keep, Steering
 
 
 class Lanes(Protocol):
@@ -200,35 +121,6 @@ class Writes(Protocol):
         ...
 
 
-EVERYWHERE = "*"
-"""In place of a destination: what is set there holds for all."""
-
-Forced = Literal["open", "closed"]
-"""A breaker that a person holds in one state, whatever happens."""
-
-
-class Keep(Enum):
-    """What is not to be changed."""
-
-    KEEP = "keep"
-
-
-KEEP: Final = Keep.KEEP
-"""Leave it as it is; None clears it."""
-
-
-class Steering(NamedTuple):
-    """What people set for a destination, and what it last said."""
-
-    destination: str
-    """A destination, or `EVERYWHERE`."""
-    paused: bool
-    breaker: Forced | None
-    rate_limit: float | None
-    """Messages per second, of all relays together."""
-    last_error: str | None
-
-
 class Destinations(Protocol):
     """How the places behind the transports fare: relays report, people steer; neither touches what the other wrote."""
 
@@ -254,52 +146,6 @@ class Destinations(Protocol):
         Raises ConfigurationError for a state that no breaker has and for a limit that is not above zero.
         """
         ...
-
-
-def changes(
-    *, paused: bool | Keep, breaker: Forced | Keep | None, rate_limit: float | Keep | None
-) -> dict[str, bool | str | float | None]:
-    """Of what `Destinations.steer` was given, that which is to change. Raises ConfigurationError."""
-    if breaker not in (KEEP, None, "open", "closed"):
-        raise ConfigurationError(f"a breaker cannot be {breaker!r}: force it 'open' or 'closed', or clear it with None")
-    if not (rate_limit is None or isinstance(rate_limit, Keep) or (rate_limit > 0 and math.isfinite(rate_limit))):
-        raise ConfigurationError(f"a rate limit of {rate_limit} lets nothing through: pause it, or clear it with None")
-    given = {"paused": paused, "breaker": breaker, "rate_limit": rate_limit}
-    return {name: value for name, value in given.items() if not isinstance(value, Keep)}
-
-
-class EventRow(NamedTuple):
-    """An event as the view `outbox_event` shows it."""
-
-    event_id: str
-    destination: str
-    status: Status
-    event_type: str
-    key: str | None
-    attempts: int
-    retry_count: int
-    last_error: str | None
-    next_retry_at: datetime | None
-    published_at: datetime | None
-    locked_by: str | None
-
-
-class DeadLetter(NamedTuple):
-    """A message given up on."""
-
-    id: int
-    event_id: str
-    destination: str
-    event_type: str
-    key: str | None
-    payload: bytes
-    error: str
-    attempts: int
-    first_failed_at: datetime | None
-    died_at: datetime
-
-
-Action = Literal["retry", "discard", "reschedule"]
 
 
 class People(Protocol):
@@ -371,42 +217,6 @@ class Wakeup(Protocol):
     async def wait(self, seconds: float) -> bool:
         """Wait for the doorbell, at most so long; True if it rang."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaStatus:
-    """What the database has, and what this release wants."""
-
-    version: int
-    """0 = no tables."""
-    wanted: int
-    pending: tuple[str, ...] = ()
-    """Migrations still to run, in order."""
-    problems: tuple[str, ...] = ()
-    """What is wrong besides, each with its remedy."""
-
-    @property
-    def ok(self) -> bool:
-        return self.version == self.wanted and not self.problems
-
-    def refuse_newer(self) -> None:
-        """Raise SchemaError if the tables come from a later release."""
-        if self.version > self.wanted:
-            raise SchemaError(
-                f"the tables are at version {self.version}, this release knows {self.wanted}: "
-                "upgrade Pillarbox here first"
-            )
-
-    def demand(self) -> None:
-        """Raise SchemaError, saying what to do, unless the tables are as they should be."""
-        self.refuse_newer()
-        if self.pending:
-            raise SchemaError(
-                f"the tables are at version {self.version}, this release wants {self.wanted}: "
-                "run `pillarbox schema apply`"
-            )
-        if self.problems:
-            raise SchemaError("; ".join(self.problems))
 
 
 class Schema(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.observations import Announcer, BreakerChanged
-from pillarbox.core.store import EVERYWHERE, Steering
+from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.relay.middleware.circuit_breaker import CircuitBreaker
 from pillarbox.relay.middleware.rate_limit import RateLimit
 from pillarbox.relay.routing import Place, per_second

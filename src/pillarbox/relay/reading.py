@@ -15,10 +15,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.observations import Announcer, BatchRead, LookedInVain
 from pillarbox.core.outcome import Outcome, Resolved, Split
-from pillarbox.core.store import BehindHeads, Bounds, Due, Look, PutAside, Ready, Store
+from pillarbox.core.store import Store
 from pillarbox.relay import failpoints
 from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand, Item, LineKey, line_of

@@ -2,7 +2,7 @@
 
 import json
 
-from pillarbox.core.store import EVERYWHERE
+from pillarbox.core.steering import EVERYWHERE
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 

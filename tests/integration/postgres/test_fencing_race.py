@@ -6,9 +6,9 @@ The second test takes the lock out of the settlement and shows that the first on
 import asyncio
 
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.looks import Ready
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Verdict
-from pillarbox.core.store import Ready
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql

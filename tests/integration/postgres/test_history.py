@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.looks import Ready
 from pillarbox.core.outcome import DELIVERED, Verdict
-from pillarbox.core.store import Ready
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 

@@ -5,8 +5,8 @@ next event of its key overtakes it. The second test reads that way and shows tha
 """
 
 from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.message import Message
-from pillarbox.core.store import Bounds, Ready
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.statements import NOT_IN_HAND
 from tests.databases import Sql

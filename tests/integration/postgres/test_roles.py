@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
-from pillarbox.core.store import Bounds, Ready
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 

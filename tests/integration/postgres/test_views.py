@@ -6,9 +6,9 @@ import asyncpg
 import pytest
 
 from pillarbox.core.lane import Epochs, InHand, RelayCard, epochs_of
+from pillarbox.core.looks import Ready
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
-from pillarbox.core.store import Ready
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 

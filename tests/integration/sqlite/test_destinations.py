@@ -4,7 +4,7 @@ import json
 import sqlite3
 from pathlib import Path
 
-from pillarbox.core.store import EVERYWHERE
+from pillarbox.core.steering import EVERYWHERE
 from pillarbox.stores.sqlite import SqliteStore
 
 

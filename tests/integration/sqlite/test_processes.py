@@ -17,7 +17,7 @@ OWNER = """
 import asyncio, sys
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.core.lane import RelayCard
-from pillarbox.core.store import Ready
+from pillarbox.core.looks import Ready
 
 async def main():
     store = SqliteStore(sys.argv[1])

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.looks import Bounds
 from pillarbox.core.names import Names
-from pillarbox.core.store import Bounds
 from pillarbox.stores.postgres.statements import Statements as PostgresStatements
 from pillarbox.stores.sqlite.statements import Statements as SqliteStatements
 

@@ -7,7 +7,7 @@ import json
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import SchemaStatus
+from pillarbox.core.schema import SchemaStatus
 from pillarbox.ops.cli.working import with_store
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_store

@@ -18,7 +18,7 @@ from pillarbox.core.clock import Chance, system_chance
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.retry import Exponential, RetryPolicy
-from pillarbox.core.store import Forced
+from pillarbox.core.steering import Forced
 
 State = Literal["closed", "open", "half-open"]
 

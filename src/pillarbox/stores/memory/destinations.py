@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pillarbox.core.outcome import legible
-from pillarbox.core.store import KEEP, Forced, Keep, Steering, changes
+from pillarbox.core.steering import KEEP, Forced, Keep, Steering, changes
 from pillarbox.stores.memory.tables import Destination, Tables, verb
 
 

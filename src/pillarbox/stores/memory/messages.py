@@ -8,8 +8,9 @@ from itertools import islice
 from operator import attrgetter
 from typing import assert_never
 
+from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.message import Held, Message, Probe, Slot
-from pillarbox.core.store import BehindHeads, Bounds, Due, Headless, Look, PutAside, Ready
+from pillarbox.core.store import Headless
 from pillarbox.stores.memory.tables import Place, Stored, Tables, concerns, verb
 
 _by_place = attrgetter("id", "destination")

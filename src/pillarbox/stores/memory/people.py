@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from pillarbox.core.message import Held, Message, Status
-from pillarbox.core.store import Action, DeadLetter, EventRow
+from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.stores.memory.tables import Buried, Identity, Request, Stored, Tables, verb
 
 

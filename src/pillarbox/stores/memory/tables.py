@@ -21,7 +21,8 @@ from pillarbox.core.clock import Clock
 from pillarbox.core.lane import InHand, RelayCard
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.store import Action, Steering
+from pillarbox.core.people import Action
+from pillarbox.core.steering import Steering
 from pillarbox.stores.memory.ordered import Ordered
 
 P = ParamSpec("P")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pillarbox.core.outcome import LONGEST_DELAY, legible
-from pillarbox.core.store import KEEP, Forced, Keep, Steering, changes
+from pillarbox.core.steering import KEEP, Forced, Keep, Steering, changes
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 

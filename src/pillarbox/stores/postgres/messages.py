@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import assert_never
 
+from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.message import Message, Probe, Slot
-from pillarbox.core.store import BehindHeads, Bounds, Due, Headless, Look, PutAside, Ready
+from pillarbox.core.store import Headless
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 

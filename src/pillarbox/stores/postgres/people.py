@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pillarbox.core.message import Status
 from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.store import Action, DeadLetter, EventRow
+from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 

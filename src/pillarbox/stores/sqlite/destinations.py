@@ -6,7 +6,7 @@ import json
 import sqlite3
 
 from pillarbox.core.outcome import legible
-from pillarbox.core.store import KEEP, Forced, Keep, Steering, changes
+from pillarbox.core.steering import KEEP, Forced, Keep, Steering, changes
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
+from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.message import Message, Probe, Slot
-from pillarbox.core.store import BehindHeads, Bounds, Due, Headless, Look, PutAside, Ready
+from pillarbox.core.store import Headless
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.lanes import LANE
 from pillarbox.stores.sqlite.statements import Statements

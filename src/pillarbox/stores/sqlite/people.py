@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pillarbox.core.message import Status
-from pillarbox.core.store import Action, DeadLetter, EventRow
+from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import EVERYWHERE, Steering
+from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from pillarbox.core.lane import Settled
+from pillarbox.core.looks import Ready
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.store import Ready
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids

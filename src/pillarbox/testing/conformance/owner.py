@@ -8,9 +8,10 @@ from itertools import count
 from typing import Any
 
 from pillarbox.core.lane import Lease, RelayCard, Settled, epochs_of
+from pillarbox.core.looks import BehindHeads, Bounds, Due, PutAside, Ready
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import Outcome, Resolved, Split, Verdict
-from pillarbox.core.store import BehindHeads, Bounds, Due, PutAside, Ready, Store
+from pillarbox.core.store import Store
 
 LONG = 3600.0
 """A lease that does not end during a test."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from pillarbox.core.looks import Ready
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Ready
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.owner import join
 from pillarbox.testing.machines.machine import StoreMachine

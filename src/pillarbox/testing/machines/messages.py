@@ -12,7 +12,7 @@ from pillarbox.core.errors import DuplicateEvent
 from pillarbox.core.event import Event
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Retry
-from pillarbox.core.store import Action
+from pillarbox.core.people import Action
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.machines.machine import StoreMachine
 from pillarbox.testing.machines.model import Identity, Line, Model, Row, Time

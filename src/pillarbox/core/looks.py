@@ -1,0 +1,89 @@
+"""The looks a relay takes at a store: which messages, and how many of them at most."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.message import Slot
+
+MAX_BYTES = 8 * 1024 * 1024
+"""The most payload that one read brings, whatever its limit; one message always fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much one read may bring, and what it leaves out.
+
+    With `recorded_after` or `recorded_before` (each with a time zone) it brings only messages that were recorded from
+    the one on and before the other, and leaves a key alone from its first message outside that range on: whatever the
+    state of that message, and per destination, where '' counts for all. Raises ConfigurationError.
+    """
+
+    limit: int = 500
+    quota: int = 500
+    """The most of one lane (of one line, for `BehindHeads`): confines a hot key to its lane."""
+    max_bytes: int = MAX_BYTES
+    in_hand: Collection[tuple[int, str]] = ()
+    """Places (id, destination) as `Message.place` tells them. A read never continues from a position."""
+    recorded_after: datetime | None = None
+    recorded_before: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("recorded_after", "recorded_before"):
+            time = getattr(self, name)
+            if time is not None and time.utcoffset() is None:
+                raise ConfigurationError(f"{name} has no time zone, so nobody knows when it is; pass one with tzinfo")
+        if self.recorded_after and self.recorded_before and self.recorded_after >= self.recorded_before:
+            raise ConfigurationError(
+                f"recorded_after {self.recorded_after} is not before recorded_before {self.recorded_before}: "
+                "nothing could lie in between"
+            )
+
+    @property
+    def has_range(self) -> bool:
+        return self.recorded_after is not None or self.recorded_before is not None
+
+    def covers(self, recorded_at: datetime) -> bool:
+        """Does a message recorded then lie in the range?"""
+        return (self.recorded_after is None or recorded_at >= self.recorded_after) and (
+            self.recorded_before is None or recorded_at < self.recorded_before
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """Messages that wait for nothing, in order of their place."""
+
+    lanes: Sequence[int]
+    bounds: Bounds = Bounds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """Retries and delayed events whose time has come, the longest due first."""
+
+    lanes: Sequence[int]
+    bounds: Bounds = Bounds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutAside:
+    """Messages put aside for these destinations, in order of their place."""
+
+    lanes: Sequence[int]
+    destinations: Sequence[str]
+    bounds: Bounds = Bounds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BehindHeads:
+    """Messages that wait behind in these lines and have no head in front of them any more, in order."""
+
+    slots: Sequence[Slot]
+    bounds: Bounds = Bounds()
+
+
+Look = Ready | Due | PutAside | BehindHeads
