@@ -83,6 +83,13 @@ async def test_a_read_of_what_was_put_aside(explain: Explainer) -> None:
     assert cost.pages <= MOST_PAGES, cost
 
 
+async def test_asking_for_whom_something_was_put_aside(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("aside"), LANES)
+    assert cost.returned == 1
+    assert cost.rows <= MOST_ROWS, cost
+    assert cost.pages <= MOST_PAGES, cost
+
+
 async def test_reading_on_in_a_line_of_100000(explain: Explainer, flowing_lane: int) -> None:
     cost = await explain.cost(
         STATEMENTS.get("read_behind"), [flowing_lane], BATCH, BATCH, BYTES, [], [], ["flowing"], ["orders"]
@@ -141,7 +148,10 @@ async def test_settling_retries(explain: Explainer) -> None:
         [0] * n,
         ["refused"] * n,
         [False] * n,
+        [0] * n,
+        [0] * n,
     )
+    assert cost.returned == 1
     assert cost.rows <= MOST_ROWS, cost
 
 
@@ -156,5 +166,6 @@ async def test_settling_dead_letters(explain: Explainer) -> None:
         ["orders"] * n,
         [1] * n,
         ["refused"] * n,
+        [True] * n,
     )
     assert cost.rows <= MOST_ROWS, cost

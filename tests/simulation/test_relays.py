@@ -79,7 +79,7 @@ def test_not_putting_messages_behind_their_key_would_be_noticed(monkeypatch: pyt
     async def nobody(self: Reader, messages: list[Message]) -> set[tuple[int, str]]:
         return set()
 
-    monkeypatch.setattr(Reader, "_really_behind", nobody)
+    monkeypatch.setattr(Reader, "_held_back", nobody)
     assert noticed()
 
 

@@ -12,6 +12,7 @@ PillarboxError
 │   │   └── PermanentError  … and trying again is pointless
 │   └── Unavailable         the destination is at fault; the message is never charged for it
 │       └── Nacked          … and it said so of this one message (a full queue)
+├── RelayFailed             a relay could not go on; its cause says why
 └── InboxError              a consumer's guard could not be asked
 
 A message says what happened, to which event or destination, and what to try next.
@@ -70,6 +71,10 @@ class Unavailable(SendError):
 
 class Nacked(Unavailable):
     """The broker answered no to this one message: it waits with backoff, uncharged, and holds its key."""
+
+
+class RelayFailed(PillarboxError):
+    """A relay stopped by itself: its event loop hung, or something failed that no outage explains."""
 
 
 class InboxError(PillarboxError):

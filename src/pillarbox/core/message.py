@@ -77,6 +77,11 @@ class Message(NamedTuple):
         return decoded
 
     @property
+    def failures(self) -> int:
+        """Sends that failed so far, charged or not."""
+        return self.attempts + self.tries
+
+    @property
     def identity(self) -> tuple[str, str]:
         """What the table knows it by."""
         return self.event_id, self.destination

@@ -21,6 +21,13 @@ class RelayStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RelaySwitchedOff:
+    """A relay was asked to run but is switched off by its settings: it carries nothing."""
+
+    relay: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopRequested:
     """A relay was asked to drain: it reads no more and waits for what is in flight."""
 
@@ -105,7 +112,10 @@ class EventDelivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRetried:
-    """A send failed; the message comes again after `delay` seconds. `charged` counts against its attempts."""
+    """A send failed, or there is no route yet; the message comes again after `delay` seconds.
+
+    `attempt` tells which send it was, whether or not it is `charged` against the attempts.
+    """
 
     relay: str
     message: Message
@@ -178,6 +188,7 @@ class RequestsCarriedOut:
 
 Observation = (
     RelayStarted
+    | RelaySwitchedOff
     | StopRequested
     | RelayStopped
     | LanesTaken

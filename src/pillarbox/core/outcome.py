@@ -28,6 +28,8 @@ class Retry:
     error: str
     charge: bool = True
     """False adds to `tries` instead of `attempts`: the message is not at fault."""
+    noted: bool = False
+    """The attempt was charged before the send: it is not charged again, or taken back if it is not to be charged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,8 @@ class Dead:
     block: bool = False
     charge: bool = True
     """False where it was never sent (no route, cannot be encoded)."""
+    noted: bool = False
+    """The attempt was charged before the send."""
 
 
 @dataclass(frozen=True, slots=True)

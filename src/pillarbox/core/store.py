@@ -1,10 +1,12 @@
 """What a store is: a bundle of facets, none wider than five verbs.
 
     lanes          join · renew · take · release · leave        who works
-    messages       read · earlier · headless                    what is there to do
+    messages       read · earlier · headless · aside            what is there to do
     writes         settle · hold · split · note · carry_out     what became of it; every one fenced by epochs
     destinations   report · steering · steer                    how the places behind the transports fare
     people         find · dead · retry · discard · ask          what an operator sees and asks for
+    browsing       events · letters · show                      what an operator leafs through
+    archive        stale · read · drop                          old rows on their way out by way of a file
     inspection     overview                                     how the outbox fares at a glance
     upkeep         prepare · prune                              partitions, retention
     wakeup         doze · rouse · wait                          the doorbell: a hint, never relied on
@@ -21,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from pillarbox.core.archive import Archive
+from pillarbox.core.browsing import Browsing
 from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Settled
 from pillarbox.core.looks import Look
 from pillarbox.core.message import Held, Message, Probe, Slot
@@ -89,6 +93,10 @@ class Messages(Protocol):
         """Look at up to `limit` lines beyond `after` for those that wait although nothing holds them."""
         ...
 
+    async def aside(self, lanes: Sequence[int]) -> list[str]:
+        """The destinations for which messages of these lanes were put aside, whether anybody here knows them or not."""
+        ...
+
 
 class Writes(Protocol):
     """What became of it. Each verb locks its lanes, compares epochs and writes in one statement.
@@ -98,7 +106,11 @@ class Writes(Protocol):
     """
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        """Write verdicts. The first settlement after a takeover clears the lane's crashes."""
+        """Write verdicts. The first settlement after a takeover clears the lane's crashes.
+
+        What counts a try is written only if the message has failed as often as it says itself: a verdict that
+        is written again, because the answer to the first time was lost, is not charged twice. The same goes for `note`.
+        """
         ...
 
     async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
@@ -109,9 +121,12 @@ class Writes(Protocol):
         """Replace each message by one per destination, in its place."""
         ...
 
-    async def note(self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False) -> Settled:
+    async def note(
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+    ) -> Settled:
         """Note a try that failed, or that is about to begin, and leave the messages where they are.
 
+        `noted`: it was charged before it began, and that is taken back now unless it is to be charged.
         They carry their resolved destination from then on: whoever keeps one in hand goes on with `message.to(…)`.
         """
         ...
@@ -270,6 +285,10 @@ class Store(Protocol):
     def destinations(self) -> Destinations: ...
     @property
     def people(self) -> People: ...
+    @property
+    def browsing(self) -> Browsing: ...
+    @property
+    def archive(self) -> Archive: ...
     @property
     def inspection(self) -> Inspection: ...
     @property

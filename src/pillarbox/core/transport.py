@@ -32,7 +32,7 @@ class Outgoing(NamedTuple):
     headers: Mapping[str, str]
     """The producer's headers and what the relay adds to them."""
     attempt: int = 1
-    """1 for the first send; what failed uncharged does not count."""
+    """Which send of the message this is, from 1; those that an outage ended count."""
     epoch: int = 0
     """The fencing token of the message's lane: for handlers that guard something of their own."""
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable
-from pillarbox.core.observations import Announcer, EventDelivered, EventDied, EventRetried, Sending
+from pillarbox.core.observations import Announcer, Sending
 from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.transport import Outgoing, Result, Transport
@@ -26,6 +26,7 @@ from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.settlement import Settlement
 from pillarbox.relay.stops import Stops
+from pillarbox.relay.telling import tell
 from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import OUTAGE, error_text, judge
 
@@ -138,10 +139,16 @@ class Dispatch:
             # A little more than the transport's own: it knows better what was cut off.
             async with asyncio.timeout(None if transport.pace.bounded else self._timeout + 1):
                 answers = await transport.send(outgoing) if outgoing else []
+                if len(answers) != len(outgoing):
+                    raise RuntimeError(f"{len(answers)} answers to {len(outgoing)} messages")
         except TimeoutError:
             answers = [Unavailable(f"no answer within {self._tuning.send_timeout}")] * len(outgoing)
         except SendError as error:
             answers = [error] * len(outgoing)
+        except Exception as error:
+            # It should have been a verdict. Nobody knows what was sent, so it is sent again: nothing is lost.
+            fault = f"{type(transport).__name__} is at fault: {error_text(error)}"
+            answers = [Unavailable(fault)] * len(outgoing)
         for position, answer in zip(positions, answers, strict=True):
             results[position] = answer
         return results
@@ -155,7 +162,7 @@ class Dispatch:
             body=body,
             content_type=content_type,
             headers=outgoing_headers(message),
-            attempt=message.attempts + 1,
+            attempt=item.attempt,
             epoch=self._ownership.epoch(message.lane),
         )
 
@@ -189,7 +196,7 @@ class Dispatch:
                 self._settlement.note(item, outage, self._hand.stopped(item))
                 noted.append(item)
             else:
-                self._settle(item, _uncharged(outcome) if item.noted else outcome, result, took)
+                self._settle(item, _noted(outcome) if item.noted else outcome, result, took)
         if passed:
             self._gates.accepted(gate)
         elif outage is not None:
@@ -198,7 +205,7 @@ class Dispatch:
             # One line per event when an outage begins; after that one per probe, which the breaker tells.
             for item in noted if first else ():
                 delay = gate.breaker.next_try(self._clock.monotonic())
-                self._tell_retried(item, Retry(delay=delay, error=outage, charge=False))
+                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False))
         else:
             self._all_refused(gate, answers)
 
@@ -227,19 +234,14 @@ class Dispatch:
             case Delivered():
                 self._hand.confirmed(item)
                 self._settlement.add(item, outcome)
-                self._tell_delivered(item, took)
-            case Retry():
+            case Retry() | Dead(block=True):
                 self._settlement.add(item, outcome, self._hand.stopped(item))
-                self._tell_retried(item, outcome)
-            case Dead(block=True):
-                self._settlement.add(item, outcome, self._hand.stopped(item))
-                self._tell_died(item, outcome)
             case Dead():
                 self._hand.confirmed(item)
                 self._settlement.add(item, outcome)
-                self._tell_died(item, outcome)
             case _:
                 raise AssertionError(f"{outcome} is no answer to {result}")
+        tell(self._announce, self.relay, item, outcome, took=took)
         self.stir()
 
     def _tell_sending(self, lot: Sequence[tuple[Gate, Item]]) -> None:
@@ -251,37 +253,6 @@ class Dispatch:
                 messages = tuple(item.message for item in items)
                 self._announce(Sending(relay=self.relay, destination=name, messages=messages))
 
-    def _tell_delivered(self, item: Item, took: float) -> None:
-        if self._announce.observers:
-            self._announce(
-                EventDelivered(relay=self.relay, message=item.message, destination=item.destination, seconds=took)
-            )
 
-    def _tell_retried(self, item: Item, outcome: Retry) -> None:
-        self._announce(
-            EventRetried(
-                relay=self.relay,
-                message=item.message,
-                destination=item.destination,
-                error=outcome.error,
-                attempt=item.message.attempts + item.message.tries + 1,
-                delay=outcome.delay,
-                charged=outcome.charge,
-            )
-        )
-
-    def _tell_died(self, item: Item, outcome: Dead) -> None:
-        self._announce(
-            EventDied(
-                relay=self.relay,
-                message=item.message,
-                destination=item.destination,
-                error=outcome.error,
-                attempt=item.message.attempts + int(outcome.charge),
-                blocks=outcome.block,
-            )
-        )
-
-
-def _uncharged(outcome: Outcome) -> Outcome:
-    return replace(outcome, charge=False) if isinstance(outcome, (Retry, Dead)) else outcome
+def _noted(outcome: Outcome) -> Outcome:
+    return replace(outcome, noted=True) if isinstance(outcome, (Retry, Dead)) else outcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pillarbox.core.clock import Chance, Clock
@@ -64,6 +64,8 @@ class Gates:
         self._chance = chance
         self._announce = announce
         self._gates: dict[str, Gate] = {}
+        self._wanted: dict[str, Steering] = {}
+        self._relays = 1
         self.changed: dict[str, tuple[str, float]] = {}
         """Destinations whose breaker changed: error and seconds to the next try, for the store to show."""
 
@@ -71,7 +73,7 @@ class Gates:
         gate = self._gates.get(place.name)
         if gate is None:
             gate = self._gates[place.name] = Gate(place, CircuitBreaker(), aside=True)
-            gate.set_rate(None, 1)
+            self._steer(gate)
         return gate
 
     def __iter__(self) -> Iterator[Gate]:
@@ -82,10 +84,15 @@ class Gates:
         for gate in self:
             gate.aside = True
 
-    def any_open(self) -> bool:
-        """Whether any destination met so far takes anything now; before the first one is met, yes."""
+    def any_open(self, *, but: str = "") -> bool:
+        """Whether any destination met so far, `but` for one, takes anything now; before the first one is met, yes."""
         now = self._clock.monotonic()
-        return not self._gates or any(gate.may_send(now) > 0 for gate in self)
+        others = [gate for gate in self if gate.place.name != but]
+        return not self._gates or any(gate.may_send(now) > 0 for gate in others)
+
+    def shut(self) -> list[str]:
+        """Destinations that a person closed: nothing goes there, however long one waits."""
+        return [name for name, gate in self._gates.items() if gate.breaker.paused or gate.breaker.forced == "open"]
 
     def wait(self) -> float:
         """Seconds until the first closed gate may open."""
@@ -95,23 +102,28 @@ class Gates:
 
     def steer(self, steering: Iterable[Steering], *, relays: int) -> None:
         """Do what people set, and take this relay's share of every rate."""
-        wanted = {one.destination: one for one in steering}
-        everywhere = wanted.get(EVERYWHERE)
-        for name, gate in self._gates.items():
-            one = wanted.get(name)
-            if (one is not None and one.paused) or (everywhere is not None and everywhere.paused):
-                gate.breaker.pause()
-            else:
-                gate.breaker.resume()
-            gate.breaker.force(one.breaker if one is not None else None)
-            gate.set_rate(one.rate_limit if one is not None else None, relays)
+        self._wanted = {one.destination: one for one in steering}
+        self._relays = relays
+        for gate in self._gates.values():
+            self._steer(gate)
+
+    def _steer(self, gate: Gate) -> None:
+        one, everywhere = self._wanted.get(gate.place.name), self._wanted.get(EVERYWHERE)
+        if (one is not None and one.paused) or (everywhere is not None and everywhere.paused):
+            gate.breaker.pause()
+        else:
+            gate.breaker.resume()
+        gate.breaker.force(one.breaker if one is not None else None)
+        gate.set_rate(one.rate_limit if one is not None else None, self._relays)
 
     def shut_out(self, others: Iterable[Mapping[str, str]]) -> bool:
         """Whether this relay can send nothing while another one can: then its lanes are better off there."""
-        mine = self.states()
-        if not mine or any(state != "open" for state in mine.values()):
-            return False
-        return any(state == "closed" for theirs in others for name, state in theirs.items() if name in mine)
+        return _shut_out(self.states(), others)
+
+    def sharing(self, others: Sequence[Mapping[str, str]]) -> int:
+        """How many relays share the lanes: this one, and every other one that is not shut out."""
+        everybody = (self.states(), *others)
+        return 1 + sum(not _shut_out(theirs, everybody) for theirs in others)
 
     def states(self) -> Mapping[str, str]:
         now = self._clock.monotonic()
@@ -143,3 +155,9 @@ class Gates:
         self._announce(
             BreakerChanged(relay=self.relay, destination=gate.place.name, state=state, error=error, next_try=next_try)
         )
+
+
+def _shut_out(states: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> bool:
+    if not states or any(state != "open" for state in states.values()):
+        return False
+    return any(state == "closed" for theirs in others for name, state in theirs.items() if name in states)

@@ -32,6 +32,11 @@ class Item:
     """Its attempt was written before it was sent: it is suspected of ending its relay."""
 
     @property
+    def attempt(self) -> int:
+        """Which send of the message this is; tries in an outage count, though nobody is charged for them."""
+        return self.message.failures + (0 if self.noted else 1)
+
+    @property
     def line(self) -> LineKey:
         return line_of(self.message, self.destination)
 

@@ -15,9 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pillarbox.core.clock import Clock
+from pillarbox.core.duration import seconds
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.lane import InHand, Renewal
 from pillarbox.core.store import Store
+from pillarbox.relay.tuning import Tuning
+
+LONGEST_FAREWELL = 5.0
+"""Seconds that a heartbeat may take to end before the relay ends without it."""
 
 
 @dataclass(slots=True)
@@ -30,7 +35,6 @@ class Pulse:
     breakers: Mapping[str, str] | None = None
     joined: bool = False
     """Whether there is a lease to renew."""
-    ended: bool = False
     thread: int = field(default_factory=threading.get_ident)
     """The thread of the relay's loop."""
 
@@ -40,7 +44,7 @@ class Pulse:
 
 
 class Heartbeat:
-    """Beats until it is told to end, finds the relay dead, or finds its loop wedged."""
+    """Beats until it is ended, or finds the relay's loop wedged."""
 
     def __init__(
         self,
@@ -48,25 +52,43 @@ class Heartbeat:
         store: Store,
         pulse: Pulse,
         clock: Clock,
-        lease: float,
-        interval: float,
-        stall_limit: float,
+        tuning: Tuning,
         on_renewed: Callable[[float, Renewal], None],
         on_lost: Callable[[str], None],
         on_stalled: Callable[[str], None],
+        on_failed: Callable[[Exception], None],
     ) -> None:
         self._store = store
         self._pulse = pulse
         self._clock = clock
-        self._lease = lease
-        self._interval = interval
-        self._stall_limit = stall_limit
+        self._lease = seconds(tuning.lease)
+        self._interval = seconds(tuning.heartbeat)
+        self._stall_limit = seconds(tuning.stall_limit)
         self._on_renewed = on_renewed
         self._on_lost = on_lost
         self._on_stalled = on_stalled
+        self._on_failed = on_failed
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Beat on the loop that runs now."""
+        self._task = asyncio.create_task(self.run())
+
+    async def end(self) -> None:
+        """Beat no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
     async def run(self) -> None:
-        while not self._pulse.ended:
+        try:
+            await self._beat_on()
+        except Exception as error:
+            # Without a heartbeat the relay would sit there with its lease run out.
+            self._on_failed(error)
+
+    async def _beat_on(self) -> None:
+        while True:
             began = self._clock.monotonic()
             silent = began - self._pulse.ticked
             if silent > self._stall_limit:
@@ -105,20 +127,39 @@ class HeartbeatThread:
     def __init__(self, make: Callable[[Store], Heartbeat], store: Store) -> None:
         self._make = make
         self._store = store
-        self._thread = threading.Thread(target=self._run, name="pillarbox-heartbeat", daemon=True)
+        self._loop = asyncio.new_event_loop()
+        self._told_to_end = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._relays_loop = asyncio.get_running_loop()
 
-    def start(self) -> None:
-        self._thread.start()
+    def begin(self) -> None:
+        """Beat from now on."""
+        threading.Thread(target=self._run, name="pillarbox-heartbeat", daemon=True).start()
 
-    def join(self, timeout: float) -> None:
-        self._thread.join(timeout)
+    async def end(self) -> None:
+        """Beat no more; returns once the thread has let go of its connection, or hangs."""
+        with suppress(RuntimeError):  # it ended by itself
+            self._loop.call_soon_threadsafe(self._told_to_end.set)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_FAREWELL):
+                await self._ended.wait()
 
     def _run(self) -> None:
-        asyncio.run(self._beat())
+        try:
+            self._loop.run_until_complete(self._beat())
+        finally:
+            self._loop.close()
+            with suppress(RuntimeError):  # nobody waits any more
+                self._relays_loop.call_soon_threadsafe(self._ended.set)
 
     async def _beat(self) -> None:
         store = self._store.beside()
+        told = asyncio.create_task(self._told_to_end.wait())
+        beating = asyncio.create_task(self._make(store).run())
         try:
-            await self._make(store).run()
+            await asyncio.wait([told, beating], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            told.cancel()
+            beating.cancel()
+            await asyncio.gather(told, beating, return_exceptions=True)
             await store.aclose()

@@ -61,6 +61,8 @@ class Settlement:
         self._pending: list[_Entry] = []
         self._arrived = asyncio.Event()
         self._writing = False
+        self.ended = False
+        """Nothing will be written any more."""
         self.on_written: Callable[[list[Slot]], None] = lambda _: None
         """Told, after each commit, the lines whose head is gone and which are to be read on."""
         self.on_passed: Callable[[Message], None] = lambda _: None
@@ -85,9 +87,12 @@ class Settlement:
 
     async def run(self) -> None:
         """Write whatever is there, again and again."""
-        while True:
-            await self._arrived.wait()
-            await self.flush()
+        try:
+            while True:
+                await self._arrived.wait()
+                await self.flush()
+        finally:
+            self.ended = True
 
     async def flush(self) -> None:
         """Write until nothing is left; waits for the store if it is away."""
@@ -124,12 +129,13 @@ class Settlement:
             failpoints.hit("after-settle")
             lost |= settled.lost
             duplicates = settled.duplicates
-        notes: dict[str, list[Resolved]] = {}
+        notes: dict[tuple[str, bool], list[Resolved]] = {}
         for entry in ours:
             if entry.outcome is None:
-                notes.setdefault(entry.error, []).append(Resolved(entry.item.message, entry.item.destination))
-        for error, messages in notes.items():
-            lost |= (await self._store.writes.note(epochs, messages, error=error)).lost
+                of = notes.setdefault((entry.error, entry.item.noted), [])
+                of.append(Resolved(entry.item.message, entry.item.destination))
+        for (error, noted), messages in notes.items():
+            lost |= (await self._store.writes.note(epochs, messages, error=error, noted=noted)).lost
         self._written(taken, lost)
         if verdicts:
             self._announce(_summary(self.relay, verdicts, duplicates, self._clock.monotonic() - began))

@@ -31,6 +31,11 @@ class Stops:
         self.stop(line)
         self.written(line)
 
+    def begin_round(self) -> None:
+        """No look is under way: whatever is written is known to all that come."""
+        if self._known_after:
+            self._known_after = {line: known for line, known in self._known_after.items() if known is None}
+
     def hold_back(self, message: Message, destination: str, look: int) -> bool:
         """Whether a message that this look brought may stand behind something the look did not know of."""
         if message.key is None:

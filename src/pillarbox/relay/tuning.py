@@ -13,6 +13,8 @@ from pillarbox.core.errors import ConfigurationError
 class Tuning:
     """Raises ConfigurationError, naming the setting, for a figure or a relation that cannot work."""
 
+    enabled: bool = True
+    """False: every way to run it returns at once; for applications that switch it by configuration."""
     batch_size: int = 500
     """Messages per read and per settlement."""
     in_flight: int = 3
@@ -53,6 +55,11 @@ class Tuning:
             raise ConfigurationError(
                 f"relay.heartbeat {self.heartbeat} is too slow for relay.lease {self.lease}: "
                 "three must fit, so that two may fail"
+            )
+        if seconds(self.stall_limit) < 2 * beat:
+            raise ConfigurationError(
+                f"relay.stall_limit {self.stall_limit} is too short for relay.heartbeat {self.heartbeat}: "
+                "give a busy event loop two heartbeats at least"
             )
         if send >= lease:
             raise ConfigurationError(

@@ -32,6 +32,7 @@ from pillarbox.core.observations import (
     Pruned,
     RelayStarted,
     RelayStopped,
+    RelaySwitchedOff,
     RequestsCarriedOut,
     Sending,
     StopRequested,
@@ -82,6 +83,8 @@ class LogListener:
                 _say(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
             case RelayStarted(relay=relay, name=name):
                 _say(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
+            case RelaySwitchedOff(relay=relay):
+                _say(RELAY, INFO, "relay switched off by its settings: relay=%(relay)s", relay=relay)
             case StopRequested(relay=relay):
                 _say(RELAY, INFO, "stop requested, draining: relay=%(relay)s", relay=relay)
             case RelayStopped():

@@ -177,7 +177,8 @@ def test_a_person_may_hold_it_closed_and_the_answers_are_noted_all_the_same() ->
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.force("closed")
     breaker.unavailable("down", 0, CHANCE)
-    assert (breaker.state(0), breaker.may_send(0), breaker.next_try(0)) == ("closed", UNLIMITED, 0)
+    assert (breaker.state(0), breaker.may_send(0.5), breaker.next_try(0.5)) == ("closed", 0, 0.5)
+    assert (breaker.may_send(1), breaker.next_try(1)) == (UNLIMITED, 0)
     breaker.force(None)
     assert breaker.state(0) == "open"
 

@@ -84,6 +84,8 @@ class Breaker(RuleBasedStateMachine):
     @invariant()
     def what_may_go_follows_from_the_state(self) -> None:
         allowed = {"closed": (UNLIMITED,), "half-open": (0, 1), "open": (0,)}[self.breaker.state(self.now)]
+        if self.breaker.forced == "closed":
+            allowed = (0, UNLIMITED)  # after a failure it waits a moment all the same
         assert self.breaker.may_send(self.now) in (allowed if not self.breaker.paused else (0,))
 
     @invariant()

@@ -14,6 +14,7 @@ from pillarbox import ConfigurationError, Tuning
         ({"in_flight": 0}, "relay.in_flight"),
         ({"lease": "2s", "heartbeat": "1s"}, "relay.heartbeat"),
         ({"lease": "10s", "send_timeout": "10s"}, "relay.send_timeout"),
+        ({"stall_limit": "1s", "heartbeat": "1s"}, "relay.stall_limit"),
         ({"poll_interval": "soon"}, "relay.poll_interval"),
         ({"outages": "ignore"}, "relay.outages"),
         ({"after_death": "forget"}, "after_death"),

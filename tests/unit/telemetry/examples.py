@@ -25,6 +25,7 @@ from pillarbox.core.observations import (
     Pruned,
     RelayStarted,
     RelayStopped,
+    RelaySwitchedOff,
     RequestsCarriedOut,
     Sending,
     StopRequested,
@@ -52,6 +53,7 @@ OPENED = BreakerChanged(relay="r", destination="orders", state="open", error="Un
 
 EXAMPLES: list[Observation] = [
     RelayStarted(relay="r", name="relay-a"),
+    RelaySwitchedOff(relay="r"),
     StopRequested(relay="r"),
     RelayStopped(relay="r", drained=True),
     RelayStopped(relay="r", drained=False),

@@ -17,6 +17,7 @@ from pillarbox.core.observations import (
     Pruned,
     RelayStarted,
     RelayStopped,
+    RelaySwitchedOff,
     RequestsCarriedOut,
     StopRequested,
     StoreFailed,
@@ -25,6 +26,7 @@ from tests.unit.telemetry.examples import OPENED, ORDER, lines, spoken
 
 LINES: list[tuple[Observation, str, str]] = [
     (RelayStarted(relay="r", name="relay-a"), "INFO", "relay started: relay=r name=relay-a"),
+    (RelaySwitchedOff(relay="r"), "INFO", "relay switched off by its settings: relay=r"),
     (StopRequested(relay="r"), "INFO", "stop requested, draining: relay=r"),
     (RelayStopped(relay="r", drained=True), "INFO", "drained and stopped: relay=r"),
     (

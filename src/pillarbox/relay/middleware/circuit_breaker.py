@@ -23,6 +23,8 @@ from pillarbox.core.steering import Forced
 State = Literal["closed", "open", "half-open"]
 
 UNLIMITED = 1_000_000
+HELD_CLOSED = 1.0
+"""Seconds between two tries of a destination that fails and that a person holds closed."""
 PATIENCE = 60.0
 """Seconds after which the answer to a probe is no longer expected and another may go."""
 
@@ -50,6 +52,7 @@ class CircuitBreaker:
         self._openings = 0
         self._shut_until: float | None = None
         self._probe_sent_at: float | None = None
+        self._failed_at = float("-inf")
 
     def state(self, now: float) -> State:
         """What people see. A pause is told apart, by `paused`."""
@@ -65,7 +68,7 @@ class CircuitBreaker:
             return 0
         match self.state(now):
             case "closed":
-                return UNLIMITED
+                return 0 if self._respite(now) else UNLIMITED
             case "half-open":
                 return 0 if self._patience(now) else 1
             case "open":
@@ -77,7 +80,7 @@ class CircuitBreaker:
             return LONGEST_DELAY
         match self.state(now):
             case "closed":
-                return 0.0
+                return self._respite(now)
             case "half-open":
                 return self._patience(now)
             case "open":
@@ -91,10 +94,12 @@ class CircuitBreaker:
     def accepted(self, now: float) -> None:
         """The destination took something: it can be reached, whatever was believed before."""
         self._close()
+        self._failed_at = float("-inf")
         self._rejected.clear()
 
     def unavailable(self, error: str, now: float, chance: Chance) -> None:
         """The destination takes nothing: wait, longer each time."""
+        self._failed_at = now
         if self._shut_until is None or self._probe_sent_at is not None:
             self._open(error, now, chance)
 
@@ -135,6 +140,10 @@ class CircuitBreaker:
         self._shut_until = None
         self._probe_sent_at = None
         self.error = ""
+
+    def _respite(self, now: float) -> float:
+        """Held closed or not, a destination that fails is not tried without a pause."""
+        return max(0.0, self._failed_at + HELD_CLOSED - now) if self.forced == "closed" else 0.0
 
     def _patience(self, now: float) -> float:
         return 0.0 if self._probe_sent_at is None else max(0.0, self._probe_sent_at + PATIENCE - now)

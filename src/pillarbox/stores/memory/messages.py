@@ -52,6 +52,10 @@ class MemoryMessages:
         found = [slot for slot in looked_at if any(True for _ in self._tables.behind(slot))]
         return Headless(found, looked_at[-1] if len(lines) > limit else None)
 
+    @verb
+    def aside(self, lanes: Sequence[int]) -> list[str]:
+        return sorted({name for lane in lanes for name, places in self._tables.lanes[lane].aside.items() if places})
+
     def _bounded(self, lines: Iterable[Iterator[Stored]], bounds: Bounds) -> list[Stored]:
         in_hand = frozenset(bounds.in_hand)
         open_to = self._range(bounds)

@@ -53,7 +53,7 @@ class MemoryPeople:
     def _known(self, event_id: str) -> Iterator[EventRow]:
         for stored in self._tables.waiting.values():
             if stored.message.event_id == event_id:
-                yield self._waiting(stored)
+                yield self.waiting(stored)
         for published in self._tables.history.values():
             if published.stored.message.event_id == event_id:
                 yield _row(published.stored, Status.PUBLISHED)._replace(published_at=published.published_at)
@@ -61,7 +61,8 @@ class MemoryPeople:
             if buried.stored.message.event_id == event_id:
                 yield _row(buried.stored, Status.FAILED)._replace(last_error=buried.error)
 
-    def _waiting(self, stored: Stored) -> EventRow:
+    def waiting(self, stored: Stored) -> EventRow:
+        """A row of the hot table as people see it."""
         if stored.message.held == Held.BLOCKED:
             return _row(stored, Status.FAILED)
         relay = self._hand(stored.message.identity)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.lane import LANES
 from pillarbox.core.store import Capabilities
+from pillarbox.stores.memory.archive import MemoryArchive
+from pillarbox.stores.memory.browsing import MemoryBrowsing
 from pillarbox.stores.memory.destinations import MemoryDestinations
 from pillarbox.stores.memory.inspection import MemoryInspection
 from pillarbox.stores.memory.lanes import MemoryLanes
@@ -43,6 +45,8 @@ class MemoryStore:
         self.writes = MemoryWrites(tables, history=history)
         self.destinations = MemoryDestinations(tables)
         self.people = MemoryPeople(tables)
+        self.browsing = MemoryBrowsing(tables, self.people)
+        self.archive = MemoryArchive(tables)
         self.inspection = MemoryInspection(tables)
         self.upkeep = MemoryUpkeep(tables)
         self.wakeup = wakeup or MemoryWakeup(tables)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, assert_never
 
 from pillarbox.core.lane import Epochs, Settled
-from pillarbox.core.message import Held
+from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import Dead, Delivered, Outcome, Released, Resolved, Retry, Split, Verdict, legible
 from pillarbox.stores.memory.tables import Published, Request, Stored, Tables, verb
 
@@ -38,7 +38,7 @@ class MemoryWrites:
         tally = Tally()
         # Those that leave make room for those that change their destination.
         for verdict in sorted(mine, key=lambda verdict: not _leaves(verdict.outcome)):
-            if verdict.message.identity in self._tables.waiting:
+            if self._waits(verdict.message, counted=not _leaves(verdict.outcome)):
                 self._write(self._tables.take_out(verdict.message.identity), verdict, tally)
         return _settled(held, verdicts, tally)
 
@@ -64,13 +64,15 @@ class MemoryWrites:
         return _settled(held, splits, tally)
 
     @verb
-    def note(self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False) -> Settled:
+    def note(
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+    ) -> Settled:
         held, mine = self._fence(epochs, messages)
         tally = Tally()
         for message, destination in mine:
-            if message.identity in self._tables.waiting:
+            if self._waits(message, counted=True):
                 stored = self._tables.take_out(message.identity)
-                stored = self._failed(stored, error, charged=int(charge), tried=int(not charge))
+                stored = self._failed(stored, error, charged=charge - noted, tried=int(not charge))
                 self._place(_changed(stored, destination=destination), tally)
         return _settled(held, messages, tally)
 
@@ -92,6 +94,13 @@ class MemoryWrites:
         held = frozenset(lane for lane in lanes if self._tables.lanes[lane].epoch == epochs.get(lane))
         return held, [write for write in writes if write.message.lane in held]
 
+    def _waits(self, message: Message, *, counted: bool) -> bool:
+        """Whether it is still there; and where a try is counted, whether that was not done before."""
+        stored = self._tables.waiting.get(message.identity)
+        if stored is None or not counted:
+            return stored is not None
+        return (stored.message.attempts, stored.message.tries) == (message.attempts, message.tries)
+
     def _write(self, stored: Stored, verdict: Verdict, tally: Tally) -> None:
         """What becomes of a row that was taken out."""
         stored = _changed(stored, destination=verdict.destination)
@@ -101,15 +110,15 @@ class MemoryWrites:
                 if self._history:
                     published = Published(stored=stored, published_at=self._tables.now())
                     self._tables.history[self._tables.draw()] = published
-            case Retry(delay=delay, error=error, charge=charge):
-                stored = self._failed(stored, error, charged=int(charge), tried=int(not charge))
+            case Retry(delay=delay, error=error, charge=charge, noted=noted):
+                stored = self._failed(stored, error, charged=charge - noted, tried=int(not charge))
                 self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), tally)
-            case Dead(error=error, block=True, charge=charge):
-                stored = self._failed(stored, error, charged=int(charge))
+            case Dead(error=error, block=True, charge=charge, noted=noted):
+                stored = self._failed(stored, error, charged=charge - noted)
                 self._place(_changed(stored, held=Held.BLOCKED.value), tally)
-            case Dead(error=error, charge=charge):
+            case Dead(error=error, charge=charge, noted=noted):
                 tally.count += 1
-                self._tables.bury(self._failed(stored, error, charged=int(charge)), legible(error))
+                self._tables.bury(self._failed(stored, error, charged=charge - noted), legible(error))
             case Released():
                 raise AssertionError("a released message is not written")
             case _:

@@ -102,6 +102,9 @@ def place_of(url: str) -> str:
         raise ConfigurationError("host or port in the store's URL cannot be read") from None
     if parts.scheme not in ("postgresql", "postgres"):
         raise ConfigurationError("the store's URL must begin with postgresql://, as in postgresql://app@db:5432/shop")
+    if "@" in parts.path + parts.query + parts.fragment:
+        # A / or ? or # in the password has cut the URL in two: what looks like a database is the password's end.
+        raise ConfigurationError("user, password and host in the store's URL cannot be told apart; write / as %2F")
     return f"{parts.hostname or 'local socket'}:{port}{parts.path}"
 
 

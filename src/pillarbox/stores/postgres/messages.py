@@ -37,6 +37,7 @@ class PostgresMessages:
         self._behind = _Read(statements, "read_behind", more=2)
         self._earlier = statements.get("earlier")
         self._headless = statements.get("headless")
+        self._put_aside = statements.get("aside")
 
     async def read(self, look: Look) -> list[Message]:
         match look:
@@ -94,3 +95,7 @@ class PostgresMessages:
         seen = [Slot(row["lane"], row["key"], row["destination"]) for row in rows]
         slots = [slot for slot, row in zip(seen, rows, strict=True) if row["headless"]]
         return Headless(slots, seen[-1] if len(seen) == limit else None)
+
+    async def aside(self, lanes: Sequence[int]) -> list[str]:
+        rows = await self._connection.fetch(self._put_aside, list(lanes))
+        return [row["destination"] for row in rows]

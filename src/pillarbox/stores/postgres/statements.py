@@ -20,7 +20,19 @@ NOT_IN_HAND = "(y.id <> ALL ($5::bigint[]) OR y.id || ' ' || y.destination <> AL
 BYTES_SO_FAR = "sum(octet_length(x.payload)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes"
 WITHIN_BYTES = "m.bytes <= $4 OR m.bytes = octet_length(m.payload)"
 
-_OWN_NAMES = ("uuid7", "json", "retry", "history_make", "history_drop", "history_default", "dead_type_idx")
+_OWN_NAMES = (
+    "uuid7",
+    "json",
+    "retry",
+    "history_make",
+    "history_drop",
+    "history_default",
+    "dead_type_idx",
+    "dead_key_idx",
+    "dead_recorded_idx",
+    "message_recorded_idx",
+    "message_blocked_idx",
+)
 _FRAGMENTS = ("columns", "behind", "blocker", "fence")
 
 
@@ -57,6 +69,11 @@ class Statements:
         """A fenced write; `progress` says whether it clears the crashes of its lanes."""
         fence = self._render("fence", progress=str(progress).lower())
         return self._render(name, fence=fence)
+
+    def narrowed(self, name: str, **fragments: str | None) -> str:
+        """A statement with other files put into its places; None leaves a place empty."""
+        filled = {place: "" if file is None else self._render(file) for place, file in fragments.items()}
+        return self._render(name, **filled)
 
     def ranged(self, name: str, *, taken: int) -> str:
         """A read that takes a range of times as well, after the `taken` parameters it has anyway."""

@@ -7,6 +7,8 @@ from functools import partial
 from pillarbox.core.lane import LANES
 from pillarbox.core.names import Names
 from pillarbox.core.store import Capabilities
+from pillarbox.stores.postgres.archive import PostgresArchive
+from pillarbox.stores.postgres.browsing import PostgresBrowsing
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.destinations import PostgresDestinations
 from pillarbox.stores.postgres.inspection import PostgresInspection
@@ -52,6 +54,8 @@ class PostgresStore:
         self.writes = PostgresWrites(writing, statements, history=history)
         self.destinations = PostgresDestinations(living, statements)
         self.people = PostgresPeople(living, statements)
+        self.browsing = PostgresBrowsing(reading, statements)
+        self.archive = PostgresArchive(living, statements)
         self.inspection = PostgresInspection(living, statements)
         self.upkeep = PostgresUpkeep(living, statements)
         self.wakeup = PostgresWakeup(living, listening, statements)

@@ -31,6 +31,9 @@ class Placement(NamedTuple):
     tried: int = 0
     error: str | None = None
     stays: bool = False
+    attempts: int | None = None
+    """Those before this one, where one is counted."""
+    tries: int | None = None
 
 
 class Burial(NamedTuple):
@@ -41,6 +44,7 @@ class Burial(NamedTuple):
     resolved: str
     charged: int
     error: str
+    sent: bool
 
 
 class Arrival(NamedTuple):
@@ -73,7 +77,11 @@ class PostgresWrites:
                 case Delivered():
                     arrivals.append(Arrival(message.event_id, message.destination, destination))
                 case Dead(block=False):
-                    burials.append(Burial(*message.identity, destination, int(outcome.charge), legible(outcome.error)))
+                    burials.append(
+                        Burial(
+                            *message.identity, destination, _charged(outcome), legible(outcome.error), outcome.charge
+                        )
+                    )
                 case Retry() | Dead():
                     placements.append(_waits(message, outcome, destination))
                 case Released():
@@ -109,13 +117,17 @@ class PostgresWrites:
             ],
         )
 
-    async def note(self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False) -> Settled:
-        text = legible(error)
+    async def note(
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+    ) -> Settled:
+        charged, tried, text = charge - noted, int(not charge), legible(error)
         return await self._put(
             epochs,
             [message for message, _ in messages],
             [
-                Placement(*message.identity, resolved, None, None, int(charge), int(not charge), text, stays=True)
+                Placement(
+                    *message.identity, resolved, None, None, charged, tried, text, True, message.attempts, message.tries
+                )
                 for message, resolved in messages
             ],
         )
@@ -139,10 +151,18 @@ class PostgresWrites:
 
 
 def _waits(message: Message, outcome: Retry | Dead, destination: str) -> Placement:
-    charged, tried, error = int(outcome.charge), int(not outcome.charge), legible(outcome.error)
+    charged, tried, error = _charged(outcome), int(not outcome.charge), legible(outcome.error)
     if isinstance(outcome, Retry):
-        return Placement(*message.identity, destination, None, min(outcome.delay, LONGEST_DELAY), charged, tried, error)
-    return Placement(*message.identity, destination, Held.BLOCKED.value, None, charged, 0, error)
+        held, delay = None, min(outcome.delay, LONGEST_DELAY)
+    else:
+        held, delay, tried = Held.BLOCKED.value, None, 0
+    return Placement(
+        *message.identity, destination, held, delay, charged, tried, error, False, message.attempts, message.tries
+    )
+
+
+def _charged(outcome: Retry | Dead) -> int:
+    return int(outcome.charge) - int(outcome.noted)
 
 
 def _columns(rows: Sequence[Arrival] | Sequence[Burial] | Sequence[Placement]) -> list[list[object]]:

@@ -25,7 +25,7 @@ class SqliteInspection:
             return Overview(
                 backlog=backlog,
                 oldest=oldest,
-                exact=True,
+                exact=backlog <= COUNTED,
                 dead=dead,
                 lanes=[LaneView._make(row) for row in db.execute(self._lanes)],
                 relays=[RelayView._make([*facts, json.loads(known)]) for *facts, known in db.execute(self._relays)],

@@ -41,6 +41,7 @@ class SqliteMessages:
         self._fetch = statements.get("fetch")
         self._earlier = statements.get("earlier")
         self._headless = statements.get("headless")
+        self._put_aside = statements.get("aside")
 
     async def read(self, look: Look) -> list[Message]:
         match look:
@@ -89,6 +90,12 @@ class SqliteMessages:
         seen = [Slot(LANE, key, destination) for key, destination, _ in rows]
         slots = [slot for slot, (_, _, headless) in zip(seen, rows, strict=True) if headless]
         return Headless(slots, seen[-1] if seen and len(seen) == limit else None)
+
+    async def aside(self, lanes: Sequence[int]) -> list[str]:
+        if LANE not in lanes:
+            return []
+        rows = await self._connection.read(lambda db: db.execute(self._put_aside).fetchall())
+        return [destination for (destination,) in rows]
 
 
 def _within_one_lane(lanes: Sequence[int], bounds: Bounds) -> dict[str, Any]:

@@ -35,6 +35,11 @@ class Statements:
             self._ready[name] = sqlfiles.statement(PACKAGE, name, self.names, **self._fragments)
         return self._ready[name]
 
+    def narrowed(self, name: str, **fragments: str | None) -> str:
+        """A statement with other files put into its places; None leaves a place empty."""
+        filled = {place: "" if file is None else self.get(file) for place, file in fragments.items()}
+        return sqlfiles.statement(PACKAGE, name, self.names, **(self._fragments | filled))
+
     def ranged(self, name: str, *, row: str) -> str:
         """A read that takes a range of times as well; `row` is what it calls a row that it picks."""
         fragments = {

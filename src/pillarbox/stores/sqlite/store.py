@@ -10,6 +10,8 @@ from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.names import Names
 from pillarbox.core.store import Capabilities
+from pillarbox.stores.sqlite.archive import SqliteArchive
+from pillarbox.stores.sqlite.browsing import SqliteBrowsing
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.destinations import SqliteDestinations
 from pillarbox.stores.sqlite.inspection import SqliteInspection
@@ -57,6 +59,8 @@ class SqliteStore:
         self.writes = SqliteWrites(connection, statements, history=history)
         self.destinations = SqliteDestinations(connection, statements)
         self.people = SqlitePeople(connection, statements)
+        self.browsing = SqliteBrowsing(connection, statements)
+        self.archive = SqliteArchive(connection, statements)
         self.inspection = SqliteInspection(connection, statements)
         self.upkeep = SqliteUpkeep(connection, statements)
         self.wakeup = SqliteWakeup(connection, statements, bell)

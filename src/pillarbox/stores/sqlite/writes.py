@@ -30,8 +30,12 @@ class Entry(NamedTuple):
     resolved: str
     outcome: str
     charge: bool = False
+    noted: bool = False
     delay: float | None = None
     error: str | None = None
+    attempts: int | None = None
+    """Those before this one, where one is counted."""
+    tries: int | None = None
 
 
 class SqliteWrites:
@@ -64,9 +68,15 @@ class SqliteWrites:
         entries = [Entry(*message.place, destination, "hold") for message, destination in messages]
         return await self._stay(epochs, entries, "hold", {"held": held.value})
 
-    async def note(self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False) -> Settled:
-        entries = [Entry(*message.place, destination, "note") for message, destination in messages]
-        return await self._stay(epochs, entries, "note", {"error": legible(error), "charge": charge})
+    async def note(
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+    ) -> Settled:
+        entries = [
+            Entry(*message.place, destination, "note", attempts=message.attempts, tries=message.tries)
+            for message, destination in messages
+        ]
+        given = {"error": legible(error), "charge": charge, "noted": noted}
+        return await self._stay(epochs, entries, "note", given)
 
     async def _stay(
         self, epochs: Epochs, entries: Sequence[Entry], statement: str, given: Mapping[str, object]
@@ -145,14 +155,19 @@ class SqliteWrites:
 
 
 def _settled(message: Message, outcome: Delivered | Retry | Dead | Released, destination: str) -> Entry | None:
+    delay: float | None
+    counted: tuple[int | None, int | None]
     match outcome:
         case Delivered():
             return Entry(*message.place, destination, "delivered")
-        case Retry(delay=delay, error=error, charge=charge):
-            return Entry(*message.place, destination, "retry", charge, delay, legible(error))
-        case Dead(error=error, block=block, charge=charge):
-            return Entry(*message.place, destination, "blocked" if block else "dead", charge, None, legible(error))
+        case Retry():
+            name, delay, counted = "retry", outcome.delay, (message.attempts, message.tries)
+        case Dead():
+            name, delay = "blocked" if outcome.block else "dead", None
+            counted = (message.attempts, message.tries) if outcome.block else (None, None)
         case Released():
             return None
         case _:
             assert_never(outcome)
+    error = legible(outcome.error)
+    return Entry(*message.place, destination, name, outcome.charge, outcome.noted, delay, error, *counted)

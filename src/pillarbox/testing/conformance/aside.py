@@ -35,6 +35,16 @@ class AsideConformance:
         first, *rest = await owner.put_aside("x")
         assert await owner.put_aside("x", in_hand=[first.place]) == rest
 
+    async def test_the_destinations_of_what_was_put_aside_can_be_asked_for(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(
+            *(event(f"{n}", f"key {n}", destination=f"place {n % 3}") for n in range(30)),
+            event("ready", destination="another"),
+        )
+        await owner.hold(Held.ASIDE, *[m for m in await owner.ready() if m.event_id != "ready"])
+        assert sorted(await harness.store.messages.aside(owner.lanes)) == ["place 0", "place 1", "place 2"]
+        assert await harness.store.messages.aside([]) == []
+
     async def test_putting_aside_costs_no_attempt_and_shows_as_pending(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))

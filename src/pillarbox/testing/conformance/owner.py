@@ -87,8 +87,11 @@ class Owner:
     async def hold(self, held: Held, *messages: Message, to: str | None = None) -> Settled:
         return await self.store.writes.hold(self.epochs, resolved(messages, to), held)
 
-    async def note(self, error: str, *messages: Message, charge: bool = False, to: str | None = None) -> Settled:
-        return await self.store.writes.note(self.epochs, resolved(messages, to), error=error, charge=charge)
+    async def note(
+        self, error: str, *messages: Message, charge: bool = False, noted: bool = False, to: str | None = None
+    ) -> Settled:
+        about = resolved(messages, to)
+        return await self.store.writes.note(self.epochs, about, error=error, charge=charge, noted=noted)
 
     async def split(self, message: Message, *destinations: str) -> Settled:
         return await self.store.writes.split(self.epochs, [Split(message, destinations)])

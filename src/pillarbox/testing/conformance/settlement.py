@@ -54,6 +54,42 @@ class SettlementConformance:
         assert len(await harness.store.people.find("a")) == 1
         assert await harness.store.people.dead() == []
 
+    async def test_a_verdict_written_again_charges_nothing_again(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("retried"), event("noted"), event("blocked"))
+        retried, noted, blocked = await owner.ready()
+        for _ in range(2):  # as when the answer to the first one was lost
+            await owner.settle(Retry(delay=HOUR, error="no"), retried)
+            await owner.note("no", noted)
+            await owner.settle(Dead(error="no", block=True), blocked)
+        for name in ("retried", "noted", "blocked"):
+            [row] = await harness.store.people.find(name)
+            assert (name, row.retry_count) == (name, 1)
+
+    async def test_an_attempt_charged_before_the_send_counts_once_or_is_taken_back(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("rejected"), event("nacked"), event("cut off"), event("given up"), event("stuck"))
+        await owner.note("about to be sent", *await owner.ready(), charge=True)
+        rejected, nacked, cut_off, given_up, stuck = await owner.ready()
+        for _ in range(2):  # as when the answer to the first one was lost
+            await owner.settle(Retry(delay=HOUR, error="no", noted=True), rejected)
+            await owner.settle(Retry(delay=HOUR, error="no", charge=False, noted=True), nacked)
+            await owner.note("gone", cut_off, noted=True)
+            await owner.settle(Dead(error="no", noted=True), given_up)
+            await owner.settle(Dead(error="no", block=True, noted=True), stuck)
+        counts = {}
+        for name in ("rejected", "nacked", "cut off", "given up", "stuck"):
+            [row] = await harness.store.people.find(name)
+            counts[name] = (row.attempts, row.retry_count)
+        charged, taken_back = (1, 1), (0, 1)
+        assert counts == {
+            "rejected": charged,
+            "nacked": taken_back,
+            "cut off": taken_back,
+            "given up": charged,
+            "stuck": charged,
+        }
+
     async def test_one_settlement_carries_every_kind_of_verdict(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         outcomes: dict[str, Outcome] = {

@@ -1,18 +1,19 @@
 -- Settle messages given up on: they leave, whole, for the dead letters.
 WITH {fence}, gone AS (
   DELETE FROM {message} m
-  USING unnest($3::text[], $4::text[], $5::text[], $6::integer[], $7::text[]) AS i(event_id, destination, resolved, charged, error)
+  USING unnest($3::text[], $4::text[], $5::text[], $6::integer[], $7::text[], $8::boolean[])
+    AS i(event_id, destination, resolved, charged, error, sent)
   WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
-  RETURNING m.*, i.resolved, i.charged, i.error
+  RETURNING m.*, i.resolved, i.charged, i.error, i.sent
 ), buried AS (
   INSERT INTO {dead} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload,
     content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
     error, first_failed_at, last_attempt_at)
   SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, ordering_key, key, payload, content_type, headers,
     schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts + charged, tries, error,
-    coalesce(first_failed_at, now()), now() FROM gone
+    coalesce(first_failed_at, now()), CASE WHEN sent THEN now() ELSE last_attempt_at END FROM gone
 ), noted AS (
   INSERT INTO {attempt} (event_id, destination, attempt, charged, error)
-  SELECT event_id, resolved, attempts + charged + tries, charged > 0, error FROM gone
+  SELECT event_id, resolved, attempts + charged + tries, true, error FROM gone WHERE sent
 )
 SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

@@ -1,8 +1,8 @@
 -- Write where messages wait from now on: retry, behind, aside, blocked, a noted try, or copies for several destinations.
 WITH {fence}, asked AS MATERIALIZED (
   SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::double precision[], $8::integer[], $9::integer[],
-                       $10::text[], $11::boolean[])
-    AS a(event_id, destination, resolved, held, delay, charged, tried, error, stays)
+                       $10::text[], $11::boolean[], $12::integer[], $13::integer[])
+    AS a(event_id, destination, resolved, held, delay, charged, tried, error, stays, attempts, tries)
 ), stayed AS (
   UPDATE {message} m SET
     held = CASE WHEN a.stays THEN m.held ELSE a.held END,
@@ -14,7 +14,9 @@ WITH {fence}, asked AS MATERIALIZED (
   FROM asked a
   WHERE a.resolved = a.destination AND m.event_id = a.event_id AND m.destination = a.destination
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
-  RETURNING m.event_id, m.destination, m.attempts + m.tries AS attempt, a.charged, a.error, a.stays
+    -- Written before, and only the answer was lost: it must not be charged again.
+    AND (a.attempts IS NULL OR (m.attempts = a.attempts AND m.tries = a.tries))
+  RETURNING m.event_id, m.destination, m.attempts + m.tries AS attempt, a.tried, a.error, a.stays
 ), leaving AS MATERIALIZED (
   SELECT event_id, destination, bool_or(resolved = destination) AS remains FROM asked
   GROUP BY event_id, destination HAVING bool_or(resolved <> destination)
@@ -64,9 +66,9 @@ WITH {fence}, asked AS MATERIALIZED (
   FROM repeats WHERE NOT same
 ), noted AS (
   INSERT INTO {attempt} (event_id, destination, attempt, charged, error)
-  SELECT event_id, destination, attempt, charged > 0, error FROM stayed WHERE error IS NOT NULL AND NOT stays
+  SELECT event_id, destination, attempt, tried = 0, error FROM stayed WHERE error IS NOT NULL AND NOT stays
   UNION ALL
-  SELECT c.event_id, c.resolved, c.attempts + c.tries + c.charged + c.tried, c.charged > 0, c.error
+  SELECT c.event_id, c.resolved, c.attempts + c.tries + c.charged + c.tried, c.tried = 0, c.error
   FROM copies c WHERE c.error IS NOT NULL AND NOT c.stays
 )
 SELECT ARRAY(SELECT lane FROM fence) AS held,

@@ -6,7 +6,7 @@ UPDATE {message} AS m
          ELSE coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', d.delay)),
                        '9999-12-31T23:59:59.999Z')
        END,
-       attempts = m.attempts + d.charge,
+       attempts = m.attempts + d.charge - d.noted,
        tries = m.tries + (d.outcome = 'retry' AND NOT d.charge),
        last_error = d.error,
        first_failed_at = coalesce(m.first_failed_at, {now}),

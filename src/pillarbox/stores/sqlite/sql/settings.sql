@@ -11,6 +11,7 @@ CREATE TEMP TABLE IF NOT EXISTS desk (
   destination TEXT NOT NULL,
   outcome     TEXT NOT NULL,
   charge      INTEGER,
+  noted       INTEGER,
   delay       REAL,
   error       TEXT
 );

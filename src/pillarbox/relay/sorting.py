@@ -1,0 +1,155 @@
+"""What becomes of the messages that a look brought: into the hand, behind their key, aside, split, or given up on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.message import Held, Message
+from pillarbox.core.observations import Announcer
+from pillarbox.core.outcome import Outcome, Resolved, Split
+from pillarbox.relay.gates import A_LOT, Gates
+from pillarbox.relay.hand import Hand, Item, LineKey, line_of
+from pillarbox.relay.lanes import Ownership
+from pillarbox.relay.routing import Routing
+from pillarbox.relay.settlement import Settlement
+from pillarbox.relay.stops import Stops
+from pillarbox.relay.suspicion import Suspicion
+from pillarbox.relay.telling import tell
+from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.verdict import no_route
+
+
+class Seen(NamedTuple):
+    """A message as a look brought it."""
+
+    message: Message
+    look: int
+    waited: bool
+    """It lies among those that wait: others may wait behind it."""
+
+
+@dataclass(slots=True)
+class Sorted:
+    """What one round of looks brought, by what is to be done with it."""
+
+    now: float
+    held_back: Collection[tuple[int, str]]
+    """Places of messages that an earlier one of their key holds back."""
+    taken: int = 0
+    splits: list[Split] = field(default_factory=list)
+    behind: list[Resolved] = field(default_factory=list)
+    aside: list[Resolved] = field(default_factory=list)
+    suspects: list[Item] = field(default_factory=list)
+    held_up: set[LineKey] = field(default_factory=set)
+    """Lines of which one waits: the rest of this round waits behind it."""
+    left_alone: set[LineKey] = field(default_factory=set)
+    """Lines whose next message is a suspect: the rest of this round is met again."""
+    allowances: dict[str, int] = field(default_factory=dict)
+    """How many more each destination takes now."""
+
+    @property
+    def done(self) -> int:
+        """How many were taken in hand or are to be moved out of the way."""
+        return self.taken + len(self.splits) + len(self.behind) + len(self.aside)
+
+
+class Sorter:
+    """Takes in hand what may go; what must be written about the rest is written by whoever looked."""
+
+    def __init__(
+        self,
+        *,
+        relay: str,
+        routing: Routing,
+        gates: Gates,
+        hand: Hand,
+        stops: Stops,
+        ownership: Ownership,
+        settlement: Settlement,
+        suspicion: Suspicion,
+        tuning: Tuning,
+        clock: Clock,
+        chance: Chance,
+        announce: Announcer,
+    ) -> None:
+        self.relay = relay
+        self._routing = routing
+        self._gates = gates
+        self._hand = hand
+        self._stops = stops
+        self._ownership = ownership
+        self._settlement = settlement
+        self._suspicion = suspicion
+        self._after_death = tuning.after_death
+        self._clock = clock
+        self._chance = chance
+        self._announce = announce
+
+    def sort(self, seen: Sequence[Seen], held_back: Collection[tuple[int, str]]) -> Sorted:
+        """Sort messages that come in the order of their places."""
+        to = Sorted(self._clock.monotonic(), held_back)
+        for message, look, waited in seen:
+            if not self._ownership.works(message.lane) or message.place in self._hand.places:
+                continue
+            names = self._routing.resolve(message)
+            if self._stops.hold_back(message, names[0] if len(names) == 1 else "", look):
+                continue
+            if not names:
+                outcome = no_route(message, self._chance, after_death=self._after_death)
+                self._settle_at_once(Item(message, message.destination, waited, to.now), outcome)
+            elif len(names) > 1:
+                to.splits.append(Split(message, names))
+                # Its copies come with a later look: whatever is behind them must not slip past.
+                self._stops.let_go(line_of(message, ""))
+            else:
+                self._place(Item(message, names[0], waited, to.now), to)
+        return to
+
+    def _place(self, item: Item, to: Sorted) -> None:
+        message, line = item.message, item.line
+        if line in to.left_alone:
+            return
+        # The flags come from two snapshots: whatever follows one that is held up in this round is behind it.
+        if line in to.held_up or message.place in to.held_back:
+            to.held_up.add(line)
+            if message.held != Held.BEHIND.value:
+                to.behind.append(Resolved(message, item.destination))
+        elif (verdict := self._suspicion.convicted(message)) is not None:
+            self._settle_at_once(item, verdict)
+            to.taken += 1
+        elif self._suspicion.suspects(message):
+            # One suspect at a time: a crash hits whatever is in hand, and only the culprit is to be counted.
+            if not to.suspects and not self._hand.has_suspect():
+                to.suspects.append(item)
+                to.taken += 1
+            to.left_alone.add(line)
+        elif self._takes_one_more(item.destination, to):
+            self._hand.add(item)
+            to.taken += 1
+        else:
+            self._hold_up(item, to)
+
+    def _takes_one_more(self, name: str, to: Sorted) -> bool:
+        """Whether the destination takes one more, beyond those that wait for it in hand already."""
+        allowed = to.allowances.get(name)
+        if allowed is None:
+            allowed = self._gates.of(self._routing.place(name)).may_send(to.now)
+            if allowed < A_LOT:
+                allowed -= len(self._hand.unsent(name))
+        to.allowances[name] = allowed - 1
+        return allowed > 0
+
+    def _hold_up(self, item: Item, to: Sorted) -> None:
+        to.held_up.add(item.line)
+        # Out of the others' way; if there are no others, it may as well stay where it is.
+        if item.message.held != Held.ASIDE.value and self._gates.any_open(but=item.destination):
+            to.aside.append(Resolved(item.message, item.destination))
+            self._gates.of(self._routing.place(item.destination)).aside = True
+
+    def _settle_at_once(self, item: Item, outcome: Outcome) -> None:
+        self._hand.keep(item)
+        self._settlement.add(item, outcome)
+        tell(self._announce, self.relay, item, outcome)

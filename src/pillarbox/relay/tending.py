@@ -1,0 +1,199 @@
+"""Twice per heartbeat: the lanes, what people asked for, retention, and how the destinations fare."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Callable, Mapping
+
+from pillarbox.core.clock import Clock
+from pillarbox.core.duration import seconds
+from pillarbox.core.errors import PillarboxError, StoreUnavailable
+from pillarbox.core.lane import Lease, RelayCard, Renewal
+from pillarbox.core.observations import (
+    Announcer,
+    LanesReleased,
+    LanesTaken,
+    LeaseLost,
+    Pruned,
+    RequestsCarriedOut,
+)
+from pillarbox.core.store import Store
+from pillarbox.relay import failpoints
+from pillarbox.relay.dispatch import Dispatch
+from pillarbox.relay.gates import Gates
+from pillarbox.relay.hand import Hand
+from pillarbox.relay.heartbeat import Pulse
+from pillarbox.relay.lanes import Ownership
+from pillarbox.relay.reading import Reader
+from pillarbox.relay.suspicion import Suspicion
+from pillarbox.relay.tuning import Tuning
+
+SHOWN_AFTER = 1.0
+UPKEEP_EVERY = 60.0
+PRUNED_AT_ONCE = 1000
+
+
+class Tending:
+    """Keeps one relay alive among the others."""
+
+    def __init__(
+        self,
+        *,
+        relay: str,
+        name: str,
+        store: Store,
+        pulse: Pulse,
+        ownership: Ownership,
+        suspicion: Suspicion,
+        hand: Hand,
+        gates: Gates,
+        dispatch: Dispatch,
+        reader: Reader,
+        tuning: Tuning,
+        clock: Clock,
+        announce: Announcer,
+    ) -> None:
+        self.relay = relay
+        self._name = name
+        self._store = store
+        self._pulse = pulse
+        self._ownership = ownership
+        self._suspicion = suspicion
+        self._hand = hand
+        self._gates = gates
+        self._dispatch = dispatch
+        self._reader = reader
+        self._tuning = tuning
+        self._clock = clock
+        self._announce = announce
+        self._lease = seconds(tuning.lease)
+        self._others: tuple[Mapping[str, str], ...] = ()
+        self._next_upkeep = 0.0
+        self.leaving = False
+        """Take no more lanes and do nothing for people: the relay drains."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Told whenever there may be something new to read."""
+
+    # -- the lease ------------------------------------------------------------------------------------------------
+
+    async def join(self) -> None:
+        """Begin to live, or begin anew after the lease was lost."""
+        card = RelayCard(id=self.relay, name=self._name, host=platform.node())
+        began = self._clock.monotonic()
+        # A lane may still name this relay from before: it must not look owned by a relay that does not know of it.
+        await self._store.lanes.leave(self.relay)
+        await self._store.lanes.join(card, lease=self._lease)
+        self._pulse.thread = threading.get_ident()
+        self._pulse.ticked = began
+        self._pulse.joined = True
+        self._ownership.deadline = began + self._lease
+
+    def renewed(self, deadline: float, renewal: Renewal) -> None:
+        """The heartbeat renewed the lease. Called on its thread."""
+        self._ownership.deadline = deadline
+        self._others = renewal.others
+
+    def lease_lost(self, reason: str) -> None:
+        """Everything is lost; the next round joins again."""
+        self._announce(LeaseLost(relay=self.relay, reason=reason))
+        self._hand.drop_lanes(self._ownership.lose_all())
+        self._ownership.deadline = 0.0
+
+    async def leave(self) -> None:
+        """Give everything back and be gone."""
+        lanes = tuple(sorted(self._ownership.lose_all()))
+        try:
+            await self._store.lanes.leave(self.relay)
+        except PillarboxError:
+            # Its lease ends by itself.
+            return
+        if lanes:
+            self._announce(LanesReleased(relay=self.relay, lanes=lanes))
+
+    # -- one round after another ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        while True:
+            now = self._clock.monotonic()
+            self._pulse.ticked = now
+            self._pulse.in_hand = list(self._hand.held_longer_than(SHOWN_AFTER, now))
+            self._pulse.breakers = self._gates.states()
+            # Before any lane is taken: what people closed must be closed before the first message is read.
+            await self._tend_gates()
+            if not self.leaving:
+                if not self._pulse.joined:
+                    await self.join()
+                await self._tend_lanes()
+                await self._do_what_was_asked()
+                await self._keep_house(now)
+            await self._clock.sleep(seconds(self._tuning.heartbeat) / 2)
+
+    async def _tend_lanes(self) -> None:
+        shut_out = self._gates.shut_out(self._others)
+        if shut_out:
+            self._ownership.leaving.update(self._ownership.epochs)
+        self._ownership.relays = self._gates.sharing(self._others)
+        self._ownership.give_up_excess()
+        busy = self._hand.lanes()
+        self._dispatch.let_go(self._hand.unsent(lanes=self._ownership.leaving))
+        if free := self._ownership.leaving - busy:
+            await self._release(free)
+        if not shut_out and (missing := self._ownership.missing()) and self._ownership.alive():
+            leases = await self._take(missing)
+            if leases:
+                self._ownership.took(leases)
+                self._suspicion.took(leases)
+                crashed = tuple(lease.lane for lease in leases if lease.crashes)
+                lanes = tuple(lease.lane for lease in leases)
+                self._announce(LanesTaken(relay=self.relay, lanes=lanes, crashed=crashed))
+                self._reader.look_for_headless()
+                self.on_change()
+
+    async def _take(self, most: int) -> list[Lease]:
+        try:
+            return await self._store.lanes.take(self.relay, most=most)
+        except StoreUnavailable:
+            # Lanes may be ours without our knowing: begin anew, or nobody would ever work them.
+            self._pulse.joined = False
+            self.lease_lost("the answer to a take was lost")
+            raise
+
+    async def _release(self, lanes: set[int]) -> None:
+        epochs = {lane: epoch for lane, epoch in self._ownership.epochs.items() if lane in lanes}
+        failpoints.hit("before-release")
+        # Forgotten only once it is known: a lane that the store gives to nobody else must not be orphaned.
+        await self._store.lanes.release(self.relay, epochs)
+        self._ownership.lose(lanes)
+        self._announce(LanesReleased(relay=self.relay, lanes=tuple(sorted(lanes))))
+
+    async def _do_what_was_asked(self) -> None:
+        if self._ownership.epochs and (done := await self._store.writes.carry_out(self._ownership.epochs)):
+            self._announce(RequestsCarriedOut(relay=self.relay, count=done))
+            self._reader.due_within(0)
+            self.on_change()
+
+    async def _keep_house(self, now: float) -> None:
+        """Retention, in small bites: the owner of the first lane does it for all."""
+        if now < self._next_upkeep or not self._ownership.owns(0):
+            return
+        history, dead = (None if kept is None else seconds(kept) for kept in (self._tuning.history, self._tuning.dead))
+        await self._store.upkeep.prepare()
+        pruned = await self._store.upkeep.prune(history=history, dead=dead, most=PRUNED_AT_ONCE)
+        if pruned:
+            self._announce(Pruned(relay=self.relay, count=pruned))
+        # A full bite: there is more.
+        self._next_upkeep = now + (1.0 if pruned >= PRUNED_AT_ONCE else UPKEEP_EVERY)
+
+    async def _tend_gates(self) -> None:
+        for destination, change in list(self._gates.changed.items()):
+            error, next_try = change
+            await self._store.destinations.report(
+                destination, error=error or None, next_try=next_try if error else None
+            )
+            # Only once it is written, and unless it changed again meanwhile.
+            if self._gates.changed.get(destination) == change:
+                del self._gates.changed[destination]
+        self._gates.steer(await self._store.destinations.steering(), relays=self._ownership.relays)
+        for name in self._gates.shut():
+            self._dispatch.let_go(self._hand.unsent(name))

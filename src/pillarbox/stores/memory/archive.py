@@ -1,0 +1,56 @@
+"""Old rows on their way out by way of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pillarbox.core.archive import Stale, Table
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.overview import COUNTED
+from pillarbox.stores.memory.browsing import delivered, given_up
+from pillarbox.stores.memory.tables import Tables, verb
+
+
+class MemoryArchive:
+    """See `pillarbox.core.archive.Archive`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @verb
+    def stale(self, *, history: float | None, dead: float | None) -> Stale:
+        return Stale(
+            0 if history is None else min(len(self._old("history", history)), COUNTED + 1),
+            0 if dead is None else min(len(self._old("dead", dead)), COUNTED + 1),
+        )
+
+    @verb
+    def read(self, table: Table, *, older: float, limit: int, after: EventDetail | None = None) -> list[EventDetail]:
+        found = sorted(self._old(table, older).values(), key=_place)
+        return [detail for detail in found if after is None or _place(detail) > _place(after)][:limit]
+
+    @verb
+    def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
+        names = {_place(row) for row in rows}
+        gone = [number for number, detail in self._rows(table).items() if _place(detail) in names]
+        for number in gone:
+            (self._tables.history if table == "history" else self._tables.dead).pop(number)
+        return len(gone)
+
+    def _rows(self, table: Table) -> dict[int, EventDetail]:
+        if table == "history":
+            return {number: delivered(row) for number, row in self._tables.history.items()}
+        return {number: given_up(number, row) for number, row in self._tables.dead.items()}
+
+    def _old(self, table: Table, older: float) -> dict[int, EventDetail]:
+        limit = self._tables.after(-older)
+        return {
+            number: detail
+            for number, detail in self._rows(table).items()
+            if (when := detail.published_at or detail.died_at) is not None and when <= limit
+        }
+
+
+def _place(detail: EventDetail) -> tuple[int, datetime, int, str]:
+    return detail.letter or 0, detail.recorded_at, detail.id, detail.destination

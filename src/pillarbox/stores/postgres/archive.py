@@ -1,0 +1,54 @@
+"""Old rows on their way out by way of a file: read along an index, dropped one by one and by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from pillarbox.core.archive import Stale, Table
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.overview import COUNTED
+from pillarbox.stores.postgres.browsing import detail_of
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.statements import Statements
+
+_EVER = datetime.min.replace(tzinfo=UTC)
+
+
+class PostgresArchive:
+    """See `pillarbox.core.archive.Archive`. A day that is empty afterwards goes with the next upkeep."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._count = statements.get("archive_count")
+        self._read_history = statements.get("archive_read_history")
+        self._read_dead = statements.get("archive_read_dead")
+        self._drop_history = statements.get("archive_drop_history")
+        self._drop_dead = statements.get("archive_drop_dead")
+
+    async def stale(self, *, history: float | None, dead: float | None) -> Stale:
+        [(delivered, given_up)] = await self._connection.fetch(self._count, history, dead, COUNTED + 1)
+        return Stale(delivered, given_up)
+
+    async def read(
+        self, table: Table, *, older: float, limit: int, after: EventDetail | None = None
+    ) -> list[EventDetail]:
+        if table == "history":
+            behind = (after.recorded_at, after.id, after.destination) if after else (_EVER, 0, "")
+            rows = await self._connection.fetch(self._read_history, older, limit, *behind)
+        else:
+            rows = await self._connection.fetch(self._read_dead, older, limit, (after and after.letter) or 0)
+        return [detail_of(row) for row in rows]
+
+    async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
+        if table == "history":
+            gone = await self._connection.fetch(
+                self._drop_history,
+                [row.event_id for row in rows],
+                [row.id for row in rows],
+                [row.destination for row in rows],
+                [row.published_at for row in rows],
+            )
+        else:
+            gone = await self._connection.fetch(self._drop_dead, [row.letter for row in rows])
+        return int(gone[0][0])

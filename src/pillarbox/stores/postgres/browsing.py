@@ -1,0 +1,105 @@
+"""What people leaf through: one statement per page, planned anew each time for the filter that was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from pillarbox.core.browsing import (
+    EventDetail,
+    EventFilter,
+    EventPage,
+    Failure,
+    FoundEvent,
+    FoundLetter,
+    LetterFilter,
+    LetterPage,
+    ListedEvent,
+    ListedLetter,
+    Position,
+    Story,
+    event_page,
+    letter_page,
+    walk,
+)
+from pillarbox.core.message import Status
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.statements import Statements
+
+# The driver takes these for the ends of time.
+_EVER, _NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_LAST = 2**63 - 1
+
+
+class PostgresBrowsing:
+    """See `pillarbox.core.browsing.Browsing`. Its connection plans each page anew."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._show = statements.get("show")
+        self._failures = statements.get("show_failures")
+
+    async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+        of_history = None if wanted.index is None else f"browse_of_{wanted.index}"
+        sql = self._statements.narrowed(
+            "browse", wanted="browse_wanted", of_waiting=_of_waiting(wanted), of_history=of_history
+        )
+        # Nothing but the hot table knows of these.
+        more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
+        rows = await self._connection.fetch(
+            sql,
+            *(after or Position(_NEVER, _LAST, "")),
+            wanted.since or _EVER,
+            wanted.status,
+            wanted.event_type,
+            wanted.key,
+            wanted.destination,
+            wanted.retrying,
+            limit + 1,
+            walk(limit, asked=wanted.asked + more, answered=False) if wanted.waiting else 0,
+            walk(limit, asked=wanted.asked, answered=wanted.index is not None) if wanted.delivered else 0,
+            walk(limit, asked=wanted.asked, answered=False) if wanted.dead else 0,
+        )
+        return event_page([_event(row) for row in rows], limit=limit)
+
+    async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
+        narrowed = None if wanted.index is None else f"letters_of_{wanted.index}"
+        rows = await self._connection.fetch(
+            self._statements.narrowed("letters", narrowed=narrowed),
+            _LAST if before is None else before,
+            wanted.event_type,
+            wanted.key,
+            wanted.destination,
+            wanted.since or _EVER,
+            wanted.error,
+            limit + 1,
+            walk(limit, asked=wanted.asked, answered=wanted.index is not None),
+            wanted.event_id,
+        )
+        found = [FoundLetter(ListedLetter._make(facts), fits, edge) for *facts, fits, edge in rows]
+        return letter_page(found, limit=limit)
+
+    async def show(self, event_id: str) -> Story:
+        events = await self._connection.fetch(self._show, event_id)
+        failures = await self._connection.fetch(self._failures, event_id)
+        return Story([detail_of(row) for row in events], [Failure._make(row) for row in failures])
+
+
+def detail_of(row: Iterable[Any]) -> EventDetail:
+    """A detail from a row whose columns are its fields."""
+    detail = EventDetail._make(row)
+    return detail._replace(status=Status(detail.status))
+
+
+def _event(row: Iterable[Any]) -> FoundEvent:
+    *facts, wanted, edge = row
+    event = ListedEvent._make(facts)
+    return FoundEvent(event._replace(status=Status(event.status)), wanted, edge)
+
+
+def _of_waiting(wanted: EventFilter) -> str | None:
+    if wanted.blocked or wanted.status is Status.FAILED:
+        return "browse_blocked"
+    return "browse_in_hand" if wanted.status is Status.PROCESSING else None

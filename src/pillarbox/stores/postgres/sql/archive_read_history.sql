@@ -1,0 +1,7 @@
+-- Old history, whole, by the time it was recorded.
+SELECT id, event_id, destination, 'PUBLISHED', event_type, aggregate_type, aggregate_id, key, payload, content_type,
+       headers::text, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, published_at,
+       attempts, attempts + tries, last_error, last_attempt_at, NULL, NULL, NULL, NULL, NULL, NULL
+FROM {history}
+WHERE published_at < now() - $1::double precision * interval '1 second' AND (recorded_at, id, destination) > ($3, $4, $5)
+ORDER BY recorded_at, id, destination LIMIT $2

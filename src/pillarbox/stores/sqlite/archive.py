@@ -1,0 +1,56 @@
+"""Old rows on their way out by way of a file: read along an index, dropped one by one and by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pillarbox.core.archive import Stale, Table
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.overview import COUNTED
+from pillarbox.stores.sqlite.browsing import EVER, detail_of, written
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.statements import Statements
+
+
+class SqliteArchive:
+    """See `pillarbox.core.archive.Archive`."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._count = statements.get("archive_count")
+        self._read_history = statements.get("archive_read_history")
+        self._read_dead = statements.get("archive_read_dead")
+        self._drop_history = statements.get("archive_drop_history")
+        self._drop_dead = statements.get("archive_drop_dead")
+
+    async def stale(self, *, history: float | None, dead: float | None) -> Stale:
+        given = {"history": history, "dead": dead, "most": COUNTED + 1}
+        [(delivered, given_up)] = await self._connection.read(lambda db: db.execute(self._count, given).fetchall())
+        return Stale(delivered, given_up)
+
+    async def read(
+        self, table: Table, *, older: float, limit: int, after: EventDetail | None = None
+    ) -> list[EventDetail]:
+        given = {
+            "older": older,
+            "limit": limit,
+            "letter": (after and after.letter) or 0,
+            "recorded_at": written(after.recorded_at) if after else EVER,
+            "id": after.id if after else 0,
+            "destination": after.destination if after else "",
+        }
+        sql = self._read_history if table == "history" else self._read_dead
+        rows = await self._connection.read(lambda db: db.execute(sql, given).fetchall())
+        return [detail_of(row) for row in rows]
+
+    async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
+        if table == "history":
+            sql, chosen = self._drop_history, json.dumps([_name(row) for row in rows])
+        else:
+            sql, chosen = self._drop_dead, json.dumps([row.letter for row in rows])
+        return await self._connection.write(lambda db: db.execute(sql, {"rows": chosen}).rowcount)
+
+
+def _name(row: EventDetail) -> list[object]:
+    return [row.event_id, row.id, row.destination, row.published_at and written(row.published_at)]

@@ -1,0 +1,153 @@
+"""What people leaf through: one statement per page, on one snapshot."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from pillarbox.core.browsing import (
+    EventDetail,
+    EventFilter,
+    EventPage,
+    Failure,
+    FoundEvent,
+    FoundLetter,
+    LetterFilter,
+    LetterPage,
+    ListedEvent,
+    ListedLetter,
+    Position,
+    Story,
+    event_page,
+    letter_page,
+    walk,
+)
+from pillarbox.core.message import Status
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.statements import Statements
+
+EVER = "0000-01-01T00:00:00.000Z"
+_NEVER = "9999-12-31T23:59:59.999Z"
+_LAST = 2**63 - 1
+
+
+class SqliteBrowsing:
+    """See `pillarbox.core.browsing.Browsing`."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._show = statements.get("show")
+        self._failures = statements.get("show_failures")
+
+    async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+        of_history = None if wanted.index is None else f"browse_of_{wanted.index}"
+        sql = self._statements.narrowed(
+            "browse", wanted="browse_wanted", of_waiting=_of_waiting(wanted), of_history=of_history
+        )
+        # Nothing but the hot table knows of these.
+        more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
+        given = {
+            "recorded_at": written(after.recorded_at) if after else _NEVER,
+            "id": after.id if after else _LAST,
+            "place": after.destination if after else "",
+            "since": written(wanted.since) if wanted.since else EVER,
+            "status": wanted.status,
+            "type": wanted.event_type,
+            "key": wanted.key,
+            "destination": wanted.destination,
+            "retrying": wanted.retrying,
+            "most": limit + 1,
+            "waiting": walk(limit, asked=wanted.asked + more, answered=False) if wanted.waiting else 0,
+            "delivered": walk(limit, asked=wanted.asked, answered=wanted.index is not None) if wanted.delivered else 0,
+            "dead": walk(limit, asked=wanted.asked, answered=False) if wanted.dead else 0,
+        }
+        rows = await self._connection.read(lambda db: db.execute(sql, given).fetchall())
+        return event_page([_event(row) for row in rows], limit=limit)
+
+    async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
+        narrowed = None if wanted.index is None else f"letters_of_{wanted.index}"
+        sql = self._statements.narrowed("letters", narrowed=narrowed)
+        given = {
+            "before": _LAST if before is None else before,
+            "event_id": wanted.event_id,
+            "type": wanted.event_type,
+            "key": wanted.key,
+            "destination": wanted.destination,
+            "since": written(wanted.since) if wanted.since else EVER,
+            "error": wanted.error,
+            "most": limit + 1,
+            "walk": walk(limit, asked=wanted.asked, answered=wanted.index is not None),
+        }
+        rows = await self._connection.read(lambda db: db.execute(sql, given).fetchall())
+        return letter_page([_letter(row) for row in rows], limit=limit)
+
+    async def show(self, event_id: str) -> Story:
+        given = {"event_id": event_id}
+
+        def work(db: sqlite3.Connection) -> Story:
+            events = [detail_of(row) for row in db.execute(self._show, given).fetchall()]
+            failures = [Failure._make(row) for row in db.execute(self._failures, given).fetchall()]
+            return Story(
+                events,
+                [row._replace(charged=bool(row.charged), attempted_at=_time(row.attempted_at)) for row in failures],
+            )
+
+        return await self._connection.read(work)
+
+
+def written(at: datetime) -> str:
+    """A time as the tables have it."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def detail_of(row: Iterable[Any]) -> EventDetail:
+    """A detail from a row whose columns are its fields."""
+    detail = EventDetail._make(row)
+    return detail._replace(
+        status=Status(detail.status),
+        occurred_at=_time(detail.occurred_at),
+        recorded_at=_time(detail.recorded_at),
+        published_at=_time(detail.published_at),
+        last_attempt_at=_time(detail.last_attempt_at),
+        next_retry_at=_time(detail.next_retry_at),
+        locked_at=_time(detail.locked_at),
+        first_failed_at=_time(detail.first_failed_at),
+        died_at=_time(detail.died_at),
+    )
+
+
+def _event(row: Iterable[Any]) -> FoundEvent:
+    *facts, wanted, edge = row
+    event = ListedEvent._make(facts)
+    event = event._replace(
+        status=Status(event.status),
+        recorded_at=_time(event.recorded_at),
+        last_attempt_at=_time(event.last_attempt_at),
+        next_retry_at=_time(event.next_retry_at),
+        published_at=_time(event.published_at),
+    )
+    return FoundEvent(event, bool(wanted), bool(edge))
+
+
+def _letter(row: Iterable[Any]) -> FoundLetter:
+    *facts, wanted, edge = row
+    letter = ListedLetter._make(facts)
+    letter = letter._replace(
+        recorded_at=_time(letter.recorded_at),
+        first_failed_at=_time(letter.first_failed_at),
+        died_at=_time(letter.died_at),
+    )
+    return FoundLetter(letter, bool(wanted), bool(edge))
+
+
+def _of_waiting(wanted: EventFilter) -> str | None:
+    if wanted.blocked or wanted.status is Status.FAILED:
+        return "browse_blocked"
+    return "browse_in_hand" if wanted.status is Status.PROCESSING else None
+
+
+def _time(text: Any) -> Any:
+    return None if text is None else datetime.fromisoformat(str(text))

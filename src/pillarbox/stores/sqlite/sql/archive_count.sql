@@ -1,0 +1,11 @@
+-- How much is old enough to go, counted up to a limit; a missing age counts nothing.
+SELECT (SELECT count(*)
+          FROM (SELECT 1 FROM {history}
+                 WHERE published_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:history))
+                   AND :history IS NOT NULL
+                 LIMIT :most)),
+       (SELECT count(*)
+          FROM (SELECT 1 FROM {dead}
+                 WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:dead))
+                   AND :dead IS NOT NULL
+                 LIMIT :most));

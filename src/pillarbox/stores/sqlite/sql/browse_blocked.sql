@@ -1,0 +1,2 @@
+-- Fragment: of what waits, only that which holds its key until a person decides.
+AND m.held = 'blocked'

@@ -1,0 +1,2 @@
+-- Fragment: dead letters of one type, by its own index.
+AND m.event_type = :type

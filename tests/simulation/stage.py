@@ -1,0 +1,73 @@
+"""A relay on a store in memory, in virtual time: what it does, and when."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pillarbox import Event, Outbox
+from pillarbox.core.observations import Observation
+from pillarbox.core.transport import Outgoing
+from pillarbox.relay.relay import Relay
+from pillarbox.relay.tuning import Tuning
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.simulation import Simulation
+from pillarbox.transports.memory import MemoryTransport
+
+TUNING = Tuning(poll_interval="100ms", lease="10s", heartbeat="1s", send_timeout="5s")
+
+
+@dataclass
+class Stage:
+    """A store, and relays that are made for it."""
+
+    simulation: Simulation
+    tuning: Tuning = TUNING
+    observed: list[Observation] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(lanes=8, clock=self.simulation.clock)
+        self.transport = MemoryTransport(clock=self.simulation.clock)
+
+    @property
+    def now(self) -> float:
+        return self.simulation.clock.monotonic()
+
+    def relay(self, **options: Any) -> Relay:
+        given: dict[str, Any] = {"transports": {"memory": self.transport}, "observers": [self.observed.append]}
+        tuning = replace(self.tuning, **options.pop("tuned", {}))
+        return Relay(
+            store=self.store,
+            tuning=tuning,
+            clock=self.simulation.clock,
+            chance=self.simulation.chance,
+            threaded_heartbeat=False,
+            **(given | options),
+        )
+
+    @asynccontextmanager
+    async def running(self, **options: Any) -> AsyncIterator[Relay]:
+        async with self.relay(**options) as relay:
+            yield relay
+
+    def record(self, *events: Event) -> None:
+        with self.store.transaction() as transaction:
+            Outbox().record(transaction, *events)
+
+    async def until(self, fact: Callable[[], bool], *, within: float = 60.0) -> None:
+        end = self.now + within
+        while not fact():
+            assert self.now < end, f"not within {within} s of virtual time"
+            await self.simulation.clock.sleep(min(0.5, within / 100))
+
+    async def rest(self, seconds: float) -> None:
+        await self.simulation.clock.sleep(seconds)
+
+    def seen(self, kind: type[Observation]) -> list[Any]:
+        return [one for one in self.observed if isinstance(one, kind)]
+
+
+def ids(deliveries: Sequence[Outgoing]) -> list[str]:
+    return [one.message.event_id for one in deliveries]

@@ -1,0 +1,106 @@
+"""The schedules that users bring along, through a whole relay in virtual time: each send at its moment, no more."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pillarbox import Constant, Event, Exponential
+from pillarbox.core.errors import Rejected
+from pillarbox.core.observations import EventDied
+from pillarbox.core.retry import RetryPolicy
+from pillarbox.core.transport import Outgoing
+from pillarbox.relay.presets import PRESETS
+from pillarbox.relay.tuning import Tuning
+from pillarbox.testing.simulation import Simulation, simulate
+from tests.simulation.stage import Stage
+
+CALM = Tuning(poll_interval="1s", lease="60s", heartbeat="20s", send_timeout="5s", doorbell=False)
+LATE = 1.5
+"""A look comes at most this much after its moment."""
+DAY = 86_400.0
+UNHURRIED = Tuning(poll_interval="5m", lease="3h", heartbeat="30m", send_timeout="5s", stall_limit="3h", doorbell=False)
+"""For days: fewer looks, the same decisions."""
+
+
+def waits_between_sends(policy: RetryPolicy, *, sends: int) -> tuple[list[float], bool]:
+    """Seconds between the sends of an event that is always rejected, and whether it died after the last of them."""
+
+    async def story(simulation: Simulation) -> tuple[list[float], bool]:
+        stage = Stage(simulation, CALM)
+        at: list[float] = []
+
+        def never(_: Outgoing) -> Rejected:
+            at.append(stage.now)
+            return Rejected("no")
+
+        stage.transport.script(never)
+        stage.record(Event("doc.uploaded", {}, key="k"))
+        async with stage.running(retry=policy):
+            await stage.until(lambda: len(at) >= sends or bool(stage.seen(EventDied)), within=DAY)
+            await stage.rest(5)
+        waits = [after - before for before, after in pairwise(at)]
+        return waits[: sends - 1], bool(stage.seen(EventDied))
+
+    return simulate(story, seed=1, max_time=2 * DAY, max_steps=50_000_000)
+
+
+def assert_schedule(waits: list[float], expected: list[float], *, most: float = 0.0) -> None:
+    assert len(waits) == len(expected)
+    for wait, shortest in zip(waits, expected, strict=True):
+        assert shortest <= wait <= shortest + most + LATE
+
+
+def test_ten_seconds_doubling_up_to_an_hour_gives_up_after_eleven_sends() -> None:
+    policy = Exponential(base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11)
+    waits, died = waits_between_sends(policy, sends=100)
+    assert_schedule(waits, [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600])
+    assert died
+
+
+def test_one_second_doubling_up_to_a_minute() -> None:
+    policy = Exponential(base="1s", multiplier=2, max="60s", jitter="none", max_attempts=0)
+    waits, died = waits_between_sends(policy, sends=10)
+    assert_schedule(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60])
+    assert not died
+
+
+def test_thirty_seconds_doubling_up_to_half_an_hour_and_up_to_thirty_more() -> None:
+    policy = Exponential(base="30s", multiplier=2, max="30m", jitter="additive", max_attempts=0)
+    waits, died = waits_between_sends(policy, sends=10)
+    assert_schedule(waits, [30, 60, 120, 240, 480, 960, 1800, 1800, 1800], most=30)
+    assert not died
+    assert any(wait % 30 > 1 for wait in waits)
+
+
+def test_every_second_for_ever() -> None:
+    waits, died = waits_between_sends(Constant(wait="1s", max_attempts=0), sends=200)
+    assert_schedule(waits, [1] * 199)
+    assert not died
+
+
+@pytest.mark.parametrize(("name", "retries"), [("development", 3), ("staging", 5), ("production", 10)])
+def test_a_preset_tries_again_as_often_as_it_says(name: str, retries: int) -> None:
+    waits, died = waits_between_sends(PRESETS[name].retry, sends=100)
+    assert len(waits) == retries
+    assert died
+
+
+def test_an_outage_of_a_day_kills_nothing_and_charges_nobody() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation, UNHURRIED)
+        stage.transport.outage()
+        stage.record(*(Event("doc.uploaded", {}, event_id=f"{n}", key=f"{n % 3}") for n in range(9)))
+        async with stage.running(retry=Exponential(base="1s", max="10s", max_attempts=3)):
+            await stage.rest(DAY)
+            for n in range(9):
+                [row] = await stage.store.people.find(f"{n}")
+                assert (row.status, row.attempts) == ("PENDING", 0)
+            [first] = await stage.store.people.find("0")
+            assert first.retry_count > 0
+            assert first.last_error is not None
+            stage.transport.heal()
+            await stage.until(lambda: len(stage.transport.deliveries) == 9, within=3600)
+
+    simulate(story, seed=1, max_time=2 * DAY, max_steps=50_000_000)

@@ -1,0 +1,189 @@
+"""The ways to run a relay, and what ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pillarbox import Event
+from pillarbox.core.errors import RelayFailed
+from pillarbox.core.observations import LanesReleased, RelayStarted, RelaySwitchedOff
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.relay.routing import Destination, Route
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.transports.memory import MemoryTransport
+from tests.simulation.stage import Stage, ids
+
+
+def told(story: Callable[[Stage], Awaitable[None]]) -> None:
+    async def staged(simulation: Simulation) -> None:
+        await story(Stage(simulation))
+
+    for seed in range(5):
+        simulate(staged, seed=seed)
+
+
+def test_once_carries_one_look_and_leaves_the_rest() -> None:
+    async def story(stage: Stage) -> None:
+        stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(25)))
+        relay = stage.relay(tuned={"batch_size": 10})
+        assert await relay.run_once() == 10
+        assert ids(stage.transport.deliveries) == [f"{n}" for n in range(10)]
+        assert await stage.relay(tuned={"batch_size": 10}).run_once() == 10
+        assert await stage.relay(tuned={"batch_size": 10}).run_once() == 5
+        assert await stage.relay(tuned={"batch_size": 10}).run_once() == 0
+        assert len(stage.transport.deliveries) == 25
+        assert (await stage.store.inspection.overview()).relays == []
+
+    told(story)
+
+
+def test_once_carries_what_is_split_on_the_way() -> None:
+    async def story(stage: Stage) -> None:
+        stage.record(Event("a", {}, event_id="1"))
+        places = {name: MemoryTransport.to(name) for name in ("left", "right")}
+        assert await stage.relay(destinations=places, routes=[Route(to=list(places))]).run_once() == 2
+        assert ids(stage.transport.delivered("left")) == ids(stage.transport.delivered("right")) == ["1"]
+
+    told(story)
+
+
+def test_once_keeps_to_its_range() -> None:
+    async def story(stage: Stage) -> None:
+        stage.record(Event("a", {}, event_id="early"))
+        await stage.rest(60)
+        then = stage.simulation.clock.now()
+        await stage.rest(60)
+        stage.record(Event("a", {}, event_id="late"))
+        assert await stage.relay().run_once(recorded_after=then, recorded_before=then + timedelta(hours=1)) == 1
+        assert ids(stage.transport.deliveries) == ["late"]
+
+    told(story)
+
+
+@pytest.mark.parametrize("way", ["run", "run_once", "run_until_empty"])
+def test_switched_off_it_carries_nothing_and_says_so(way: str) -> None:
+    async def story(stage: Stage) -> None:
+        stage.record(Event("a", {}))
+        await getattr(stage.relay(tuned={"enabled": False}), way)()
+        assert stage.transport.deliveries == []
+        assert len(stage.seen(RelaySwitchedOff)) == 1
+        assert stage.seen(RelayStarted) == []
+
+    told(story)
+
+
+def test_a_relay_that_leaves_says_which_lanes_it_gave_back() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.relay().run_until_empty()
+        assert sorted(lane for one in stage.seen(LanesReleased) for lane in one.lanes) == list(range(8))
+
+    told(story)
+
+
+class Faulty(MemoryTransport):
+    """Breaks its contract now and then."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.faults = 0
+
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        self.faults += 1
+        if self.faults == 1:
+            raise KeyError("a mistake of its author")
+        answers = await super().send(lot)
+        return answers[:-1] if self.faults == 2 else answers
+
+
+def test_a_transport_that_breaks_its_contract_loses_nothing() -> None:
+    async def story(stage: Stage) -> None:
+        stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(3)))
+        faulty = Faulty(clock=stage.simulation.clock)
+        async with stage.running(transports={"faulty": faulty}):
+            await stage.until(lambda: faulty.faults >= 2)
+            [row] = await stage.store.people.find("0")
+            assert row.last_error is not None
+            assert row.last_error.startswith("Unavailable: Faulty is at fault")
+            await stage.until(lambda: not stage.store._tables.waiting, within=120)
+        assert list(dict.fromkeys(ids(faulty.deliveries))) == ["0", "1", "2"]
+
+    told(story)
+
+
+def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
+    class Broken(MemoryStore):
+        """Its reads fail as no store may fail."""
+
+        async def aside(self, lanes: Sequence[int]) -> list[str]:
+            raise ZeroDivisionError("a mistake of its author")
+
+    async def story(stage: Stage) -> None:
+        broken = Broken(lanes=8, clock=stage.simulation.clock)
+        broken.messages.aside = broken.aside  # type: ignore[method-assign] # the fault
+        stage.store = broken
+        with pytest.raises(RelayFailed, match="ZeroDivisionError: a mistake of its author") as failed:
+            await stage.relay().run()
+        assert isinstance(failed.value.__cause__, ZeroDivisionError)
+        assert (await broken.inspection.overview()).relays == []
+
+    told(story)
+
+
+def test_what_was_put_aside_for_a_destination_nobody_met_is_found() -> None:
+    async def story(stage: Stage) -> None:
+        stage.record(Event("open", {}, event_id="o"), Event("shut", {}, event_id="s"))
+        await stage.store.destinations.steer("shut", paused=True)
+        async with stage.running():
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["o"])
+            stage.record(Event("shut", {}, event_id="t", key="k"), Event("open", {}, event_id="p"))
+            await stage.until(lambda: len(stage.transport.deliveries) == 2)
+            await stage.rest(2)
+        assert [name for lane in stage.store._tables.lanes for name in lane.aside] != []
+        await stage.store.destinations.steer("shut", paused=False)
+        await stage.relay().run_until_empty()  # it has met nobody
+        assert sorted(ids(stage.transport.delivered("shut"))) == ["s", "t"]
+
+    told(story)
+
+
+def test_a_slow_destination_does_not_fill_the_hand() -> None:
+    async def story(stage: Stage) -> None:
+        places: dict[str, Any] = {
+            "slow": Destination(MemoryTransport.to("slow"), rate_limit="2/s"),
+            "fast": MemoryTransport.to("fast"),
+        }
+        routes = [Route(event_type="slow", to=["slow"]), Route(event_type="fast", to=["fast"])]
+        stage.record(*(Event("slow", {}, event_id=f"s{n}", key=f"s{n % 5}") for n in range(100)))
+        stage.record(*(Event("fast", {}, event_id=f"f{n}", key=f"f{n % 5}") for n in range(100)))
+        began = stage.now
+        async with stage.running(destinations=places, routes=routes, tuned={"batch_size": 10, "in_flight": 2}):
+            await stage.until(lambda: len(stage.transport.delivered("fast")) == 100)
+            assert len(stage.transport.delivered("slow")) <= 2 * (stage.now - began) + 3
+            await stage.until(lambda: len(stage.transport.delivered("slow")) == 100, within=120)
+        for number in range(5):
+            line = [one for one in ids(stage.transport.delivered("slow")) if int(one[1:]) % 5 == number]
+            assert line == [f"s{n}" for n in range(number, 100, 5)]
+
+    told(story)
+
+
+def test_a_pause_lets_go_of_what_waits_in_hand_and_does_not_hold_until_empty() -> None:
+    async def story(stage: Stage) -> None:
+        stage.transport.gate.close()
+        stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(5)))
+        relay = stage.relay()
+        async with relay:
+            await stage.until(lambda: stage.transport.gate.held == 1)
+            assert len(relay._hand) == 5
+            await stage.store.destinations.steer("a", paused=True)
+            await stage.until(lambda: len(relay._hand) == 1)
+            stage.transport.gate.open()
+        await stage.relay().run_until_empty()
+        assert ids(stage.transport.deliveries) == ["0"]
+
+    told(story)
