@@ -8,10 +8,16 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages test check faults fmt servers lock clean
+.PHONY: help venv packages demo test check faults fmt servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+# Exported, because the process list shows what stands on a command line.
+demo: export DEMO_STORE = $(STORE)
+demo: export DEMO_TRANSPORT = $(TRANSPORT)
+demo: venv ## see it work: ARGS="--seconds 10 --kill", STORE=postgresql://…, TRANSPORT=amqp://…
+	@$(BIN)/pillarbox demo $(ARGS)
 
 test: venv packages ## environment, servers, checks, every tier of tests, the built wheel
 	@$(BIN)/python -m tests.tiers

@@ -34,7 +34,10 @@ def test_every_error_is_documented(error: str) -> None:
 
 def commands(command: click.Command, path: str) -> Iterator[str]:
     if isinstance(command, click.Group):
-        for name, child in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
             yield from commands(child, f"{path} {name}")
     else:
         yield path

@@ -1,0 +1,1 @@
+"""Examples, each run by the tests. They import public names only."""

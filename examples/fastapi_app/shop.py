@@ -1,0 +1,69 @@
+"""The shop's own tables and transactions; the web knows nothing of SQL, and this file nothing of the web."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pillarbox import Event, Outbox
+
+LIMIT = 1000
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, total INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS receipt (order_id INTEGER PRIMARY KEY REFERENCES orders, text TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order, and its receipt once it is written."""
+
+    id: int
+    customer: str
+    total: int
+    receipt: str | None
+
+
+class Declined(Exception):
+    """The customer may not owe that much."""
+
+
+class Shop:
+    """Every method is one transaction."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._outbox = Outbox()
+
+    def make_tables(self) -> None:
+        with closing(sqlite3.connect(self._path)) as connection:
+            connection.executescript(TABLES)
+
+    def place(self, customer: str, total: int) -> int:
+        """The order and its event, or neither. Raises Declined."""
+        with closing(sqlite3.connect(self._path)) as connection, connection:
+            number = connection.execute(
+                "INSERT INTO orders (customer, total) VALUES (?, ?) RETURNING id", (customer, total)
+            ).fetchone()[0]
+            payload = {"id": number, "customer": customer, "total": total}
+            event = Event("order.placed", payload, aggregate_type="ORDER", aggregate_id=str(number))
+            self._outbox.record(connection, event)
+            if total > LIMIT:
+                raise Declined(customer)
+        return int(number)
+
+    def write_receipt(self, number: int, text: str) -> None:
+        """Once per order, however often it is asked for: a handler may be called again."""
+        with closing(sqlite3.connect(self._path)) as connection, connection:
+            connection.execute("INSERT OR IGNORE INTO receipt (order_id, text) VALUES (?, ?)", (number, text))
+
+    def find(self, number: int) -> Order | None:
+        with closing(sqlite3.connect(self._path)) as connection:
+            row = connection.execute(
+                "SELECT id, customer, total, text FROM orders LEFT JOIN receipt ON order_id = id WHERE id = ?",
+                (number,),
+            ).fetchone()
+        return None if row is None else Order(*row)

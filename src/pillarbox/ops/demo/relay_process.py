@@ -1,0 +1,67 @@
+"""`python -m pillarbox.ops.demo.relay_process`: the demo's relay, a process of its own, so that it can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import Any
+
+from pillarbox.core.retry import Exponential
+from pillarbox.core.transport import Transport
+from pillarbox.ops.demo.handlers import make_handlers
+from pillarbox.ops.demo.leash import told_scene, when_let_go
+from pillarbox.ops.demo.ledger import Ledger
+from pillarbox.ops.demo.sabotage import cheating
+from pillarbox.ops.demo.scene import TUNING, Scene
+from pillarbox.relay.relay import Relay
+from pillarbox.relay.routing import Route
+from pillarbox.telemetry.logs import LogListener
+
+RETRY = Exponential(base="200ms", max="2s", jitter="none", max_attempts=0)
+
+
+async def carry(scene: Scene) -> int:
+    """Work until let go; the exit code."""
+    ledger = Ledger(scene.ledger)
+    transport, ways = _way_out(scene, ledger)
+    store = scene.open_store()
+    relay = Relay(
+        store=store,
+        transports={"out": transport},
+        retry=RETRY,
+        tuning=TUNING,
+        name="demo",
+        observers=[LogListener()],
+        **ways,
+    )
+    loop = asyncio.get_running_loop()
+    when_let_go(lambda: loop.call_soon_threadsafe(relay.stop))
+    try:
+        await relay.run()
+    finally:
+        await transport.aclose()
+        await store.aclose()
+        ledger.close()
+    return 1 if relay.failure else 0
+
+
+def _way_out(scene: Scene, ledger: Ledger) -> tuple[Transport, dict[str, Any]]:
+    if not scene.transport:
+        return make_handlers(cheating(scene.sabotage, scene.receivers[0], ledger.note)), {}
+    from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+
+    broker = RabbitMQ(scene.transport, queues=[Queue(name=scene.name)], send_timeout=TUNING.send_timeout)
+    address = RabbitMQ.to(routing_key=scene.name)
+    return broker, {"destinations": {"orders": address}, "routes": [Route(to=["orders"])]}
+
+
+def main() -> int:
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("pillarbox.relay.events").setLevel(logging.WARNING)
+    logging.getLogger("pika").setLevel(logging.CRITICAL)
+    return asyncio.run(carry(told_scene()))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,98 @@
+"""The demo without any server: it works, it survives a kill, and its verdict can fail."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.demo.running import QUICK, assert_everything_arrived, demo, verdict
+
+
+def test_what_was_committed_arrives_and_what_was_rolled_back_does_not(tmp_path: Path) -> None:
+    done = demo(tmp_path, *QUICK, "--json")
+    found = verdict(done)
+    assert done.returncode == 0
+    assert_everything_arrived(found)
+    assert found["committed"] >= 300
+    assert found["rolled_back"] > 0
+    assert found["kills"] == 0
+    assert [receiver["receiver"] for receiver in found["receivers"]] == ["mailer", "warehouse", "search"]
+
+
+def test_the_mailer_fails_now_and_then_and_is_called_again(tmp_path: Path) -> None:
+    mailer, *others = verdict(demo(tmp_path, *QUICK, "--json"))["receivers"]
+    assert mailer["retried"] > 0
+    assert [other["retried"] for other in others] == [0, 0]
+
+
+def test_a_relay_killed_in_the_middle_loses_nothing_and_repeats_no_more_than_it_had_in_hand(tmp_path: Path) -> None:
+    done = demo(tmp_path, *QUICK, "--kill", "--json")
+    found = verdict(done)
+    assert done.returncode == 0
+    assert_everything_arrived(found)
+    assert found["kills"] == 1
+    assert found["epoch"] >= 2  # its successor took the lanes over
+    assert found["repeats"] <= found["most_repeats"] == 200 * (found["epoch"] - 1)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "said"),
+    [
+        ("loss", "never reached mailer"),
+        ("disorder", "reached mailer out of order"),
+        ("phantom", "never happened, yet reached mailer"),
+        ("repeats", "can be explained"),
+    ],
+)
+def test_a_receiver_that_cheats_is_found_out(tmp_path: Path, sabotage: str, said: str) -> None:
+    done = demo(tmp_path, *QUICK, "--sabotage", sabotage, "--json")
+    assert done.returncode == 1
+    assert any(said in failure for failure in verdict(done)["failures"])
+
+
+def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert demo(tmp_path, *QUICK).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_kept_can_be_looked_at(tmp_path: Path) -> None:
+    done = demo(tmp_path, *QUICK, "--keep", "here")
+    assert done.returncode == 0
+    assert "Everything is in here" in done.stderr
+    kept = {path.name for path in (tmp_path / "here").iterdir()}
+    assert {"shop.db", "ledger.txt", "relay_process.log"} <= kept
+
+
+def test_a_folder_with_something_in_it_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").touch()
+    done = demo(tmp_path, *QUICK, "--keep", ".")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "not empty" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--store", "mysql://app:canary-password@here"], "--store postgresql://"),
+        (["--transport", "kafka://app:canary-password@here"], "--transport amqp://"),
+        (["--seconds", "-1"], "--seconds is -1"),
+    ],
+)
+def test_what_it_cannot_play_on_is_a_usage_error_in_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = demo(tmp_path, *arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert said in done.stderr
+    assert "canary-password" not in done.stderr
+
+
+def test_a_relay_that_cannot_start_is_an_error_that_says_why(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nif any('relay_process' in word for word in sys.orig_argv):\n    sys.exit('no relay today')\n"
+    )
+    done = demo(tmp_path, *QUICK, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "relay_process ended with 1: " in done.stderr
+    assert "no relay today" in done.stderr
