@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import RelayFailed
-from pillarbox.core.observations import LanesReleased, RelayStarted, RelaySwitchedOff
+from pillarbox.core.errors import PermanentError, RelayFailed
+from pillarbox.core.observations import LanesReleased, Pruned, RelayStarted, RelayStopped, RelaySwitchedOff
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
@@ -185,5 +186,85 @@ def test_a_pause_lets_go_of_what_waits_in_hand_and_does_not_hold_until_empty() -
             stage.transport.gate.open()
         await stage.relay().run_until_empty()
         assert ids(stage.transport.deliveries) == ["0"]
+
+    told(story)
+
+
+def test_it_waits_before_its_first_look_as_long_as_it_is_told() -> None:
+    async def story(stage: Stage) -> None:
+        began = stage.now
+        stage.record(Event("a", {}))
+        async with stage.running(tuned={"initial_delay": "2s"}):
+            await stage.until(lambda: bool(stage.transport.deliveries))
+        assert 2 <= stage.now - began <= 3
+
+    told(story)
+
+
+def test_a_cancelled_relay_drains() -> None:
+    async def story(stage: Stage) -> None:
+        stage.transport.gate.close()
+        stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
+        running = asyncio.create_task(stage.relay().run())
+        await stage.until(lambda: stage.transport.gate.held == 1)
+        running.cancel()
+        await stage.rest(1)
+        assert not running.done()  # it waits for what is in flight
+        stage.transport.gate.open()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        [first], [second] = await stage.store.people.find("1"), await stage.store.people.find("2")
+        assert (first.status, second.status) == ("PUBLISHED", "PENDING")
+        assert (await stage.store.inspection.overview()).relays == []
+
+    told(story)
+
+
+def test_a_drain_waits_no_longer_than_it_may() -> None:
+    async def story(stage: Stage) -> None:
+        stage.transport.gate.close()
+        stage.record(Event("a", {}, event_id="1"))
+        async with stage.running(tuned={"drain_timeout": "3s"}):
+            await stage.until(lambda: stage.transport.gate.held == 1)
+            began = stage.now
+        assert 3 <= stage.now - began <= 4
+        [stopped] = stage.seen(RelayStopped)
+        assert not stopped.drained
+        [row] = await stage.store.people.find("1")
+        assert row.status == "PENDING"  # nothing is lost: somebody sends it again
+
+    told(story)
+
+
+@pytest.mark.parametrize(("after_death", "goes_on"), [("skip", True), ("block", False)])
+def test_after_a_death_the_key_goes_on_or_waits_for_a_person(after_death: str, goes_on: bool) -> None:
+    async def story(stage: Stage) -> None:
+        stage.transport.fail_when(lambda one: one.message.event_id == "bad", PermanentError("never"))
+        stage.record(*(Event("a", {}, event_id=name, key="k") for name in ("bad", "next")))
+        await stage.relay(tuned={"after_death": after_death}).run_until_empty()
+        [bad], [following] = await stage.store.people.find("bad"), await stage.store.people.find("next")
+        assert bad.status == "FAILED"
+        assert following.status == ("PUBLISHED" if goes_on else "PENDING")
+        if not goes_on:
+            await stage.store.people.ask("discard", "bad", "a", by="a person")
+            async with stage.running():
+                await stage.until(lambda: ids(stage.transport.deliveries) == ["next"])
+
+    told(story)
+
+
+def test_retention_drops_what_is_old_and_one_relay_does_it() -> None:
+    async def story(stage: Stage) -> None:
+        stage.transport.fail_when(lambda one: one.message.event_id == "bad", PermanentError("never"))
+        stage.record(Event("a", {}, event_id="good"), Event("a", {}, event_id="bad"))
+        kept = {"history": "2m", "dead": "5m", "poll_interval": "2s"}
+        async with stage.running(tuned=kept), stage.running(tuned=kept):
+            await stage.until(lambda: len(stage.store._tables.history) == 1)
+            await stage.rest(200)
+            assert await stage.store.people.find("good") == []
+            assert len(await stage.store.people.dead()) == 1
+            await stage.rest(200)
+            assert await stage.store.people.dead() == []
+        assert len({one.relay for one in stage.seen(Pruned)}) == 1
 
     told(story)

@@ -149,7 +149,7 @@ class Reader:
         bounds = self._bounds(limit, quota)
         seen = await self._look(Ready(lanes=lanes, bounds=bounds), waited=False)
         fair = -(-self._tuning.batch_size // len(lanes))
-        cut = len(seen) >= limit or sum(len(one.message.payload) for one in seen) > bounds.max_bytes // 2
+        cut = _cut(seen, bounds)
         # Few lanes have work: take more of each. Many have: no more than their fair part, so that none is cut off.
         self._quota = max(fair, self._quota // 2) if cut else min(self._tuning.batch_size, max(fair, self._quota * 2))
         counts: Counter[int] = Counter(one.message.lane for one in seen)
@@ -187,7 +187,12 @@ class Reader:
         slots = [slot for slot in slots if self._ownership.owns(slot.lane)]
         if not slots:
             return []
-        return await self._look(BehindHeads(slots=slots, bounds=self._bounds(self.room // 2)), waited=True)
+        bounds = self._bounds(self.room // 2)
+        seen = await self._look(BehindHeads(slots=slots, bounds=bounds), waited=True)
+        if _cut(seen, bounds):
+            met = {(one.message.lane, one.message.key, one.message.destination) for one in seen}
+            self.read_on([slot for slot in slots if slot not in met])
+        return seen
 
     async def _find_headless(self, lanes: list[int]) -> None:
         bite = await self._store.messages.headless(lanes, limit=LINES_PER_BITE, after=self._headless_after)
@@ -254,3 +259,8 @@ class Reader:
             await self._note_before_sending(found.suspects)
         if found.aside:
             await self._store.writes.hold(epochs, found.aside, Held.ASIDE)
+
+
+def _cut(seen: Sequence[Seen], bounds: Bounds) -> bool:
+    """Whether a look may have left something out because it was enough."""
+    return len(seen) >= bounds.limit or sum(len(one.message.payload) for one in seen) > bounds.max_bytes // 2

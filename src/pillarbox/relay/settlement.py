@@ -142,7 +142,9 @@ class Settlement:
 
     def _written(self, taken: list[_Entry], lost: set[int]) -> None:
         for entry in taken:
-            self._stops.written(entry.item.line)
+            if not _goes_on(entry.outcome):
+                # Not for one that was delivered before: what stopped its line meanwhile is not written yet.
+                self._stops.written(entry.item.line)
             self._hand.forget([entry.item, *entry.followers])
             self.on_passed(entry.item.message)
         if dropped := self._ownership.lose(lost):

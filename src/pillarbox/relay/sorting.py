@@ -46,7 +46,7 @@ class Sorted:
     held_up: set[LineKey] = field(default_factory=set)
     """Lines of which one waits: the rest of this round waits behind it."""
     left_alone: set[LineKey] = field(default_factory=set)
-    """Lines whose next message is a suspect: the rest of this round is met again."""
+    """Lines whose next message stays where it is: the rest of this round is met again."""
     allowances: dict[str, int] = field(default_factory=dict)
     """How many more each destination takes now."""
 
@@ -120,17 +120,17 @@ class Sorter:
         elif (verdict := self._suspicion.convicted(message)) is not None:
             self._settle_at_once(item, verdict)
             to.taken += 1
+        elif not self._takes_one_more(item.destination, to):
+            self._hold_up(item, to)
         elif self._suspicion.suspects(message):
             # One suspect at a time: a crash hits whatever is in hand, and only the culprit is to be counted.
             if not to.suspects and not self._hand.has_suspect():
                 to.suspects.append(item)
                 to.taken += 1
             to.left_alone.add(line)
-        elif self._takes_one_more(item.destination, to):
+        else:
             self._hand.add(item)
             to.taken += 1
-        else:
-            self._hold_up(item, to)
 
     def _takes_one_more(self, name: str, to: Sorted) -> bool:
         """Whether the destination takes one more, beyond those that wait for it in hand already."""
@@ -143,11 +143,15 @@ class Sorter:
         return allowed > 0
 
     def _hold_up(self, item: Item, to: Sorted) -> None:
-        to.held_up.add(item.line)
-        # Out of the others' way; if there are no others, it may as well stay where it is.
-        if item.message.held != Held.ASIDE.value and self._gates.any_open(but=item.destination):
+        if item.message.held == Held.ASIDE.value:
+            to.held_up.add(item.line)
+        elif self._gates.any_open(but=item.destination):
+            to.held_up.add(item.line)
             to.aside.append(Resolved(item.message, item.destination))
             self._gates.of(self._routing.place(item.destination)).aside = True
+        else:
+            # It is in nobody's way: it stays where it is, and so do those behind it.
+            to.left_alone.add(item.line)
 
     def _settle_at_once(self, item: Item, outcome: Outcome) -> None:
         self._hand.keep(item)

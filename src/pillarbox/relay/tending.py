@@ -179,7 +179,9 @@ class Tending:
             return
         history, dead = (None if kept is None else seconds(kept) for kept in (self._tuning.history, self._tuning.dead))
         await self._store.upkeep.prepare()
-        pruned = await self._store.upkeep.prune(history=history, dead=dead, most=PRUNED_AT_ONCE)
+        pruned = await self._store.upkeep.prune(
+            history=history, dead=dead, receipts=self._tuning.receipts_kept, most=PRUNED_AT_ONCE
+        )
         if pruned:
             self._announce(Pruned(relay=self.relay, count=pruned))
         # A full bite: there is more.

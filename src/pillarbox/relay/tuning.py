@@ -7,6 +7,7 @@ from typing import Literal
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.receipt import RETENTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class Tuning:
     """How long delivered messages are kept; None: for ever."""
     dead: Duration | None = "90 days"
     """How long dead letters are kept; None: for ever."""
+    receipts: Duration | None = RETENTION
+    """How long receipts of the inbox are kept, but never shorter than dead letters; None: for ever."""
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "in_flight"):
@@ -48,7 +51,7 @@ class Tuning:
         send = seconds(self.send_timeout, field="relay.send_timeout")
         for name in ("poll_interval", "initial_delay", "drain_timeout", "stall_limit"):
             seconds(getattr(self, name), field=f"relay.{name}")
-        for name in ("history", "dead"):
+        for name in ("history", "dead", "receipts"):
             if (kept := getattr(self, name)) is not None:
                 seconds(kept, field=f"relay.{name}")
         if beat * 3 > lease:
@@ -74,3 +77,10 @@ class Tuning:
     @property
     def most_in_hand(self) -> int:
         return self.batch_size * self.in_flight
+
+    @property
+    def receipts_kept(self) -> float | None:
+        """In seconds; None: for ever. A person may send a dead letter again, and a consumer may have had it already."""
+        if self.receipts is None or self.dead is None:
+            return None
+        return max(seconds(self.receipts), seconds(self.dead))

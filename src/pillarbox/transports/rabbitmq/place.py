@@ -37,6 +37,9 @@ def place_of(url: str, tls: ssl.SSLContext | None = None) -> Place:
         raise ConfigurationError("the broker's URL must begin with amqp:// or amqps://, as in amqp://app@mq:5672/%2F")
     if parts.query or parts.fragment:
         raise ConfigurationError("the broker's URL takes no options after the virtual host; pass them as arguments")
+    if "@" in parts.path:
+        # A / in the password has cut the URL in two: what looks like a virtual host is the password's end.
+        raise ConfigurationError("user, password and host in the broker's URL cannot be told apart; write / as %2F")
     vhost = parts.path.removeprefix("/")
     if "/" in vhost:
         raise ConfigurationError("a slash in the virtual host's name is written %2F in the broker's URL")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,30 +9,18 @@ from pillarbox.core.errors import PermanentError
 from pillarbox.core.transport import Outgoing
 from pillarbox.transports.rabbitmq.driver import BasicProperties
 
-_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _OWN = 8192
-"""More bytes than everything but the producer's headers can take in a frame: a dozen texts of at most 255."""
+"""More bytes than everything but the headers can take in a frame: half a dozen texts of at most 255."""
 
 
 def properties_of(outgoing: Outgoing, timestamp: int, frame_max: int) -> BasicProperties:
     """The properties of one message. Raises PermanentError if they do not fit into one frame: it would cost the
     connection, and every other message in flight with it."""
     message = outgoing.message
-    headers: dict[str, Any] = {}
-    if outgoing.headers:
-        _check_size(outgoing.headers, frame_max, message.event_id)
-        headers.update(outgoing.headers)
-    headers["eventType"] = message.event_type
-    if message.aggregate_type is not None:
-        headers["aggregateType"] = message.aggregate_type
-    if message.aggregate_id is not None:
-        headers["aggregateId"] = message.aggregate_id
-    headers["occurredAt"] = message.occurred_at.isoformat()
-    headers["schemaVersion"] = message.schema_version
-    if message.causation_id is not None:
-        headers["causationId"] = message.causation_id
-    if message.trace_id is not None and _TRACEPARENT.fullmatch(message.trace_id):
-        headers["traceparent"] = message.trace_id
+    _check_size(outgoing.headers, frame_max, message.event_id)
+    headers: dict[str, Any] = {**outgoing.headers, "schemaVersion": message.schema_version}
+    # It is a property of its own here.
+    headers.pop("correlationId", None)
     return BasicProperties(
         message_id=message.event_id,
         content_type=outgoing.content_type,
