@@ -7,7 +7,7 @@ nothing depends on its memory: whatever it forgets is found again in the store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
 from pillarbox.core.duration import seconds
-from pillarbox.core.errors import RelayFailed, StoreUnavailable
+from pillarbox.core.errors import StoreUnavailable
 from pillarbox.core.identity import uuid7
 from pillarbox.core.message import Slot
 from pillarbox.core.observations import (
@@ -26,12 +26,12 @@ from pillarbox.core.observations import (
     RelayStopped,
     RelaySwitchedOff,
     StopRequested,
-    StoreFailed,
 )
 from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay import failpoints
+from pillarbox.relay.crew import Crew, Duty
 from pillarbox.relay.dispatch import Dispatch
 from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand
@@ -48,8 +48,6 @@ from pillarbox.relay.tending import Tending
 from pillarbox.relay.tuning import Tuning
 
 SHORT = 0.05
-
-Duty = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Relay:
@@ -82,8 +80,6 @@ class Relay:
             the lanes were given away: the loop may never run again. A process of its own had best end itself here.
         """
         self.id = uuid7()
-        self.failure: RelayFailed | None = None
-        """Why the relay stopped by itself, if it did."""
         self._store = store
         self._transports = dict(transports)
         self._tuning = tuning or Tuning()
@@ -95,6 +91,8 @@ class Relay:
         self._announce = Announcer(list(observers))
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._crew = Crew(relay=self.id, clock=self._clock, chance=self._chance, announce=self._announce)
+        self._crew.on_failed = self._stopped_by_itself
         self._settlements = 0
         self._assemble(Routing(routes, destinations or {}, self._transports), retry or Exponential())
 
@@ -220,7 +218,7 @@ class Relay:
         await self._tending.join()
         self._announce(RelayStarted(relay=self.id, name=self._name))
         heartbeat = self._heartbeat()
-        duties = [asyncio.create_task(self._on_duty(duty)) for duty in self._duties(reading=reading)]
+        self._crew.begin(self._duties(reading=reading))
         drained = False
         try:
             yield
@@ -230,42 +228,21 @@ class Relay:
             finally:
                 # No beat may come after the relay has left: it would find its lease gone.
                 await heartbeat.end()
-                for duty in duties:
-                    duty.cancel()
-                await asyncio.gather(*duties, return_exceptions=True)
+                await self._crew.end()
                 await self._tending.leave()
                 self._announce(RelayStopped(relay=self.id, drained=drained))
-        if self.failure is not None:
-            raise self.failure
+        if self._crew.failure is not None:
+            raise self._crew.failure
 
     def _duties(self, *, reading: bool) -> list[Duty]:
-        duties: list[Duty] = [self._settlement.run, partial(self._patiently, self._tending.run)]
+        duties: list[Duty] = [self._settlement.run, partial(self._crew.patiently, self._tending.run)]
         if reading:
-            duties.append(partial(self._patiently, self._read))
+            duties.append(partial(self._crew.patiently, self._read))
             if self._tuning.doorbell:
-                duties.append(partial(self._patiently, self._slumber.listen))
+                duties.append(partial(self._crew.patiently, self._slumber.listen))
         for transport in self._transports.values():
             duties += [partial(self._dispatch.run, transport)] * transport.pace.lots
         return duties
-
-    async def _on_duty(self, duty: Duty) -> None:
-        """A duty ends with the relay; if it ends in any other way, so does the relay, and says why."""
-        try:
-            await duty()
-        except Exception as error:
-            self._fail(f"{type(error).__name__}: {error}", error)
-
-    async def _patiently(self, work: Duty) -> None:
-        """Do it again, after a growing pause, whenever the store is away."""
-        pause = 0.1
-        while True:
-            try:
-                await work()
-                pause = 0.1
-            except StoreUnavailable as error:
-                self._announce(StoreFailed(relay=self.id, error=str(error), delay=pause))
-                await self._clock.sleep(pause * (0.5 + self._chance.random() / 2))
-                pause = min(5.0, pause * 2)
 
     def _heartbeat(self) -> Heartbeat | HeartbeatThread:
         loop = asyncio.get_running_loop()
@@ -279,7 +256,7 @@ class Relay:
             if self._on_stall is not None:
                 self._on_stall(reason)
             here(self._tending.lease_lost, reason)
-            here(self._fail, reason)
+            here(self._crew.fail, reason)
 
         def make(store: Store) -> Heartbeat:
             return Heartbeat(
@@ -290,18 +267,14 @@ class Relay:
                 on_renewed=self._tending.renewed,
                 on_lost=lambda reason: here(self._tending.lease_lost, reason),
                 on_stalled=stalled,
-                on_failed=lambda error: here(self._fail, f"its heartbeat failed: {error!r}", error),
+                on_failed=lambda error: here(self._crew.fail, f"its heartbeat failed: {error!r}", error),
             )
 
         heartbeat = HeartbeatThread(make, self._store) if self._threaded else make(self._store)
         heartbeat.begin()
         return heartbeat
 
-    def _fail(self, reason: str, cause: BaseException | None = None) -> None:
-        """The first thing that went wrong is the reason; the rest is its consequence."""
-        if self.failure is None:
-            self.failure = RelayFailed(f"the relay stopped by itself: {reason}")
-            self.failure.__cause__ = cause
+    def _stopped_by_itself(self) -> None:
         self._stopping.set()
         self._stir()
 

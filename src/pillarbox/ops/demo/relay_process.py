@@ -7,6 +7,7 @@ import logging
 import sys
 from typing import Any
 
+from pillarbox.core.errors import RelayFailed
 from pillarbox.core.retry import Exponential
 from pillarbox.core.transport import Transport
 from pillarbox.ops.demo.handlers import make_handlers
@@ -39,11 +40,14 @@ async def carry(scene: Scene) -> int:
     when_let_go(lambda: loop.call_soon_threadsafe(relay.stop))
     try:
         await relay.run()
+    except RelayFailed as failure:
+        print(failure, file=sys.stderr)
+        return 1
     finally:
         await transport.aclose()
         await store.aclose()
         ledger.close()
-    return 1 if relay.failure else 0
+    return 0
 
 
 def _way_out(scene: Scene, ledger: Ledger) -> tuple[Transport, dict[str, Any]]:

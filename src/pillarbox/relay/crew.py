@@ -1,0 +1,67 @@
+"""The duties of one relay: they begin and end together, and the first that fails ends them all, with its reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.errors import RelayFailed, StoreUnavailable
+from pillarbox.core.observations import Announcer, StoreFailed
+
+Duty = Callable[[], Coroutine[Any, Any, None]]
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+
+
+class Crew:
+    """Whoever does the duties of a relay."""
+
+    def __init__(self, *, relay: str, clock: Clock, chance: Chance, announce: Announcer) -> None:
+        self.relay = relay
+        self._clock = clock
+        self._chance = chance
+        self._announce = announce
+        self._tasks: list[asyncio.Task[None]] = []
+        self.failure: RelayFailed | None = None
+        """Why the relay cannot go on, if it cannot."""
+        self.on_failed: Callable[[], None] = lambda: None
+
+    def begin(self, duties: Sequence[Duty]) -> None:
+        """Do all of them from now on."""
+        self._tasks = [asyncio.create_task(self._do(duty)) for duty in duties]
+
+    async def end(self) -> None:
+        """Do none of them any more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def patiently(self, work: Duty) -> None:
+        """Do it again, after a growing pause, whenever the store is away."""
+        pause = FIRST_PAUSE
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await work()
+            except StoreUnavailable as error:
+                if self._clock.monotonic() - began > LONGEST_PAUSE:
+                    pause = FIRST_PAUSE  # it went well for a while: this is another outage
+                self._announce(StoreFailed(relay=self.relay, error=str(error), delay=pause))
+                await self._clock.sleep(pause * (0.5 + self._chance.random() / 2))
+                pause = min(LONGEST_PAUSE, pause * 2)
+
+    def fail(self, reason: str, cause: BaseException | None = None) -> None:
+        """The relay cannot go on. The first thing that went wrong is the reason; the rest is its consequence."""
+        if self.failure is None:
+            self.failure = RelayFailed(f"the relay stopped by itself: {reason}")
+            self.failure.__cause__ = cause
+        self.on_failed()
+
+    async def _do(self, duty: Duty) -> None:
+        try:
+            await duty()
+        except Exception as error:
+            self.fail(f"{type(error).__name__}: {error}", error)
