@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo test check faults fmt servers lock clean
+.PHONY: help venv packages demo test check faults fmt docs servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,6 +31,10 @@ faults: venv packages ## the fault tests with ten times the events; FAULTS_TIMES
 fmt: venv ## format the code and apply the safe lint fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+docs: venv ## the documentation as a site in build/site; a link that leads nowhere fails
+	@$(BIN)/python -m tests.docs.matrix
+	@$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 servers: venv packages ## a private PostgreSQL and RabbitMQ until Ctrl-C
 	@$(BIN)/python -m tests.servers

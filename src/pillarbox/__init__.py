@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pillarbox.core.errors import (
         ConfigurationError,
         DuplicateEvent,
+        HandleRefused,
         InboxError,
         Nacked,
         NotInTransaction,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
     from pillarbox.core.event import Event
     from pillarbox.core.retry import Constant, Exponential, Never
+    from pillarbox.inbox.inbox import Inbox
     from pillarbox.record.outbox import Outbox
     from pillarbox.record.registry import EventTypes
     from pillarbox.relay.relay import Relay
@@ -44,7 +46,9 @@ __all__ = [
     "Event",
     "EventTypes",
     "Exponential",
+    "HandleRefused",
     "Handlers",
+    "Inbox",
     "InboxError",
     "Nacked",
     "Never",
@@ -68,6 +72,7 @@ _HOMES = {
     "pillarbox.core.errors": (
         "ConfigurationError",
         "DuplicateEvent",
+        "HandleRefused",
         "InboxError",
         "Nacked",
         "NotInTransaction",
@@ -81,6 +86,7 @@ _HOMES = {
         "Unavailable",
     ),
     "pillarbox.core.event": ("Event",),
+    "pillarbox.inbox.inbox": ("Inbox",),
     "pillarbox.record.outbox": ("Outbox",),
     "pillarbox.core.retry": ("Constant", "Exponential", "Never"),
     "pillarbox.record.registry": ("EventTypes",),

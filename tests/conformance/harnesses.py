@@ -10,6 +10,7 @@ import asyncpg
 
 from pillarbox.core.event import Event
 from pillarbox.core.store import Store
+from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -24,6 +25,7 @@ class _Harness(StoreHarness, Generic[S]):
     def __init__(self, store: S) -> None:
         self._stores: list[S] = [store]
         self._outbox = Outbox()
+        self._inbox = Inbox()
 
     @property
     def store(self) -> S:
@@ -62,8 +64,11 @@ class PostgresHarness(_Harness[PostgresStore]):
     async def record(self, transaction: Any, *events: Event) -> None:
         await self._outbox.arecord(transaction, *events)
 
-    async def second_store(self, *, history: bool = True) -> Store:
-        return self._keep(PostgresStore(self._url, history=history))
+    async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
+        return await self._inbox.aadmit(transaction, consumer, event_id)
+
+    async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
+        return self._keep(PostgresStore(self._url, history=history, ledger=ledger))
 
     async def bare_store(self) -> Store | None:
         return self._keep(PostgresStore(self._empty_url)) if self._empty_url else None
@@ -101,8 +106,11 @@ class SqliteHarness(_Harness[SqliteStore]):
     async def record(self, transaction: Any, *events: Event) -> None:
         self._outbox.record(transaction, *events)
 
-    async def second_store(self, *, history: bool = True) -> Store:
-        return self._keep(SqliteStore(self._path, history=history))
+    async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
+        return self._inbox.admit(transaction, consumer, event_id)
+
+    async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
+        return self._keep(SqliteStore(self._path, history=history, ledger=ledger))
 
     async def bare_store(self) -> Store | None:
         return self._keep(SqliteStore(self._folder / "bare.db"))

@@ -9,12 +9,10 @@ import pytest
 
 from pillarbox.core import errors
 from pillarbox.core.event import Event
-from pillarbox.core.store import Capabilities
 from pillarbox.ops.cli.root import pillarbox
-from pillarbox.stores.memory import MemoryStore
-from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.sqlite import SqliteStore
-from tests.docs.pages import ROOT
+from tests.docs.matrix import filled
+from tests.docs.nodes import NODE, exists
+from tests.docs.pages import PAGES, ROOT, blocks
 
 DOCS = ROOT / "docs"
 MIGRATIONS = ROOT / "src/pillarbox/stores/postgres/sql/migrations"
@@ -30,6 +28,16 @@ ERRORS = [name for name, value in vars(errors).items() if isinstance(value, type
 @pytest.mark.parametrize("error", ERRORS)
 def test_every_error_is_documented(error: str) -> None:
     assert f"`{error}`" in page("reference/errors.md")
+
+
+def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+    drawn = re.findall(r"^((?:[│ ]   )*(?:[├└]── )?)(\w+)", blocks(DOCS / "reference/errors.md", "")[0], re.MULTILINE)
+    parents: list[str] = []
+    for branch, name in drawn:
+        depth = len(branch) // 4
+        assert getattr(errors, name).__base__.__name__ == (parents[depth - 1] if depth else "Exception")
+        parents[depth:] = [name]
+    assert sorted(name for _, name in drawn) == sorted(ERRORS)
 
 
 def commands(command: click.Command, path: str) -> Iterator[str]:
@@ -69,24 +77,15 @@ def test_every_column_a_producer_may_meet_is_documented() -> None:
     assert [column for column in columns if f"`{column}`" not in page("reference/schema.md")] == []
 
 
-def test_the_capabilities_are_those_of_the_stores() -> None:
-    found: dict[str, Capabilities] = {
-        "memory": MemoryStore().capabilities,
-        "SQLite": SqliteStore.capabilities,
-        "PostgreSQL": PostgresStore.capabilities,
-    }
-    lines = ["| | " + " | ".join(found) + " |", "|---|" + "---|" * len(found)]
-    for field in fields(Capabilities):
-        cells = [getattr(capabilities, field.name) for capabilities in found.values()]
-        words = [str(cell) if not isinstance(cell, bool) else "yes" if cell else "no" for cell in cells]
-        lines.append(f"| `{field.name}` | " + " | ".join(words) + " |")
-    assert "\n".join(lines) in page("reference/capabilities.md")
+def test_the_capabilities_are_those_of_the_stores_and_transports() -> None:
+    shown = page("reference/capabilities.md")
+    assert shown == filled(shown), "stale: run `make docs`"
 
 
-NAMED_TESTS = re.findall(r"`((?:tests|src)/[\w/.]+)`", page("explanation/guarantees.md"))
+NAMED_PLACES = re.findall(r"`((?:tests|src)/[\w/.]+)`", page("explanation/guarantees.md"))
 
 
-@pytest.mark.parametrize("path", NAMED_TESTS)
+@pytest.mark.parametrize("path", NAMED_PLACES)
 def test_every_test_named_in_the_guarantees_exists(path: str) -> None:
     place = ROOT / path
     files = [place] if place.suffix else list(place.rglob("*.py"))
@@ -94,4 +93,17 @@ def test_every_test_named_in_the_guarantees_exists(path: str) -> None:
 
 
 def test_the_guarantees_name_tests() -> None:
-    assert len(NAMED_TESTS) >= 12
+    assert len(NAMED_PLACES) >= 12
+
+
+def test_every_single_test_that_a_page_names_exists() -> None:
+    named = {node for path in PAGES for node in NODE.findall(path.read_text(encoding="utf-8"))}
+    assert len(named) > 100
+    assert sorted(node for node in named if not exists(node)) == []
+
+
+def test_decisions_are_numbered_in_their_order() -> None:
+    pages = sorted(path.name for path in (DOCS / "decisions").glob("0*.md"))
+    assert [int(name[:4]) for name in pages] == list(range(1, len(pages) + 1))
+    listed = re.findall(r"^- \[(\d{4} .+)\]\((.+)\)$", page("decisions/README.md"), re.MULTILINE)
+    assert listed == [(page(f"decisions/{name}").splitlines()[0].removeprefix("# "), name) for name in pages]

@@ -64,12 +64,35 @@ def test_every_name_that_others_use_leads_to_ours() -> None:
 ELSEWHERE = {
     "notification.outbox.": ["poll.interval", "batch.size", "initial.delay"],
     "spring.rabbitmq.": ["host", "port"],
-    "outbox.publisher.": ["enabled", "polling-interval", "batch-size", "max-retries"]
-    + ["initial-retry-delay", "max-retry-delay"],
-    "outbox.processor.": ["enabled", "interval", "batch-size", "max-attempts", "base-retry-delay-seconds"]
-    + ["max-retry-delay-seconds", "lock-stale-timeout-seconds", "worker-id"],
-    "": ["pool", "event_bus", "table_name", "poll_interval", "batch_size", "max_retries"]
-    + ["min_backoff", "max_backoff", "backoff_multiplier"],
+    "outbox.publisher.": [
+        "enabled",
+        "polling-interval",
+        "batch-size",
+        "max-retries",
+        "initial-retry-delay",
+        "max-retry-delay",
+    ],
+    "outbox.processor.": [
+        "enabled",
+        "interval",
+        "batch-size",
+        "max-attempts",
+        "base-retry-delay-seconds",
+        "max-retry-delay-seconds",
+        "lock-stale-timeout-seconds",
+        "worker-id",
+    ],
+    "": [
+        "pool",
+        "event_bus",
+        "table_name",
+        "poll_interval",
+        "batch_size",
+        "max_retries",
+        "min_backoff",
+        "max_backoff",
+        "backoff_multiplier",
+    ],
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.mutants import Guard
 from tests.faults.stage import Stage
 from tests.servers.availability import available
 from tests.servers.rabbitmq import RabbitMQServer
@@ -20,9 +21,11 @@ def make_stage(tmp_path: Path) -> Iterator[MakeStage]:
     """Stages whose relays are gone when the test ends."""
     made: list[Stage] = []
 
-    def make(*, store: str, transport: str, keys: int = 100) -> Stage:
+    def make(*, store: str, transport: str, keys: int = 100, without: Guard | None = None) -> Stage:
         event_type = f"faults-{uuid.uuid4().hex[:12]}"
-        made.append(Stage(tmp_path, store=store, transport=transport, event_type=event_type, keys=keys))
+        made.append(
+            Stage(tmp_path, store=store, transport=transport, event_type=event_type, keys=keys, without=without)
+        )
         return made[-1]
 
     yield make

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pika
+import pika.exceptions
 
 from tests.integration.rabbitmq.consumer import channel
 
@@ -11,14 +12,18 @@ _PATIENCE = 30.0
 
 
 def take(url: str, queue: str) -> list[str]:
-    """The ids of everything in the queue, in order.
+    """The ids of everything in a queue that nobody sends to, in order; nothing if there is no such queue.
 
     A last message of our own tells where the end is: a queue is first in, first out, its count only an estimate.
     """
     ids: list[str] = []
     with channel(url) as source:
         source.confirm_delivery()
-        source.basic_publish("", queue, b"", pika.BasicProperties(message_id=_LAST, delivery_mode=2))
+        try:
+            last = pika.BasicProperties(message_id=_LAST, delivery_mode=2)
+            source.basic_publish("", queue, b"", last, mandatory=True)
+        except pika.exceptions.UnroutableError:
+            return []
         source.basic_qos(prefetch_count=1000)
         for method, properties, _ in source.consume(queue, auto_ack=True, inactivity_timeout=_PATIENCE):
             if method is None or properties is None:
@@ -31,5 +36,13 @@ def take(url: str, queue: str) -> list[str]:
 
 
 def delete(url: str, queue: str) -> None:
+    """The queue, and the exchange of the same name if there is one."""
     with channel(url) as source:
         source.queue_delete(queue)
+        source.exchange_delete(queue)
+
+
+def unbind(url: str, queue: str) -> None:
+    """Take it from the exchange of the same name."""
+    with channel(url) as source:
+        source.queue_unbind(queue, queue, "events")

@@ -39,11 +39,19 @@ class Findings(NamedTuple):
     phantom: list[str]
     out_of_order: list[str]
     """Keys whose first deliveries did not follow the commits."""
+    stale: list[str]
+    """Events that a relay changed or removed while another one owned their lane."""
     duplicates: int
 
 
-def judge(ledger: Ledger, received: Sequence[str], *, dead: Iterable[str] = ()) -> Findings:
-    """Compare what arrived, in the order of arrival, with what was committed."""
+SOUND = Findings(lost=[], phantom=[], out_of_order=[], stale=[], duplicates=0)
+
+
+def judge(ledger: Ledger, received: Sequence[str], *, dead: Iterable[str] = (), stale: Iterable[str] = ()) -> Findings:
+    """Compare what arrived, in the order of arrival, with what was committed.
+
+    `dead` was given up on, `stale` is what the witness in the database saw.
+    """
     counts = Counter(received)
     key_of = {event_id: key for key, ids in ledger.committed.items() for event_id in ids}
     first_seen: defaultdict[str, list[str]] = defaultdict(list)
@@ -59,5 +67,6 @@ def judge(ledger: Ledger, received: Sequence[str], *, dead: Iterable[str] = ()) 
             for key, ids in ledger.committed.items()
             if first_seen[key] != [event_id for event_id in ids if event_id in counts]
         ],
+        stale=list(stale),
         duplicates=sum(counts.values()) - len(counts),
     )

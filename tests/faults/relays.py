@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
+from tests.faults.mutants import Guard
 from tests.servers import processes
 from tests.servers.processes import Started
 
@@ -20,31 +22,44 @@ IN_HAND = BATCH_SIZE * IN_FLIGHT
 """The most that one crash may send again."""
 
 _TUNING = {
-    "PILLARBOX_RELAY__BATCH_SIZE": str(BATCH_SIZE),
-    "PILLARBOX_RELAY__IN_FLIGHT": str(IN_FLIGHT),
-    "PILLARBOX_RELAY__LEASE": f"{LEASE:g}s",
-    "PILLARBOX_RELAY__HEARTBEAT": "500ms",
-    "PILLARBOX_RELAY__SEND_TIMEOUT": "2s",
-    "PILLARBOX_RELAY__POLL_INTERVAL": "200ms",
-    "PILLARBOX_RELAY__DRAIN_TIMEOUT": "20s",
-    "PILLARBOX_RELAY__RETRY__BASE": "100ms",
-    "PILLARBOX_RELAY__RETRY__MAX": "1s",
-    "PILLARBOX_RELAY__RETRY__MAX_ATTEMPTS": "0",
+    "RELAY__BATCH_SIZE": str(BATCH_SIZE),
+    "RELAY__IN_FLIGHT": str(IN_FLIGHT),
+    "RELAY__LEASE": f"{LEASE:g}s",
+    "RELAY__HEARTBEAT": "500ms",
+    "RELAY__SEND_TIMEOUT": "2s",
+    "RELAY__POLL_INTERVAL": "200ms",
+    "RELAY__DRAIN_TIMEOUT": "20s",
+    "RELAY__RETRY__BASE": "100ms",
+    "RELAY__RETRY__MAX": "1s",
+    "RELAY__RETRY__MAX_ATTEMPTS": "0",
+}
+SHORT_LEASE = {
+    "RELAY__LEASE": "1s",
+    "RELAY__HEARTBEAT": "300ms",
+    "RELAY__SEND_TIMEOUT": "500ms",
 }
 _numbers = count(1)
+_CONFIRMED = re.compile("delivered event: event_id=([^ ]+) ")
+_TAIL = 2 * IN_HAND * 300
+"""Bytes of log: lines about twice as many events."""
 
 
 class RelayProcess:
-    """One process; its name is its label in `outbox_relay`."""
+    """One process; its name is its label in `outbox_relay`, and what it calls itself to the witness.
 
-    def __init__(self, folder: Path, *, store: str, transport: str, more: Mapping[str, str]) -> None:
+    As a mutant it is without one of its guards.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str], *, without: Guard | None = None) -> None:
         self.name = f"relay-{next(_numbers)}"
         self.log = folder / f"{self.name}.log"
-        environment = {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "PATH": os.defpath}
-        environment |= {"PILLARBOX_STORE": store, "PILLARBOX_TRANSPORT": transport} | _TUNING | dict(more)
+        named = {"STORE": f"{settings['STORE']}?faults.relay={self.name}"}
+        environment = {f"PILLARBOX_{name}": value for name, value in (_TUNING | dict(settings) | named).items()}
+        environment |= {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "PATH": os.defpath}
+        program = ["pillarbox"] if without is None else ["tests.faults.mutants", without]
         with self.log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pillarbox", "relay", "--name", self.name],
+                [sys.executable, "-m", *program, "relay", "--name", self.name],
                 env=environment,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
@@ -78,7 +93,18 @@ class RelayProcess:
             processes.forget(self._started)
         return code
 
-    def said(self) -> str:
+    def confirmed_last(self) -> set[str]:
+        """The ids of the events whose confirms it has told of last; at least of all that it may have in hand."""
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - _TAIL))
+            return set(_CONFIRMED.findall(log.read().decode(errors="replace")))
+
+    def said(self, words: str) -> bool:
+        """Whether these words are in its log."""
+        return words in self.story()
+
+    def story(self) -> str:
+        """Its log."""
         return self.log.read_text(errors="replace")
 
     def end(self) -> None:

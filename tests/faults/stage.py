@@ -1,29 +1,46 @@
-"""Everything one fault test needs: a database, a way out, relays, a workload and the judgement."""
+"""Everything one fault test needs: a database with a witness in it, a way out, relays, a workload and the judgement."""
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import psycopg
 
 from tests.faults import far_side
-from tests.faults.ledger import Findings, Ledger, judge
+from tests.faults.ledger import SOUND, Findings, Ledger, judge
+from tests.faults.mutants import Guard
 from tests.faults.relays import RelayProcess
 from tests.faults.workload import Workload
 from tests.servers.waiting import wait_until
 
 TIMES = int(os.environ.get("FAULTS_TIMES", "1"))
 """How many times the usual number of events: `make faults` sets it."""
+WITNESS = Path(__file__).with_name("witness.sql")
+STATEMENTS = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND application_name = 'pillarbox'"
+A_FEW = 200
+PLENTY = 1_000
 
 
 class Stage:
     """One test's world. The seed is printed, so that a failing run can be had again."""
 
-    def __init__(self, folder: Path, *, store: str, transport: str, event_type: str, keys: int = 100) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        store: str,
+        transport: str,
+        event_type: str,
+        keys: int = 100,
+        without: Guard | None = None,
+    ) -> None:
         seed = int(os.environ.get("FAULTS_SEED", random.randrange(2**32)))
         print(f"FAULTS_SEED={seed}")
         self.chance = random.Random(seed)
@@ -34,18 +51,44 @@ class Stage:
         self.workload = Workload(store, event_type, self.ledger, keys=keys, seed=seed)
         self.relays: list[RelayProcess] = []
         self.arrived: list[str] = []
-        self._folder = folder
+        self.folder = folder
+        self._without = without
+        with psycopg.connect(store, autocommit=True) as connection:
+            connection.execute(WITNESS.read_bytes())
 
-    def start(self, *, wait: bool = True, **more: str) -> RelayProcess:
+    # -- relays and load ------------------------------------------------------------------------------------------
+
+    def start(self, settings: Mapping[str, str] = {}, *, wait: bool = True) -> RelayProcess:
         """A relay; returns once it lives in the database, unless it is not waited for."""
-        relay = RelayProcess(self._folder, store=self.store, transport=self.transport, more=more)
+        ways = {"STORE": self.store, "TRANSPORT": self.transport}
+        relay = RelayProcess(self.folder, ways | dict(settings), without=self._without)
         self.relays.append(relay)
         if wait:
-            self.wait_until(lambda: bool(self.lease(relay)), what=f"{relay.name} joins")
+            self.wait_until(lambda: self.lives(relay), what=f"{relay.name} joins")
         return relay
 
     def write(self, count: int) -> None:
         self.workload.write(count * TIMES)
+
+    @contextmanager
+    def under_load(self) -> Iterator[None]:
+        """Write all the while, so that something always waits."""
+        over = Event()
+
+        def write() -> None:
+            while not over.is_set():
+                self.workload.write(A_FEW)
+                self.wait_until(lambda: over.is_set() or self.waiting() < PLENTY, what="the relays keep up")
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write)
+            try:
+                yield
+            finally:
+                over.set()
+            writing.result()
+
+    # -- what can be known ----------------------------------------------------------------------------------------
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
         with psycopg.connect(self.store, autocommit=True) as connection:
@@ -54,44 +97,37 @@ class Stage:
     def number(self, statement: str, *parameters: object) -> int:
         return int(self.query(statement, *parameters)[0][0])
 
-    def lease(self, relay: RelayProcess) -> int:
-        return self.number("SELECT count(*) FROM outbox_relay WHERE name = %s", relay.name)
+    def ids(self, statement: str, *parameters: object) -> list[str]:
+        return [str(row[0]) for row in self.query(statement, *parameters)]
+
+    def lives(self, relay: RelayProcess) -> bool:
+        """Whether its lease stands in the database."""
+        return bool(self.number("SELECT count(*) FROM outbox_relay WHERE name = %s", relay.name))
 
     def lanes_of(self, relay: RelayProcess) -> int:
         return self.number(
             "SELECT count(*) FROM outbox_lane l JOIN outbox_relay r ON r.id = l.owner WHERE r.name = %s", relay.name
         )
 
+    def waiting_for(self, relay: RelayProcess) -> list[str]:
+        """What waits in its lanes: nobody else can settle that."""
+        return self.ids(
+            """SELECT event_id FROM outbox_message m JOIN outbox_lane l USING (lane)
+               JOIN outbox_relay r ON r.id = l.owner WHERE r.name = %s""",
+            relay.name,
+        )
+
     def breakers(self) -> set[str]:
         """The states of the breakers of all relays that live."""
-        rows = self.query("SELECT breakers ->> %s FROM outbox_relay WHERE lease_until > now()", self.event_type)
-        return {str(row[0]) for row in rows}
+        return set(self.ids("SELECT breakers ->> %s FROM outbox_relay WHERE lease_until > now()", self.event_type))
 
     def charged(self) -> int:
         """Attempts counted against any event, delivered or waiting."""
         return self.number("SELECT sum(attempts) FROM outbox_event")
 
-    def at_work(self, relay: RelayProcess) -> bool:
-        """Messages wait in its lanes. A relay reads whatever it finds at once, so it has some of them in hand."""
-        return bool(
-            self.number(
-                """SELECT count(*) FROM outbox_message m JOIN outbox_lane l USING (lane)
-                   JOIN outbox_relay r ON r.id = l.owner WHERE r.name = %s""",
-                relay.name,
-            )
-        )
-
-    def freeze_at_work(self, relay: RelayProcess) -> None:
-        """Freeze it while it has messages in hand; a moment at which it has none does not count."""
-
-        def frozen() -> bool:
-            relay.freeze()
-            if self.at_work(relay):
-                return True
-            relay.thaw()
-            return False
-
-        self.wait_until(frozen, what=f"{relay.name} is frozen at work")
+    def tried_in_vain(self) -> int:
+        """Tries noted without a charge, of any event, delivered or waiting."""
+        return self.number("SELECT sum(retry_count - attempts) FROM outbox_event")
 
     def waiting(self) -> int:
         return self.number("SELECT count(*) FROM outbox_message")
@@ -99,7 +135,13 @@ class Stage:
     def delivered(self) -> int:
         return self.number("SELECT count(*) FROM outbox_history")
 
-    def wait_until(self, fact: Any, *, what: str, bound: float = 60) -> None:
+    def stale(self) -> list[str]:
+        """What the witness saw."""
+        return self.ids("SELECT event_id FROM fault_stale")
+
+    # -- waiting for facts ----------------------------------------------------------------------------------------
+
+    def wait_until(self, fact: Callable[[], bool], *, what: str, bound: float = 60) -> None:
         """Wait for a fact, and show what the relays said if it does not come."""
         try:
             wait_until(fact, bound=bound * TIMES, what=what)
@@ -109,28 +151,54 @@ class Stage:
             )
             print(self.query("SELECT attempts, tries, last_error, count(*) FROM outbox_history GROUP BY 1, 2, 3"))
             for relay in self.relays:
-                print(f"--- {relay.name}, {'running' if relay.running else relay.wait()}\n{relay.said()[-3000:]}")
+                print(f"--- {relay.name}, {'running' if relay.running else relay.wait()}\n{relay.story()[-3000:]}")
             raise
 
     def wait_drained(self, *, bound: float = 60) -> None:
         self.wait_until(lambda: self.waiting() == 0, what="nothing waits any more", bound=bound)
 
+    def freeze_unsettled(self, relay: RelayProcess) -> None:
+        """Freeze it between a confirm and its settlement; a moment at which nothing is in between does not count.
+
+        Whoever dies here has sent something that is sent once more.
+        """
+
+        def frozen() -> bool:
+            relay.freeze()
+            # A settlement that is under way in the database goes on without its relay.
+            if self.unsettled(relay) and self.number(STATEMENTS) == 0 and self.unsettled(relay):
+                return True
+            relay.thaw()
+            return False
+
+        self.wait_until(frozen, what=f"{relay.name} is frozen between a confirm and its settlement")
+
+    def unsettled(self, relay: RelayProcess) -> bool:
+        """Whether something waits in its lanes that the relay says was confirmed."""
+        return not relay.confirmed_last().isdisjoint(self.waiting_for(relay))
+
+    # -- the judgement --------------------------------------------------------------------------------------------
+
     def stop_all(self) -> None:
-        """Drain every relay that runs; each must say so with 0."""
+        """Drain every relay that runs; each must say so with 0, and whoever drained has left."""
         running = [relay for relay in self.relays if relay.running]
         for relay in running:
             relay.terminate()
         codes = {relay.name: relay.wait() for relay in running}
         assert set(codes.values()) <= {0}, codes
+        assert [relay.name for relay in self.relays if relay.wait() == 0 and self.lives(relay)] == []
 
     def judge(self) -> Findings:
-        """Drain the relays and compare both ledgers; whoever drained has left, and nothing was given up on."""
+        """Drain the relays and compare both ledgers; nothing was given up on."""
         self.stop_all()
-        assert [relay.name for relay in self.relays if relay.wait() == 0 and self.lease(relay)] == []
-        assert self.query("SELECT * FROM outbox_dead") == []
+        assert self.ids("SELECT event_id FROM outbox_dead") == []
         self.collect()
         far_side.delete(self.transport, self.event_type)
-        return judge(self.ledger, self.arrived)
+        return self.judge_by(self.arrived)
+
+    def judge_by(self, received: Sequence[str], *, dead: Iterable[str] = ()) -> Findings:
+        """Compare what a consumer noted, and what the witness saw, with what was committed."""
+        return judge(self.ledger, received, dead=dead, stale=self.stale())
 
     def collect(self) -> None:
         """Take what lies in the queue, until nothing more came while it was taken."""
@@ -142,7 +210,7 @@ class Stage:
             relay.end()
 
 
-def assert_nothing_lost(findings: Findings, *, most_duplicates: int) -> None:
-    """No loss, no phantom, order kept, and no more duplicates than the faults explain."""
-    assert findings._replace(duplicates=0) == Findings(lost=[], phantom=[], out_of_order=[], duplicates=0)
-    assert findings.duplicates <= most_duplicates
+def assert_sound(findings: Findings, *, duplicates: range) -> None:
+    """Nothing lost or invented, order kept, every write fenced; and as many duplicates as the faults explain."""
+    assert findings._replace(duplicates=0) == SOUND
+    assert findings.duplicates in duplicates

@@ -1,4 +1,4 @@
-"""A broker that is stopped, killed, out of memory, or loses a queue: waited for, never charged, nothing lost."""
+"""A broker that is stopped, killed, out of memory, or loses a binding: waited for, never charged, nothing lost."""
 
 from __future__ import annotations
 
@@ -6,24 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.faults import far_side
 from tests.faults.relays import IN_HAND
-from tests.faults.stage import Stage, assert_nothing_lost
+from tests.faults.scenarios import kill_a_silent_broker, unbind_the_queue, wait_for_outage
+from tests.faults.stage import Stage, assert_sound
 from tests.servers.rabbitmq import RabbitMQServer
 
 EVENTS = 2_000
-PROBES = 3
-
-
-def wait_for_failed_probes(stage: Stage, count: int) -> None:
-    """Until the breaker is open and has been opened again by `count` probes: each sets another time for the next."""
-    times: set[object] = set()
-
-    def failed() -> bool:
-        times.update(row[0] for row in stage.query("SELECT next_try_at FROM outbox_destination WHERE last_error > ''"))
-        return len(times) > count and "open" in stage.breakers()
-
-    stage.wait_until(failed, what=f"the breaker is open and {count} probes failed")
 
 
 @pytest.fixture
@@ -32,58 +20,51 @@ def healed(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
     victim.ctl("set_vm_memory_high_watermark", "0.4")
 
 
+def assert_waited_for(stage: Stage, *, because: str) -> None:
+    """Messages were cut off for this reason, and nobody was charged for it."""
+    assert stage.tried_in_vain() > 0
+    assert stage.charged() == 0
+    assert any(relay.said(because) for relay in stage.relays)
+
+
 def test_a_stopped_broker_burns_no_attempts(tormented: Stage, victim: RabbitMQServer) -> None:
     relay = tormented.start()
+    with tormented.under_load():
+        tormented.freeze_unsettled(relay)
     tormented.write(EVENTS)
-    tormented.freeze_at_work(relay)
     victim.stop()
     relay.thaw()
-    wait_for_failed_probes(tormented, PROBES)
-    assert tormented.number("SELECT max(retry_count) FROM outbox_event") > 0
+    wait_for_outage(tormented, probes=3)
+    assert tormented.waiting() > 0
     victim.start()
     tormented.wait_drained()
-    assert tormented.charged() == 0
-    assert_nothing_lost(tormented.judge(), most_duplicates=IN_HAND)
+    assert_waited_for(tormented, because="cannot connect to RabbitMQ")
+    assert_sound(tormented.judge(), duplicates=range(IN_HAND + 1))
 
 
 def test_a_killed_broker_burns_no_attempts(tormented: Stage, victim: RabbitMQServer) -> None:
-    relay = tormented.start()
-    tormented.write(100)
-    tormented.wait_drained()
-    # A node that is killed within moments of declaring a quorum queue may forget that it has it.
-    victim.restart()
-    tormented.write(EVENTS)
-    tormented.wait_until(lambda: tormented.delivered() > 150 and tormented.at_work(relay), what="it is at work")
-    victim.kill()
-    tormented.write(EVENTS)
-    wait_for_failed_probes(tormented, 1)
-    victim.start()
-    tormented.wait_drained()
-    assert tormented.charged() == 0
-    assert_nothing_lost(tormented.judge(), most_duplicates=IN_HAND)
+    findings = kill_a_silent_broker(tormented, victim, events=EVENTS)
+    assert_waited_for(tormented, because="lost the connection to RabbitMQ")
+    assert_sound(findings, duplicates=range(IN_HAND + 1))
 
 
 def test_a_memory_alarm_is_waited_for(tormented: Stage, healed: RabbitMQServer) -> None:
-    tormented.start()
-    tormented.write(100)
-    tormented.wait_drained()
-    healed.ctl("set_vm_memory_high_watermark", "0.0000001")
+    relay = tormented.start()
+    with tormented.under_load():
+        tormented.freeze_unsettled(relay)
     tormented.write(EVENTS)
-    wait_for_failed_probes(tormented, 1)
+    healed.ctl("set_vm_memory_high_watermark", "0.0000001")
+    relay.thaw()
+    wait_for_outage(tormented, probes=1)
+    assert tormented.waiting() > 0
     healed.ctl("set_vm_memory_high_watermark", "0.4")
     tormented.wait_drained()
-    assert tormented.charged() == 0
-    assert_nothing_lost(tormented.judge(), most_duplicates=IN_HAND)
+    assert_waited_for(tormented, because="is blocked (low on memory)")
+    assert_sound(tormented.judge(), duplicates=range(IN_HAND + 1))
 
 
-def test_a_queue_deleted_under_load_loses_nothing(stage: Stage) -> None:
-    relay = stage.start()
-    stage.write(EVENTS)
-    stage.wait_until(lambda: stage.delivered() > 0, what="the queue is in use")
-    stage.freeze_at_work(relay)
-    stage.collect()
-    far_side.delete(stage.transport, stage.event_type)
-    relay.thaw()
-    stage.wait_drained()
-    assert stage.charged() > 0, "nothing came back as unroutable"
-    assert_nothing_lost(stage.judge(), most_duplicates=0)
+def test_a_queue_unbound_under_load_loses_nothing(stage: Stage) -> None:
+    findings = unbind_the_queue(stage, events=EVENTS)
+    returned = "SELECT count(*) FROM outbox_attempt WHERE charged AND error LIKE '%%no queue is bound%%'"
+    assert stage.number(returned) > 0
+    assert_sound(findings, duplicates=range(1))

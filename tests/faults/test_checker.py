@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.ledger import Findings, Ledger, judge
+from tests.faults.ledger import SOUND, Ledger, judge
 
 
 def ledger() -> Ledger:
@@ -13,7 +13,7 @@ def ledger() -> Ledger:
 
 
 def test_a_run_in_order_is_fine_however_the_keys_mix() -> None:
-    assert judge(ledger(), ["a", "b", "x", "c"]) == Findings(lost=[], phantom=[], out_of_order=[], duplicates=0)
+    assert judge(ledger(), ["a", "b", "x", "c"]) == SOUND
 
 
 def test_what_did_not_arrive_is_lost_unless_it_is_dead() -> None:
@@ -30,6 +30,8 @@ def test_a_first_delivery_that_overtakes_another_is_out_of_order() -> None:
 
 
 def test_a_repeat_counts_as_a_duplicate_and_not_against_the_order() -> None:
-    assert judge(ledger(), ["a", "b", "a", "x", "c", "b"]) == Findings(
-        lost=[], phantom=[], out_of_order=[], duplicates=2
-    )
+    assert judge(ledger(), ["a", "b", "a", "x", "c", "b"]) == SOUND._replace(duplicates=2)
+
+
+def test_what_the_witness_saw_is_found() -> None:
+    assert judge(ledger(), ["a", "b", "x", "c"], stale=["b"]) == SOUND._replace(stale=["b"])

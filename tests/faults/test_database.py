@@ -9,14 +9,14 @@ import pytest
 
 from tests.databases import cloned, make_template
 from tests.faults.conftest import MakeStage
-from tests.faults.relays import IN_HAND
-from tests.faults.stage import Stage, assert_nothing_lost
+from tests.faults.relays import IN_HAND, RelayProcess
+from tests.faults.stage import Stage, assert_sound
 from tests.servers.availability import available
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
 
-EVENTS = 3_000
-RELAYS = 2
+EVENTS = 4_000
+FEW = 500
 
 
 @pytest.fixture
@@ -32,25 +32,39 @@ def shaky(make_stage: MakeStage, database: PostgresServer, rabbitmq_server: Rabb
         yield make_stage(store=url, transport=rabbitmq_server.url())
 
 
+def start_slowly(stage: Stage) -> RelayProcess:
+    """A relay that takes so little in hand that its work lasts."""
+    return stage.start({"RELAY__BATCH_SIZE": "10"})
+
+
+def shares(stage: Stage) -> list[int]:
+    return [stage.lanes_of(relay) for relay in stage.relays]
+
+
 def crash_at_work(stage: Stage, database: PostgresServer) -> None:
-    stage.write(EVENTS)
-    stage.wait_until(lambda: all(stage.at_work(relay) for relay in stage.relays), what="all are at work")
+    """In the middle of their work, as every relay notices."""
+    stage.wait_until(lambda: all(relay.said("delivered event") for relay in stage.relays), what="all are at work")
     database.restart("immediate")
-    stage.write(EVENTS)
+    assert stage.waiting() > 0
+    stage.write(FEW)
+    stage.wait_drained()
+    assert all(relay.running and relay.said("store failed") for relay in stage.relays)
+    assert stage.charged() == 0
 
 
 def test_a_database_that_crashes_under_load(shaky: Stage, database: PostgresServer) -> None:
-    relays = [shaky.start() for _ in range(RELAYS)]
-    shaky.wait_until(lambda: all(shaky.lanes_of(relay) == 32 for relay in relays), what="both have their share")
+    shaky.write(EVENTS)
+    relays = [start_slowly(shaky), start_slowly(shaky)]
     crash_at_work(shaky, database)
-    shaky.wait_drained()
-    assert all(relay.running for relay in relays)
-    assert_nothing_lost(shaky.judge(), most_duplicates=RELAYS * IN_HAND)
+    assert_sound(shaky.judge(), duplicates=range(len(relays) * IN_HAND + 1))
 
 
 def test_a_database_that_crashes_while_lanes_change_hands(shaky: Stage, database: PostgresServer) -> None:
-    for _ in range(RELAYS):
-        shaky.start()
+    shaky.write(EVENTS)
+    first = start_slowly(shaky)
+    shaky.wait_until(lambda: shaky.lanes_of(first) == 64, what="one has every lane")
+    start_slowly(shaky)
+    assert shares(shaky) != [32, 32]
     crash_at_work(shaky, database)
-    shaky.wait_drained(bound=15)
-    assert_nothing_lost(shaky.judge(), most_duplicates=RELAYS * IN_HAND)
+    shaky.wait_until(lambda: shares(shaky) == [32, 32], what="each has its share")
+    assert_sound(shaky.judge(), duplicates=range(2 * IN_HAND + 1))

@@ -1,4 +1,4 @@
-"""Handlers that take their process with them or stand in its way: other keys are unharmed, and nothing is lost."""
+"""Handlers that take their process with them, stand in its way or refuse: other keys are unharmed, nothing is lost."""
 
 from __future__ import annotations
 
@@ -8,38 +8,21 @@ import psycopg
 import pytest
 
 from pillarbox import Event, Outbox
+from tests.faults import handling
 from tests.faults.conftest import MakeStage
-from tests.faults.ledger import judge
-from tests.faults.relays import IN_HAND, LEASE
-from tests.faults.stage import Stage, assert_nothing_lost
+from tests.faults.relays import IN_HAND, SHORT_LEASE
+from tests.faults.scenarios import refuse_now_and_then
+from tests.faults.stage import Stage, assert_sound
 
 EVENTS = 500
 FEW = 50
 MOST_CRASHES = 8
-HANDLERS = f"""
-import os, signal, time
-from pillarbox.transports.handlers import Handlers
-
-handlers = Handlers()
-
-@handlers.on("*", name="notes")
-async def note(event, context):
-    what = event.payload.get("what")
-    if what == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if what == "block":
-        time.sleep({LEASE + 2})
-    with open("notes.txt", "a") as notes:
-        notes.write(event.event_id + "\\n")
-"""
 
 
 @pytest.fixture
-def handled(make_stage: MakeStage, postgres_url: str, tmp_path: Path) -> Stage:
-    """A stage whose relays call a handler that notes every event in a file before it is done."""
-    (tmp_path / "handling.py").write_text(HANDLERS)
-    (tmp_path / "notes.txt").touch()
-    return make_stage(store=postgres_url, transport="handlers:handling:handlers")
+def odd(make_stage: MakeStage, postgres_url: str) -> Stage:
+    """A stage whose relays call a handler that does what an event says."""
+    return make_stage(store=postgres_url, transport="handlers:tests.faults.handling:odd")
 
 
 def record(stage: Stage, what: str, key: str) -> str:
@@ -48,37 +31,49 @@ def record(stage: Stage, what: str, key: str) -> str:
     return event_id
 
 
-def test_a_handler_that_kills_its_process_harms_no_other_key(handled: Stage, tmp_path: Path) -> None:
-    poison = record(handled, "kill", "poisoned")
-    handled.write(FEW)
+def test_a_handler_that_kills_its_process_harms_no_other_key(odd: Stage, tmp_path: Path) -> None:
+    poison = record(odd, "kill", "poisoned")
+    odd.write(FEW)
     crashes = 0
-    relay = handled.start(wait=False)
+    relay = odd.start(SHORT_LEASE, wait=False)
 
     def only_poison_is_left() -> bool:
         nonlocal relay, crashes
         if not relay.running:
             assert relay.wait() == -9
             crashes += 1
-            relay = handled.start(wait=False)
-        return handled.number("SELECT count(*) FROM outbox_message WHERE event_id <> %s", poison) == 0
+            relay = odd.start(SHORT_LEASE, wait=False)
+        return odd.number("SELECT count(*) FROM outbox_message WHERE event_id <> %s", poison) == 0
 
-    handled.wait_until(only_poison_is_left, what="every other event is handled")
+    odd.wait_until(only_poison_is_left, what="every other event is handled")
     assert 1 <= crashes <= MOST_CRASHES
-    dead = [str(row[0]) for row in handled.query("SELECT event_id FROM outbox_dead")]
-    findings = judge(handled.ledger, (tmp_path / "notes.txt").read_text().split(), dead=dead)
-    assert_nothing_lost(findings, most_duplicates=crashes * IN_HAND)
+    dead = odd.ids("SELECT event_id FROM outbox_dead")
     assert set(dead) <= {poison}
+    findings = odd.judge_by((tmp_path / handling.NOTES).read_text().split(), dead=dead)
+    assert_sound(findings, duplicates=range(crashes * IN_HAND + 1))
 
 
-def test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes(handled: Stage, tmp_path: Path) -> None:
-    blocked, bystander = handled.start(), handled.start()
-    relays = (blocked, bystander)
-    handled.wait_until(lambda: all(handled.lanes_of(relay) == 32 for relay in relays), what="both have their share")
-    epochs = handled.query("SELECT lane, epoch, owner FROM outbox_lane ORDER BY lane")
-    handled.ledger.commit([("blocking", record(handled, "block", "blocking"))])
-    handled.write(EVENTS)
-    handled.wait_drained()
-    assert handled.query("SELECT lane, epoch, owner FROM outbox_lane ORDER BY lane") == epochs
-    handled.stop_all()
-    findings = judge(handled.ledger, (tmp_path / "notes.txt").read_text().split())
-    assert_nothing_lost(findings, most_duplicates=0)
+def test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes(odd: Stage, tmp_path: Path) -> None:
+    relays = [odd.start(), odd.start()]
+    odd.wait_until(lambda: all(odd.lanes_of(relay) == 32 for relay in relays), what="both have their share")
+    owners = odd.query("SELECT lane, epoch, owner FROM outbox_lane ORDER BY lane")
+    blocking = record(odd, "block", "blocking")
+    odd.ledger.commit([("blocking", blocking)])
+    odd.wait_until((tmp_path / handling.BLOCKING).exists, what="an event loop stands still")
+    [blocked] = [relay for relay in relays if blocking in odd.waiting_for(relay)]
+    [bystander] = [relay for relay in relays if relay is not blocked]
+    odd.write(EVENTS)
+    odd.wait_until(lambda: odd.waiting_for(bystander) == [], what="the other relay's keys are served")
+    assert blocking in odd.waiting_for(blocked)
+    odd.wait_drained()
+    assert odd.query("SELECT lane, epoch, owner FROM outbox_lane ORDER BY lane") == owners
+    assert odd.charged() == 0
+    odd.stop_all()
+    assert_sound(odd.judge_by((tmp_path / handling.NOTES).read_text().split()), duplicates=range(1))
+
+
+def test_a_handler_that_refuses_holds_up_its_key_and_no_other(
+    make_stage: MakeStage, postgres_url: str, tmp_path: Path
+) -> None:
+    stage = make_stage(store=postgres_url, transport="handlers:tests.faults.handling:refusing")
+    assert_sound(refuse_now_and_then(stage, tmp_path / handling.NOTES, events=EVENTS), duplicates=range(1))

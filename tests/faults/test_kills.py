@@ -1,31 +1,54 @@
-"""kill -9 at random: nothing lost, nothing invented, order kept, and duplicates no more than what was in hand."""
+"""kill -9, at random and where it hurts most: nothing lost, order kept, no more sent again than what was in hand."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
+from pillarbox.relay.failpoints import POINTS
 from tests.faults.conftest import MakeStage
-from tests.faults.relays import IN_HAND
-from tests.faults.stage import TIMES, assert_nothing_lost
+from tests.faults.relays import IN_HAND, RelayProcess
+from tests.faults.stage import TIMES, Stage, assert_sound
 from tests.servers.rabbitmq import RabbitMQServer
 
-EVENTS = 8_000
-KILLS = 4
+EVENTS = 20_000
+KEYS = 500
+RELAYS = 3
+AT_RANDOM = "at random"
+DEATHS = [*POINTS, *4 * [AT_RANDOM]]
+ONCE = {"before-release", "during-drain"}
+"""Points that a relay comes to when others join, or when it leaves."""
+SHARE_OF_FOUR = 16
+SENT_AND_NOT_SETTLED = {AT_RANDOM, "after-confirm", "before-settle"}
+"""Deaths after which something must be sent again."""
 
 
-def test_relays_killed_at_random(make_stage: MakeStage, postgres_url: str, rabbitmq_server: RabbitMQServer) -> None:
-    stage = make_stage(store=postgres_url, transport=rabbitmq_server.url(), keys=500)
-    relays = [stage.start() for _ in range(3)]
-    with ThreadPoolExecutor(1) as pool:
-        writing = pool.submit(stage.write, EVENTS)
-        for kill in range(KILLS):
-            enough = EVENTS * TIMES * (kill + stage.chance.random()) / (KILLS + 2)
-            stage.wait_until(lambda enough=enough: stage.delivered() >= enough, what=f"{enough:g} events delivered")
-            victim = relays.pop(stage.chance.randrange(3))
-            stage.freeze_at_work(victim)
-            victim.kill()
-            assert victim.wait() == -9
-            relays.append(stage.start())
-        writing.result()
-    stage.wait_drained(bound=120)
-    assert_nothing_lost(stage.judge(), most_duplicates=KILLS * IN_HAND)
+def test_relays_killed_at_random_and_at_each_point(
+    make_stage: MakeStage, postgres_url: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    stage = make_stage(store=postgres_url, transport=rabbitmq_server.url(), keys=KEYS)
+    relays = [stage.start() for _ in range(RELAYS)]
+    deaths: list[str] = []
+    with stage.under_load():
+        while len(deaths) < len(DEATHS) or stage.ledger.count < EVENTS * TIMES:
+            for death in stage.chance.sample(DEATHS, len(DEATHS)):
+                victim = relays.pop(stage.chance.randrange(RELAYS))
+                doomed = victim if death == AT_RANDOM else replaced(stage, victim, death)
+                relays.append(stage.start())
+                if death in (AT_RANDOM, "during-drain"):
+                    stage.freeze_unsettled(doomed)
+                    doomed.kill() if death == AT_RANDOM else doomed.terminate()
+                    doomed.thaw()
+                assert doomed.wait() == -9
+                deaths.append(death)
+    stage.wait_drained()
+    sent_again = sum(death in SENT_AND_NOT_SETTLED for death in deaths)
+    assert_sound(stage.judge(), duplicates=range(sent_again, len(deaths) * IN_HAND + 1))
+
+
+def replaced(stage: Stage, relay: RelayProcess, point: str) -> RelayProcess:
+    """Another relay in its place, which dies when it comes to that point."""
+    relay.terminate()
+    assert relay.wait() == 0
+    count = 1 if point in ONCE else stage.chance.randint(1, 5)
+    doomed = stage.start({"FAILPOINT": f"{point}:{count}"}, wait=False)
+    if point in ONCE:
+        stage.wait_until(lambda: stage.lanes_of(doomed) > SHARE_OF_FOUR, what=f"{doomed.name} has lanes to give back")
+    return doomed

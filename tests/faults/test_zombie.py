@@ -1,26 +1,28 @@
-"""A relay that stands still for longer than its lease, and then goes on as if nothing had happened."""
+"""A relay that stands still for longer than its lease, and then goes on as if nothing had happened: it is fenced."""
 
 from __future__ import annotations
 
-from tests.faults.relays import IN_HAND, LEASE
-from tests.faults.stage import Stage, assert_nothing_lost
+import pytest
+
+from tests.faults.relays import IN_HAND
+from tests.faults.scenarios import FENCED, come_back_from_the_dead, hold_up_a_settlement
+from tests.faults.stage import Stage, assert_sound
 
 EVENTS = 2_000
+FEW = 300
 
 
-def test_a_relay_that_comes_back_from_the_dead_is_fenced(stage: Stage) -> None:
-    zombie = stage.start()
-    stage.write(EVENTS)
-    stage.freeze_at_work(zombie)
-    [(frozen_at,)] = stage.query("SELECT now()")
-    heir = stage.start()
-    stage.wait_until(lambda: stage.lanes_of(heir) == 64, what="the heir has every lane")
-    assert not stage.lease(zombie)
-    overdue = "SELECT (now() > %s::timestamptz + %s * interval '1 second')::int"
-    stage.wait_until(lambda: bool(stage.number(overdue, frozen_at, 3 * LEASE)), what="three leases went by")
-    stage.write(EVENTS)
-    zombie.thaw()
-    stage.wait_until(lambda: bool(stage.lanes_of(zombie)), what="it notices, joins anew and gets its share")
-    stage.wait_drained()
-    assert stage.number("SELECT min(epoch) FROM outbox_lane") >= 2
-    assert_nothing_lost(stage.judge(), most_duplicates=IN_HAND)
+@pytest.mark.parametrize(("leases", "heir_works"), [(3, True), (1, False)])
+def test_a_relay_that_comes_back_from_the_dead_settles_nothing(stage: Stage, leases: int, heir_works: bool) -> None:
+    findings = come_back_from_the_dead(stage, events=EVENTS, leases=leases, heir_works=heir_works)
+    zombie = stage.relays[0]
+    assert zombie.said(FENCED)
+    assert zombie.said("lease lost")
+    assert stage.charged() == 0
+    assert_sound(findings, duplicates=range(1, IN_HAND + 1))
+
+
+def test_lanes_are_not_taken_from_under_a_settlement(stage: Stage) -> None:
+    findings = hold_up_a_settlement(stage, events=FEW)
+    assert stage.charged() == 0
+    assert_sound(findings, duplicates=range(IN_HAND + 1))

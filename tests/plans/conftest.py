@@ -46,6 +46,12 @@ INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering
 SELECT 'k' || g, 'orders', 'order.placed', convert_to(repeat('x', 320), 'UTF8'), 'hot ' || g % {HOT_KEYS}
 FROM generate_series(1, {HOT_KEYS * PER_HOT_KEY}) g;
 
+INSERT INTO outbox_dead (id, event_id, destination, event_type, key, payload, content_type, headers, schema_version,
+  occurred_at, recorded_at, attempts, tries, error)
+SELECT g, 'x' || g, 'orders', 'order.placed', 'dead ' || g % 1000, 'x', 'application/json', '{{}}', 1, now(), now(), 3,
+  0, 'no'
+FROM generate_series(1, {BEHIND}) g;
+
 -- The stuck and the flowing key go on receiving.
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key)
 SELECT 's' || g, 'orders', 'order.placed', 'x', CASE g % 2 WHEN 0 THEN 'stuck' ELSE 'flowing' END

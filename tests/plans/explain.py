@@ -17,6 +17,8 @@ class Cost:
     """Rows of outbox_message that any scan looked at, those it threw away included."""
     pages: int
     returned: int
+    everywhere: int
+    """Rows that any scan of any table of the outbox looked at."""
     plan: str
 
     def __str__(self) -> str:
@@ -43,15 +45,17 @@ class Explainer:
         [plan] = json.loads(explained)
         root = plan["Plan"]
         pages = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
-        return Cost(_rows(root), pages, root["Actual Rows"] * root["Actual Loops"], _outline(root))
+        returned = root["Actual Rows"] * root["Actual Loops"]
+        return Cost(_rows(root), pages, returned, _rows(root, everywhere=True), _outline(root))
 
 
-def _rows(node: dict[str, Any]) -> int:
+def _rows(node: dict[str, Any], *, everywhere: bool = False) -> int:
     own = 0
-    if node.get("Relation Name") == "outbox_message" and "Scan" in node["Node Type"]:
+    table = node.get("Relation Name", "")
+    if (everywhere or table == "outbox_message") and table.startswith("outbox_") and "Scan" in node["Node Type"]:
         thrown_away = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
         own = (node["Actual Rows"] + thrown_away) * node["Actual Loops"]
-    return own + sum(_rows(child) for child in node.get("Plans", ()))
+    return own + sum(_rows(child, everywhere=everywhere) for child in node.get("Plans", ()))
 
 
 def _outline(node: dict[str, Any], depth: int = 0) -> str:

@@ -58,8 +58,9 @@ RABBITMQCTL = Binary(name="rabbitmqctl", package="rabbitmq-server", elsewhere="/
 EPMD = Binary(name="epmd", package="rabbitmq-server")
 PGBOUNCER = Binary(name="pgbouncer", package="pgbouncer", elsewhere="/usr/sbin:")
 SQLITE = Binary(name="sqlite3", package="sqlite3")
+OPENSSL = Binary(name="openssl", package="openssl")
 
-ALL = (POSTGRES, INITDB, PSQL, RABBITMQ_SERVER, RABBITMQCTL, EPMD, PGBOUNCER, SQLITE)
+ALL = (POSTGRES, INITDB, PSQL, RABBITMQ_SERVER, RABBITMQCTL, EPMD, PGBOUNCER, SQLITE, OPENSSL)
 
 
 def missing_packages() -> list[str]:

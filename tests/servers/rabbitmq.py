@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.servers import debian, processes
@@ -10,13 +10,19 @@ from tests.servers.ports import free_port, is_open
 from tests.servers.server import Server
 from tests.servers.waiting import wait_until
 
+# The disk of a test machine may be small, and no test fills it.
+_SETTINGS = {"disk_free_limit.absolute": "10MB"}
 _APPLICATIONS = re.compile(r"\{\s*applications\s*,\s*\[(.*?)\]", re.DOTALL)
 
 
 class RabbitMQServer(Server):
-    """One broker. `stop` and `kill` keep the messages, `start` brings them back, `close` removes them."""
+    """One broker. `stop` and `kill` keep the messages, `start` brings them back, `close` removes them.
 
-    def __init__(self) -> None:
+    `settings` are lines of its configuration file.
+    """
+
+    def __init__(self, *, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = _SETTINGS | dict(settings or {})
         self._binary = debian.RABBITMQ_SERVER.path()
         self._ctl = debian.RABBITMQCTL.path()
         self._epmd_binary = debian.EPMD.path()
@@ -112,8 +118,7 @@ class RabbitMQServer(Server):
             (plugins / library.name).symlink_to(library)
         enabled, configuration = self.folder / "enabled_plugins", self.folder / "rabbitmq.conf"
         enabled.write_text("[].\n")
-        # The disk of a test machine may be small, and no test fills it.
-        configuration.write_text("disk_free_limit.absolute = 10MB\n")
+        configuration.write_text("".join(f"{name} = {value}\n" for name, value in self._settings.items()))
         processes.hand_over(plugins, enabled, configuration)
 
     def _start_epmd(self) -> None:

@@ -3,7 +3,8 @@
 PillarboxError
 ├── ConfigurationError      a setting, a name or a relation between settings is wrong
 ├── RecordError             an event was refused inside the caller's transaction; `field` names the culprit
-│   ├── NotInTransaction    the insert would have committed by itself
+│   ├── HandleRefused       what was passed is no transaction to work in; an InboxError as well
+│   │   └── NotInTransaction    … because the insert would have committed by itself
 │   └── DuplicateEvent      an event with this id already waits
 ├── SchemaError             the tables are missing, too old or too new
 ├── StoreUnavailable        the database cannot be reached or took too long
@@ -37,7 +38,18 @@ class RecordError(PillarboxError):
         self.field = field
 
 
-class NotInTransaction(RecordError):
+class InboxError(PillarboxError):
+    """A consumer's guard could not be asked."""
+
+
+class HandleRefused(RecordError, InboxError):
+    """What was passed is no transaction to work in; recording and admitting ask for the same."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, field="handle")
+
+
+class NotInTransaction(HandleRefused):
     """The insert would have committed by itself, apart from the business rows it belongs to."""
 
 
@@ -75,7 +87,3 @@ class Nacked(Unavailable):
 
 class RelayFailed(PillarboxError):
     """A relay stopped by itself: its event loop hung, or something failed that no outage explains."""
-
-
-class InboxError(PillarboxError):
-    """A consumer's guard could not be asked."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, Self
 
 from pillarbox.core.errors import RecordError
 from pillarbox.core.identity import uuid7
@@ -40,6 +40,17 @@ BYTES = "application/octet-stream"
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+class Cause(Protocol):
+    """What an event may follow from: another event, or one as a handler receives it."""
+
+    @property
+    def event_id(self) -> str: ...
+    @property
+    def correlation_id(self) -> str | None: ...
+    @property
+    def trace_id(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,18 @@ class Event:
             _check_time("occurred_at", self.occurred_at)
         if self.available_at is not None:
             _check_time("available_at", self.available_at)
+
+    def caused_by(self, cause: Cause) -> Self:
+        """This event as one that follows from another: causation id, correlation id and trace id lead back to it.
+
+        The first of a chain gives its own id as the correlation id. What this event says itself stays.
+        """
+        return replace(
+            self,
+            causation_id=self.causation_id or cause.event_id,
+            correlation_id=self.correlation_id or cause.correlation_id or cause.event_id,
+            trace_id=self.trace_id or cause.trace_id,
+        )
 
 
 def check_text(name: str, value: object, longest: int, *, optional: bool = False, field: str | None = None) -> None:

@@ -111,6 +111,15 @@ class EventDelivered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventSkipped:
+    """The ledger knows that a message was sent before: it is settled without being sent again."""
+
+    relay: str
+    message: Message
+    destination: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventRetried:
     """A send failed, or there is no route yet; the message comes again after `delay` seconds.
 
@@ -199,6 +208,7 @@ Observation = (
     | BatchRead
     | Sending
     | EventDelivered
+    | EventSkipped
     | EventRetried
     | EventDied
     | BatchSettled

@@ -37,7 +37,7 @@ class Overview(NamedTuple):
     backlog: int
     """Messages that are not delivered yet."""
     oldest: float | None
-    """Seconds since the oldest of them was recorded; None if there is none."""
+    """Seconds since the oldest of them could have left: since it was recorded, or was due; None if there is none."""
     exact: bool
     """False: there are more than are counted, and both figures are estimates."""
     dead: int

@@ -9,6 +9,7 @@
     archive        stale · read · drop                          old rows on their way out by way of a file
     inspection     overview                                     how the outbox fares at a glance
     upkeep         prepare · prune                              partitions, retention
+    ledger         begin                                        what was sent before, where that is kept
     wakeup         doze · rouse · wait                          the doorbell: a hint, never relied on
     schema         sql · apply · check · status                 the tables themselves
 
@@ -195,6 +196,20 @@ class People(Protocol):
         ...
 
 
+class Ledger(Protocol):
+    """What was sent, kept beyond the message itself: a repeat of an event that went out is not sent again.
+
+    A store with a ledger also notes every delivery and every dead letter in it, in the same write as the settlement.
+    """
+
+    async def begin(self, messages: Sequence[Resolved]) -> list[bool]:
+        """Note that these are about to be sent; for each: was it sent before? Then it is not to be sent again.
+
+        One that was begun and never settled may have been sent, or not: it is to be sent. Never lose.
+        """
+        ...
+
+
 class Inspection(Protocol):
     """How the outbox fares at a glance."""
 
@@ -210,8 +225,10 @@ class Upkeep(Protocol):
         """Make room for the history of the coming days, where the store needs that."""
         ...
 
-    async def prune(self, *, history: float | None, dead: float | None, most: int = 1000) -> int:
-        """Drop what was delivered or given up longer ago than that many seconds (None keeps it for ever).
+    async def prune(
+        self, *, history: float | None, dead: float | None, receipts: float | None = None, most: int = 1000
+    ) -> int:
+        """Drop what was delivered, given up or admitted longer ago than that many seconds (None keeps it for ever).
 
         At most `most` rows, or whole days of history; returns how many rows or days went. Never touches what waits.
         """
@@ -294,14 +311,20 @@ class Store(Protocol):
     @property
     def upkeep(self) -> Upkeep: ...
     @property
+    def ledger(self) -> Ledger | None:
+        """None where none is kept."""
+        ...
+
+    @property
     def wakeup(self) -> Wakeup: ...
     @property
     def schema(self) -> Schema: ...
 
-    def beside(self, *, history: bool | None = None) -> Store:
+    def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> Store:
         """Another store on the same data with connections of its own, for another event loop; whoever asks closes it.
 
-        It has the settings of this one, except that it keeps delivered messages or not as `history` says, if it does.
+        It has the settings of this one, except that it keeps delivered messages and a ledger or not as `history` and
+        `ledger` say, if they do.
         """
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pillarbox.core.errors import RecordError
+from pillarbox.core.errors import HandleRefused
 from pillarbox.handles.asyncpg import AsyncpgConnection
 from pillarbox.handles.handle import AsyncHandle, Database, Errand, Rows, Statement, Steps, SyncHandle, T
 from pillarbox.handles.kinds import kind_of
@@ -44,13 +44,13 @@ _ASYNC: dict[tuple[str, str], Callable[[Any], AsyncHandle]] = {
 def run(handle: object, errand: Errand[T], *, instead: str) -> T:
     """Do the errand in the handle's transaction; `instead` names the call for handles that are awaited.
 
-    Raises RecordError for anything that is not an open, blocking handle, and NotInTransaction if the errand's
+    Raises HandleRefused for anything that is not an open, blocking handle, and NotInTransaction if the errand's
     first write would commit by itself. What the driver raises goes to the errand.
     """
     if found := kind_of(handle, _SYNC):
         return found(handle).run(errand)
     if kind_of(handle, _ASYNC):
-        raise RecordError(f"{_name(handle)} is awaited; call {instead}", field="handle")
+        raise HandleRefused(f"{_name(handle)} is awaited; call {instead}")
     raise refusal(handle)
 
 
@@ -59,7 +59,7 @@ async def arun(handle: object, errand: Errand[T], *, instead: str) -> T:
     if found := kind_of(handle, _ASYNC):
         return await found(handle).arun(errand)
     if kind_of(handle, _SYNC):
-        raise RecordError(f"{_name(handle)} is not awaited; call {instead}", field="handle")
+        raise HandleRefused(f"{_name(handle)} is not awaited; call {instead}")
     raise refusal(handle)
 
 

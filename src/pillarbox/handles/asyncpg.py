@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pillarbox.core.errors import NotInTransaction, RecordError
+from pillarbox.core.errors import HandleRefused, NotInTransaction
 from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, adrive, guarded
 
 
@@ -12,12 +12,11 @@ def guard(connection: Any, *, begins: bool, remedy: str) -> Steps[None]:
     """Refuse a connection on which an INSERT would commit by itself; `begins`: somebody else opens one for it."""
     yield from ()  # this driver answers without a statement
     if connection.is_closed():
-        raise RecordError("the asyncpg connection is closed; pass an open one", field="handle")
+        raise HandleRefused("the asyncpg connection is closed; pass an open one")
     if not begins and not connection.is_in_transaction():
         raise NotInTransaction(
             "no transaction is open on the asyncpg connection, so the INSERT would commit by itself, "
-            f"apart from your own rows; {remedy}",
-            field="handle",
+            f"apart from your own rows; {remedy}"
         )
 
 
@@ -42,8 +41,7 @@ class AsyncpgConnection:
         """The connection behind a pool's proxy, which cannot be remembered weakly."""
         own = getattr(self._connection, "_con", self._connection)
         if own is None:
-            raise RecordError(
-                "the asyncpg connection went back to its pool; record before its `async with` block ends",
-                field="handle",
+            raise HandleRefused(
+                "the asyncpg connection went back to its pool; use it before its `async with` block ends"
             )
         return own

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+
+# SQLite has one code for all of them.
+_NO_TABLE = re.compile("^no such table|has no column named")
 
 
 def sqlstate(error: BaseException) -> str | None:
@@ -31,6 +35,13 @@ def sqlite_code(error: BaseException) -> str | None:
         if isinstance(name, str):
             return name
     return None
+
+
+def tables_missing(error: BaseException) -> bool:
+    """Whether a schema, a table or a column is not there."""
+    if sqlite_code(error) == "SQLITE_ERROR":
+        return bool(_NO_TABLE.search(driver_message(error)))
+    return sqlstate(error) in ("42P01", "3F000", "42703")
 
 
 def driver_message(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pillarbox.core.errors import NotInTransaction, RecordError
+from pillarbox.core.errors import HandleRefused, NotInTransaction
 from pillarbox.core.names import Names
 from pillarbox.core.sqlfiles import statement as load
 from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, adrive, drive, guarded
@@ -17,7 +17,7 @@ _IDLE, _ACTIVE = 0, 1
 def guard(connection: Any, *, remedy: str) -> Steps[None]:
     """Refuse a psycopg or psycopg2 connection on which an INSERT would commit by itself."""
     if connection.closed:
-        raise RecordError("the psycopg connection is closed; pass an open one", field="handle")
+        raise HandleRefused("the psycopg connection is closed; pass an open one")
     if not connection.autocommit:
         return
     if connection.info.transaction_status == _ACTIVE:
@@ -26,8 +26,7 @@ def guard(connection: Any, *, remedy: str) -> Steps[None]:
     if connection.info.transaction_status == _IDLE:
         raise NotInTransaction(
             "the connection is in autocommit mode and no transaction is open, so the INSERT would commit by itself, "
-            f"apart from your own rows; {remedy}",
-            field="handle",
+            f"apart from your own rows; {remedy}"
         )
 
 
@@ -76,7 +75,7 @@ def _steps(connection: Any, errand: Errand[T], remedy: str) -> Steps[T]:
 
 
 def _in_pipeline(connection: Any) -> bool:
-    """There replies are read later, and a refusal would come to light far from its record."""
+    """There replies are read later, and a refusal would come to light far from its cause."""
     return bool(connection.pgconn.pipeline_status)
 
 

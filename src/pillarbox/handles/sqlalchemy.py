@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pillarbox.core.errors import NotInTransaction, RecordError
+from pillarbox.core.errors import HandleRefused, NotInTransaction
 from pillarbox.handles import asyncpg, psycopg, sqlite
 from pillarbox.handles.handle import Database, Dialect, Errand, Rows, Statement, Steps, T, drive, guarded
 from pillarbox.handles.kinds import kind_of
@@ -60,7 +60,7 @@ class SqlAlchemyConnection:
 
     def run(self, errand: Errand[T]) -> T:
         if self._connection.closed:
-            raise RecordError("the SQLAlchemy connection is closed; pass an open one", field="handle")
+            raise HandleRefused("the SQLAlchemy connection is closed; pass an open one")
         # What the first statement would do anyway; an application may have hung its BEGIN on this moment.
         begun = None if self._connection.in_transaction() else self._connection.begin()
         try:
@@ -75,10 +75,9 @@ class SqlAlchemyConnection:
         own = self._connection.connection.driver_connection
         driver = kind_of(own, _DRIVERS)
         if driver is None:
-            raise RecordError(
+            raise HandleRefused(
                 f"SQLAlchemy's driver {self._connection.dialect.name}+{self._connection.dialect.driver} is not known "
-                "here; use postgresql with psycopg, psycopg2 or asyncpg, or sqlite with pysqlite or aiosqlite",
-                field="handle",
+                "here; use postgresql with psycopg, psycopg2 or asyncpg, or sqlite with pysqlite or aiosqlite"
             )
 
         def execute(statement: Statement) -> Rows:
@@ -107,9 +106,8 @@ class SqlAlchemyAsyncConnection:
 
     async def arun(self, errand: Errand[T]) -> T:
         if self._connection.sync_connection is None:
-            raise RecordError(
-                "the AsyncConnection is not open; use it inside `async with engine.begin() as connection:`",
-                field="handle",
+            raise HandleRefused(
+                "the AsyncConnection is not open; use it inside `async with engine.begin() as connection:`"
             )
         result: T = await self._connection.run_sync(lambda connection: SqlAlchemyConnection(connection).run(errand))
         return result

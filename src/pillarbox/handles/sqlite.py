@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pillarbox.core.errors import NotInTransaction, RecordError
+from pillarbox.core.errors import HandleRefused, NotInTransaction
 from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, drive, guarded
 from pillarbox.handles.placeholders import Style, render
 
@@ -18,8 +18,7 @@ def guard(connection: Any, *, remedy: str) -> Steps[None]:
     if not _begins_by_itself(connection) and not connection.in_transaction:
         raise NotInTransaction(
             "the SQLite connection is in autocommit mode and no transaction is open, so the INSERT would commit by "
-            f"itself, apart from your own rows; {remedy}",
-            field="handle",
+            f"itself, apart from your own rows; {remedy}"
         )
 
 
@@ -56,4 +55,4 @@ class SqliteConnection:
         try:
             _ = self._connection.in_transaction
         except Exception as error:
-            raise RecordError(f"the sqlite3 connection cannot be used: {error}", field="handle") from error
+            raise HandleRefused(f"the sqlite3 connection cannot be used: {error}") from error

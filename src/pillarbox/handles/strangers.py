@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pillarbox.core.errors import RecordError
+from pillarbox.core.errors import HandleRefused
 from pillarbox.handles.kinds import kind_of
 
 ACCEPTED = (
@@ -28,8 +28,8 @@ _NEXT_STEP = {
 }
 
 
-def refusal(handle: object) -> RecordError:
+def refusal(handle: object) -> HandleRefused:
     """The error for something that is no transaction."""
     what = f"{type(handle).__module__}.{type(handle).__qualname__}"
     step = kind_of(handle, _NEXT_STEP) or f"pass {ACCEPTED}"
-    return RecordError(f"{what} is not a transaction to record in; {step}", field="handle")
+    return HandleRefused(f"{what} is not a transaction to work in; {step}")

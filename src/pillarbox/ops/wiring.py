@@ -1,100 +1,206 @@
-"""The composition root: settings become stores, transports and relays."""
+"""The composition root: settings become stores, outboxes, transports and relays. Nothing here opens a connection."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Observer
 from pillarbox.core.store import Store
-from pillarbox.core.transport import Transport
-from pillarbox.ops.settings import TRANSPORT, Settings
+from pillarbox.core.transport import Address, Transport
+from pillarbox.ops.settings import Settings, StoreSettings
+from pillarbox.ops.settings.sources import NO_TRANSPORT
+from pillarbox.ops.settings.ways_out import DestinationSettings, QueueSettings, TransportSettings
+from pillarbox.record.outbox import Outbox
+from pillarbox.relay.bodies import Body, CloudEvents, Envelope, Payload
 from pillarbox.relay.relay import Relay
+from pillarbox.relay.routing import Destination, Route
 
-_TRANSPORTS = "use amqp://…, console:// or handlers:MODULE:OBJECT"
+if TYPE_CHECKING:
+    from pillarbox.transports.rabbitmq import Queue, RabbitMQ
 
 
-def open_store(url: str) -> Store:
-    """The store behind a URL. Raises ConfigurationError if no store knows it, or its driver is not installed."""
-    scheme, has_scheme, _ = url.partition("://")
-    try:
-        match scheme:
+def open_store(store: StoreSettings) -> Store:
+    """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
+    prefix, history, limit = store.prefix, store.keeps_history, store.max_payload
+    with _installed():
+        match store.url.partition("://")[0]:
             case "postgresql" | "postgres":
                 from pillarbox.stores.postgres import PostgresStore
 
-                return PostgresStore(url)
+                return PostgresStore(store.url, schema=store.schema, prefix=prefix, history=history, max_payload=limit)
             case "sqlite":
                 from pillarbox.stores.sqlite import SqliteStore
 
-                return SqliteStore(url)
-            case "memory":
+                return SqliteStore(store.url, prefix=prefix, history=history, max_payload=limit)
+            case _:
                 from pillarbox.stores.memory import MemoryStore
 
-                return MemoryStore()
-    except ImportError as missing:
-        raise ConfigurationError(str(missing)) from missing
-    # Without a scheme the text may be anything, a password included: it is not repeated.
-    what = f"{scheme}://" if has_scheme else "this URL"
-    raise ConfigurationError(f"no store for {what}: use postgresql://…, sqlite:///file.db or memory://")
+                return MemoryStore(history=history)
 
 
-def open_transport(settings: Settings) -> tuple[Transport, str]:
-    """The way out that the settings name, and how events are routed on it, for people. Raises ConfigurationError."""
-    given = settings.transport
-    if not given:
-        raise ConfigurationError(f"{TRANSPORT} is not set, so there is no way out for events: {_TRANSPORTS}")
-    scheme, has_scheme, rest = given.partition(":")
-    try:
-        match scheme:
-            case "amqp" | "amqps":
-                from pillarbox.transports.rabbitmq import RabbitMQ
+def make_outbox(settings: Settings) -> Outbox:
+    """An outbox as the settings want it. Raises ConfigurationError."""
+    return Outbox(
+        prefix=settings.store.prefix,
+        schema=settings.store.schema,
+        duplicate=settings.record.duplicate,
+        wakeup=settings.record.wakeup,
+        max_payload=settings.record.max_payload,
+    )
 
-                broker = RabbitMQ(given, send_timeout=settings.tuning.send_timeout)
-                return broker, "each event to the durable queue named after its type on RabbitMQ"
-            case "console":
-                from pillarbox.transports.console import Console
 
-                return Console(), "each event to standard output"
-            case "handlers":
-                return _import_handlers(rest), f"each event to every handler of its type in {rest}"
-    except ImportError as missing:
-        raise ConfigurationError(str(missing)) from missing
-    what = f"{scheme}:" if has_scheme else "this text"
-    raise ConfigurationError(f"{TRANSPORT}: no transport for {what} {_TRANSPORTS}")
+def open_transports(settings: Settings) -> dict[str, Transport]:
+    """The ways out by their names, at least one. Raises ConfigurationError, also where a driver is not installed."""
+    if not settings.transports:
+        raise ConfigurationError(NO_TRANSPORT)
+    return {name: _open_transport(settings, name, given) for name, given in settings.transports.items()}
 
 
 def make_relay(
     settings: Settings,
-    store: Store,
-    transport: Transport,
     *,
-    name: str,
+    store: Store,
+    transports: Mapping[str, Transport],
+    name: str = "",
     observers: Sequence[Observer] = (),
     on_stall: Callable[[str], None] | None = None,
 ) -> Relay:
-    """A relay as the settings want it, between this store and this transport."""
+    """A relay as the settings want it, between this store and these transports. Raises ConfigurationError."""
     return Relay(
         store=store,
-        transports={"default": transport},
-        retry=settings.retry,
-        tuning=settings.tuning,
-        name=name,
+        transports=transports,
+        destinations={name: _destination(settings, name, given) for name, given in settings.destinations.items()},
+        routes=[_route(settings, at) for at in range(len(settings.routes))],
+        retry=settings.relay.policy,
+        tuning=settings.relay.tuning,
+        name=name or settings.relay.name,
         observers=observers,
         on_stall=on_stall,
     )
 
 
+def describe_routing(settings: Settings) -> str:
+    """How events are routed, in one line for people."""
+    if settings.routes:
+        return "; ".join(str(_route(settings, at)) for at in range(len(settings.routes)))
+    if settings.destinations:
+        return f"no routes: only events that name their destination are sent, to {', '.join(settings.destinations)}"
+    return ", and ".join(_DEFAULTS[given.kind].format(given.import_) for given in settings.transports.values())
+
+
+_DEFAULTS = {
+    "rabbitmq": "each event to the durable queue named after its type on RabbitMQ",
+    "console": "each event to standard output",
+    "handlers": "each event to every handler of its type in {}",
+    "memory": "each event to a list in this process",
+}
+
+
+def _open_transport(settings: Settings, name: str, given: TransportSettings) -> Transport:
+    with _installed(), _placed(settings, "transports", name):
+        match given.kind:
+            case "rabbitmq":
+                return _rabbitmq(settings, name, given)
+            case "console":
+                from pillarbox.transports.console import Console
+
+                return Console()
+            case "memory":
+                from pillarbox.transports.memory import MemoryTransport
+
+                return MemoryTransport()
+            case _:
+                return _import_handlers(given.import_ or "")
+
+
+def _rabbitmq(settings: Settings, name: str, given: TransportSettings) -> RabbitMQ:
+    from pillarbox.transports.rabbitmq import Exchange, RabbitMQ
+
+    return RabbitMQ(
+        given.url or "",
+        exchanges=[Exchange(name=one.name, type=one.type, durable=one.durable) for one in given.exchanges],
+        queues=[_queue(one) for one in given.queues],
+        window=given.window,
+        declare=given.declare,
+        send_timeout=settings.relay.send_timeout,
+        heartbeat=given.heartbeat,
+        connect_timeout=given.connect_timeout,
+    )
+
+
+def _queue(given: QueueSettings) -> Queue:
+    from pillarbox.transports.rabbitmq import Binding, DeadLetter, Queue
+
+    dead = given.dead_letter
+    return Queue(
+        name=given.name,
+        type=given.type,
+        bindings=[Binding(exchange=one.exchange, routing_key=one.routing_key) for one in given.bindings],
+        max_length=given.max_length,
+        message_ttl=given.message_ttl,
+        dead_letter=None if dead is None else DeadLetter(exchange=dead.exchange, queue=dead.queue),
+        overflow=given.overflow,
+        arguments=given.arguments or {},
+    )
+
+
+def _destination(settings: Settings, name: str, given: DestinationSettings) -> Destination:
+    with _placed(settings, "destinations", name):
+        return Destination(_address(settings, name, given), body=_body(given), rate_limit=given.rate_limit)
+
+
+def _address(settings: Settings, name: str, given: DestinationSettings) -> Address:
+    transport = given.transport or next(iter(settings.transports))
+    match settings.transports[transport].kind:
+        case "rabbitmq":
+            from pillarbox.transports.rabbitmq import RabbitMQ
+
+            return RabbitMQ.to(exchange=given.exchange, routing_key=given.routing_key, transport=transport)
+        case "handlers":
+            from pillarbox.transports.handlers import HandlerAddress
+
+            return HandlerAddress(name=given.handler or name, transport=transport)
+        case "console":
+            from pillarbox.transports.console import ConsoleAddress
+
+            return ConsoleAddress(transport=transport)
+        case _:
+            from pillarbox.transports.memory import MemoryAddress
+
+            return MemoryAddress(name=name, transport=transport)
+
+
+def _body(given: DestinationSettings) -> Body:
+    match given.body:
+        case "payload":
+            return Payload()
+        case "cloudevents":
+            return CloudEvents(source=given.source)
+        case "envelope":
+            return Envelope(
+                fields=given.fields,
+                from_headers=given.from_headers or {},
+                constants=given.constants or {},
+                numeric_id=given.numeric_id,
+            )
+
+
+def _route(settings: Settings, at: int) -> Route:
+    given = settings.routes[at]
+    with _placed(settings, f"routes[{at}]"):
+        return Route(event_type=given.event_type, aggregate_type=given.aggregate_type, to=given.to)
+
+
 def _import_handlers(path: str) -> Transport:
     from pillarbox.transports.handlers import Handlers
 
-    module, colon, attribute = path.partition(":")
-    if not (module and colon and attribute):
-        raise ConfigurationError(
-            f"{TRANSPORT}: write handlers:MODULE:OBJECT, for example handlers:shop.events:handlers"
-        )
+    module, _, attribute = path.partition(":")
     # The application lies where the command is run, wherever the command itself is installed.
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
@@ -103,9 +209,26 @@ def _import_handlers(path: str) -> Transport:
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
             raise
-        raise ConfigurationError(f"{TRANSPORT}: there is no module {missing.name!r} here") from None
+        raise ConfigurationError(f"there is no module {missing.name!r} here") from None
     except AttributeError:
-        raise ConfigurationError(f"{TRANSPORT}: module {module!r} has no {attribute!r}") from None
+        raise ConfigurationError(f"module {module!r} has no {attribute!r}") from None
     if not isinstance(found, Handlers):
-        raise ConfigurationError(f"{TRANSPORT}: {path} is a {type(found).__name__}, not Handlers")
+        raise ConfigurationError(f"{path} is a {type(found).__name__}, not Handlers")
     return found
+
+
+@contextmanager
+def _placed(settings: Settings, *path: str) -> Iterator[None]:
+    """What is wrong in here is told with its place."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{settings.called(*path)}: {error}") from None
+
+
+@contextmanager
+def _installed() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as missing:
+        raise ConfigurationError(str(missing)) from missing

@@ -6,7 +6,6 @@ serialization failure) pass as the driver raised them, because callers retry the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pillarbox.core.errors import DuplicateEvent, PillarboxError, RecordError, SchemaError
@@ -15,8 +14,6 @@ from pillarbox.core.row import Row
 from pillarbox.handles import failures
 
 _MOST_NAMED = 5
-# SQLite has one code for all of them.
-_NO_TABLE = re.compile("^no such table|has no column named")
 
 
 def check_distinct(rows: Sequence[Row]) -> None:
@@ -33,11 +30,11 @@ def check_distinct(rows: Sequence[Row]) -> None:
 
 def explain(error: Exception, rows: Sequence[Row], names: Names) -> PillarboxError | None:
     """The error to raise in place of the driver's, or None to let that pass."""
+    if failures.tables_missing(error):
+        return _no_schema(error)
     match failures.sqlstate(error):
         case "23505":
             return _duplicate(rows, failures.detail(error), "; roll the transaction back, or to a savepoint")
-        case "42P01" | "3F000" | "42703":
-            return _no_schema(error)
         case "42501":
             return _not_allowed(error, names)
         case "23514":
@@ -55,8 +52,6 @@ def _explain_sqlite(error: Exception, rows: Sequence[Row]) -> PillarboxError | N
             return _duplicate(rows, "", "")
         case "SQLITE_CONSTRAINT_CHECK" | "SQLITE_CONSTRAINT_TRIGGER":
             return _not_taken(error)
-        case "SQLITE_ERROR" if _NO_TABLE.search(failures.driver_message(error)):
-            return _no_schema(error)
     return None
 
 

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.duration import seconds
-from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable
-from pillarbox.core.observations import Announcer, Sending
-from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
+from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, StoreUnavailable, Unavailable
+from pillarbox.core.observations import Announcer, EventSkipped, Sending, StoreFailed
+from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Resolved, Retry
 from pillarbox.core.retry import RetryPolicy
+from pillarbox.core.store import Ledger
 from pillarbox.core.transport import Outgoing, Result, Transport
 from pillarbox.relay import failpoints
 from pillarbox.relay.bodies import compose, outgoing_headers
@@ -30,6 +31,7 @@ from pillarbox.relay.telling import tell
 from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import OUTAGE, error_text, judge
 
+LEDGER_PAUSE = 0.5
 LONGEST_PAUSE = 5.0
 """A sender looks by itself at least so often, whatever it is told."""
 
@@ -47,6 +49,7 @@ class Dispatch:
         stops: Stops,
         ownership: Ownership,
         settlement: Settlement,
+        ledger: Ledger | None,
         policy: RetryPolicy,
         tuning: Tuning,
         clock: Clock,
@@ -60,6 +63,7 @@ class Dispatch:
         self._stops = stops
         self._ownership = ownership
         self._settlement = settlement
+        self._ledger = ledger
         self._policy = policy
         self._tuning = tuning
         self._timeout = seconds(tuning.send_timeout)
@@ -115,6 +119,8 @@ class Dispatch:
     async def _send(self, transport: Transport, lot: Sequence[tuple[Gate, Item]]) -> None:
         self._sending += 1
         try:
+            if self._ledger is not None:
+                lot = await self._not_sent_before(self._ledger, lot)
             began = self._clock.monotonic()
             results = await self._answers(transport, lot)
             failpoints.hit("after-confirm")
@@ -122,6 +128,24 @@ class Dispatch:
         finally:
             self._sending -= 1
             self.on_change()
+
+    async def _not_sent_before(self, ledger: Ledger, lot: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
+        """Settle what the ledger knows to have been sent; returns the rest, noted as about to be sent."""
+        try:
+            known = await ledger.begin([Resolved(item.message, item.destination) for _, item in lot])
+        except StoreUnavailable as error:
+            # Nothing was sent: whatever became of the note, they come again.
+            for _, item in lot:
+                self.let_go([item, *self._hand.stopped(item)])
+            self._announce(StoreFailed(relay=self.relay, error=str(error), delay=LEDGER_PAUSE))
+            await self._clock.sleep(LEDGER_PAUSE)
+            return []
+        for (_, item), sent in zip(lot, known, strict=True):
+            if sent:
+                self._hand.confirmed(item)
+                self._settlement.add(item, DELIVERED)
+                self._announce(EventSkipped(relay=self.relay, message=item.message, destination=item.destination))
+        return [one for one, sent in zip(lot, known, strict=True) if not sent]
 
     async def _answers(self, transport: Transport, lot: Sequence[tuple[Gate, Item]]) -> list[Result]:
         results: list[Result] = [None] * len(lot)

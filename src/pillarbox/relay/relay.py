@@ -109,7 +109,7 @@ class Relay:
         for place in routing.places():
             gates.of(place)
         given |= {"routing": routing, "gates": gates, "settlement": self._settlement, "tuning": self._tuning}
-        self._dispatch = Dispatch(policy=policy, **given)
+        self._dispatch = Dispatch(policy=policy, ledger=self._store.ledger, **given)
         suspicion = Suspicion(window=self._tuning.most_in_hand)
         self._reader = Reader(
             relay=self.id,

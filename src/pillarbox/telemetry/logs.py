@@ -23,6 +23,7 @@ from pillarbox.core.observations import (
     EventDelivered,
     EventDied,
     EventRetried,
+    EventSkipped,
     LanesLost,
     LanesReleased,
     LanesTaken,
@@ -65,6 +66,8 @@ class LogListener:
                 _delivered(observation)
             case Sending():
                 _sending(observation)
+            case EventSkipped():
+                _skipped(observation)
             case EventRetried():
                 self._retried(observation)
             case EventDied():
@@ -151,6 +154,12 @@ def _delivered(delivered: EventDelivered) -> None:
         _say(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
 
 
+def _skipped(skipped: EventSkipped) -> None:
+    if EVENTS.isEnabledFor(INFO):
+        text = f"skipped event, the ledger knows that it was sent: {_EVENT}"
+        _say(EVENTS, INFO, text, **_event(skipped, skipped.message))
+
+
 def _sending(sending: Sending) -> None:
     if EVENTS.isEnabledFor(DEBUG):
         text = f"about to send event: {_EVENT} event_type=%(event_type)s bytes=%(bytes)d"
@@ -198,7 +207,9 @@ def _taken(taken: LanesTaken) -> None:
         _say(RELAY, INFO, f"took {_LANES}", relay=taken.relay, count=len(lanes), lanes=lanes)
 
 
-def _event(observation: EventDelivered | Sending | EventRetried | EventDied, message: Message) -> dict[str, object]:
+def _event(
+    observation: EventDelivered | EventSkipped | Sending | EventRetried | EventDied, message: Message
+) -> dict[str, object]:
     return {
         "relay": observation.relay,
         "event_id": message.event_id,

@@ -9,6 +9,7 @@ from pillarbox.core.clock import Clock
 from pillarbox.core.event import Event
 from pillarbox.core.lane import LANES
 from pillarbox.core.store import Store
+from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -20,6 +21,7 @@ class MemoryHarness(StoreHarness):
     def __init__(self, *, lanes: int = LANES, clock: Clock | None = None) -> None:
         self._store = MemoryStore(lanes=lanes, clock=clock)
         self._outbox = Outbox()
+        self._inbox = Inbox()
 
     @property
     def store(self) -> Store:
@@ -38,5 +40,8 @@ class MemoryHarness(StoreHarness):
     async def record(self, transaction: MemoryTransaction, *events: Event) -> None:
         self._outbox.record(transaction, *events)
 
-    async def second_store(self, *, history: bool = True) -> Store:
-        return self._store.beside(history=history)
+    async def admit(self, transaction: MemoryTransaction, consumer: str, event_id: str) -> bool:
+        return self._inbox.admit(transaction, consumer, event_id)
+
+    async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
+        return self._store.beside(history=history, ledger=ledger)

@@ -1,36 +1,97 @@
-"""`pillarbox status` as a person and as a script use it."""
+"""`pillarbox status` as a person, as a script and as an alarm use it."""
 
 import json
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from pillarbox import Event, Outbox
+from pillarbox.core.event import Event
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.events import at
+from pillarbox.testing.conformance.owner import LONG, Owner
+from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
+from tests.integration.cli.terminal import at_terminal
 
 
 @pytest.fixture
-def with_two_events(postgres_url: str) -> str:
-    with psycopg.connect(postgres_url) as connection:
-        Outbox().record(connection, Event("order.placed", {}), Event("order.placed", {}))
-    return postgres_url
+def with_two_events(stock: Stock) -> Stock:
+    stock.record(Event("order.placed", {}), Event("order.placed", {}))
+    return stock
 
 
-def test_figures_for_a_script(with_two_events: str) -> None:
-    done = pillarbox("status", "--json", PILLARBOX_STORE=with_two_events)
+def relay(stock: Stock, **breakers: str) -> None:
+    """A relay that lives and owns every lane."""
+
+    async def work(store: Store) -> None:
+        owner = await Owner.of(store, name="till")
+        await store.lanes.renew(owner.relay, lease=LONG, breakers=breakers)
+        for name, state in breakers.items():
+            await store.destinations.report(name, error="refused" if state == "open" else None, next_try=None)
+
+    stock.run(work)
+
+
+def test_figures_for_a_script(with_two_events: Stock) -> None:
+    done = pillarbox("status", "--json", PILLARBOX_STORE=with_two_events.url)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert (seen["backlog"], seen["exact"], seen["dead"], seen["relays"]) == (2, True, 0, [])
     assert seen["oldest_seconds"] >= 0
-    assert seen["lanes"][63] == {"lane": 63, "owner": None, "epoch": 0, "crashes": 0}
+    assert (seen["state"], "pillarbox relay" in seen["why"], seen["destinations"]) == ("stopped", True, [])
+    assert seen["lanes"][0] == {"lane": 0, "owner": None, "epoch": 0, "crashes": 0}
 
 
-def test_sentences_for_a_person(with_two_events: str) -> None:
-    done = pillarbox("status", PILLARBOX_STORE=with_two_events)
-    first, second = done.stdout.splitlines()
-    assert first.startswith("2 waiting, the oldest for ")
-    assert second == "no relay is running: start one with `pillarbox relay`"
+def test_the_first_line_says_that_nobody_works(with_two_events: Stock) -> None:
+    done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
+    [first] = done.stdout.splitlines()
+    assert first.startswith(
+        "stopped: no relay is running: start one with `pillarbox relay`; 2 waiting, the oldest for "
+    )
+
+
+def test_the_first_line_says_that_it_flows(with_two_events: Stock) -> None:
+    relay(with_two_events, orders="closed")
+    first, *rest = pillarbox("status", PILLARBOX_STORE=with_two_events.url).stdout.splitlines()
+    assert first.startswith("flowing: 2 waiting, the oldest for ")
+    assert [line.split("\t")[0] for line in rest] == ["destination", "orders", "relay", "till"]
+
+
+def test_the_first_line_names_the_destination_that_fails(with_two_events: Stock) -> None:
+    relay(with_two_events, orders="open", mail="closed")
+    done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith("held up: orders takes nothing: refused; 2 waiting, the oldest for ")
+    assert "orders\topen\t\trefused" in rest
+    destinations = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_two_events.url).stdout)["destinations"]
+    assert destinations[1] == {
+        "name": "orders",
+        "state": "open",
+        "forced": False,
+        "last_error": "refused",
+        "rate_limit": None,
+    }
+
+
+def test_on_a_terminal_the_answer_has_a_colour(sqlite_url: str) -> None:
+    shown = at_terminal("status", PILLARBOX_STORE=sqlite_url)
+    assert (shown.returncode, shown.screen[:5]) == (0, "\x1b[31m")
+    plain = at_terminal("status", PILLARBOX_STORE=sqlite_url, NO_COLOR="1")
+    assert plain.screen.startswith("stopped: ")
+
+
+def test_an_alarm_goes_off_by_the_age_of_the_oldest(with_two_events: Stock) -> None:
+    late = pillarbox("status", "--max-age", "0s", "--json", PILLARBOX_STORE=with_two_events.url)
+    assert (late.returncode, json.loads(late.stdout)["exceeded"], late.stderr.count("\n")) == (3, True, 1)
+    fine = pillarbox("status", "--max-age", "1h", "--json", PILLARBOX_STORE=with_two_events.url)
+    assert (fine.returncode, json.loads(fine.stdout)["exceeded"]) == (0, False)
+
+
+def test_an_event_delayed_on_purpose_rings_no_alarm(stock: Stock) -> None:
+    stock.record(Event("order.placed", {}, available_at=at(3600)))
+    done = pillarbox("status", "--max-age", "0s", "--json", PILLARBOX_STORE=stock.url)
+    seen = json.loads(done.stdout)
+    assert (done.returncode, seen["backlog"], seen["oldest_seconds"]) == (0, 1, None)
 
 
 def test_without_tables_it_says_what_to_run(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ CANARY = "canary-password"
         "postgresql://app:{canary}@nowhere.invalid/shop",
         "postgresql://app:{canary}@127.0.0.1:notaport/shop",
         "mysql://app:{canary}@127.0.0.1/shop",
+        "postgresql://app:12/{canary}@127.0.0.1:{port}/shop",
     ],
 )
 async def test_connect_errors_name_the_place_and_never_the_password(url: str) -> None:

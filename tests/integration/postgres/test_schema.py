@@ -74,7 +74,7 @@ async def test_processes_that_apply_at_once_run_each_migration_once(empty_postgr
     ]
     outputs = [await process.communicate() for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], outputs
-    assert sorted(len(output.split(b"000")) - 1 for output, _ in outputs) == [0, 0, 4]
+    assert sorted(len(output.split(b"000")) - 1 for output, _ in outputs) == [0, 0, 6]
 
 
 async def test_a_newer_schema_is_refused(store: PostgresStore, sql: Sql) -> None:
@@ -86,11 +86,11 @@ async def test_a_newer_schema_is_refused(store: PostgresStore, sql: Sql) -> None
 
 
 async def test_an_older_schema_is_named(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute("DELETE FROM outbox_schema WHERE version = 4")
+    await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         await store.schema.check()
     status = await store.schema.status()
-    assert (status.version, status.pending, status.ok) == (3, ("0004_dead_by_type",), False)
+    assert (status.version, status.pending, status.ok) == (5, ("0006_lists",), False)
 
 
 async def test_tables_that_are_missing_are_an_error_that_says_what_to_do(empty_postgres_url: str) -> None:
@@ -117,10 +117,10 @@ async def test_a_held_table_makes_apply_give_up_instead_of_queueing(postgres_url
 
 
 async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute("DELETE FROM outbox_schema WHERE version = 4")
-    await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_type_idx'::regclass")
-    assert await store.schema.apply() == ["0004_dead_by_type"]
-    assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_type_idx'::regclass")
+    await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
+    await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
+    assert await store.schema.apply() == ["0006_lists"]
+    assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
 
 
 async def test_prefix_and_schema_are_the_users(empty_postgres_url: str) -> None:

@@ -14,25 +14,33 @@ from tests.servers.rabbitmq import RabbitMQServer
 Lot = Callable[..., list[Outgoing]]
 
 
+MEMORY = ("set_vm_memory_high_watermark", "0.0000001"), ("set_vm_memory_high_watermark", "0.4")
+DISK = ("set_disk_free_limit", "1000000GB"), ("set_disk_free_limit", "10MB")
+
+
 @pytest.fixture
 def healed(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
     yield victim
-    victim.ctl("set_vm_memory_high_watermark", "0.4")
+    for _, end in (MEMORY, DISK):
+        victim.ctl(*end)
 
 
-async def test_a_memory_alarm_is_noticed_and_its_end_too(make: MakeTransport, healed: RabbitMQServer, lot: Lot) -> None:
+@pytest.mark.parametrize(("alarm", "end", "reason"), [(*MEMORY, "low on memory"), (*DISK, "low on disk")])
+async def test_an_alarm_is_noticed_and_its_end_too(
+    make: MakeTransport, healed: RabbitMQServer, lot: Lot, alarm: tuple[str, str], end: tuple[str, str], reason: str
+) -> None:
     async with Proxy(healed.port) as proxy:
         transport = make(f"amqp://guest:guest@127.0.0.1:{proxy.port}/", send_timeout="60s")
         assert await transport.send(lot(5, "before")) == [None] * 5
-        healed.ctl("set_vm_memory_high_watermark", "0.0000001")
+        healed.ctl(*alarm)
         answers = await transport.send(lot(5, "noticed"))
         assert {type(answer) for answer in answers} == {Unavailable}
-        assert "is blocked (low on memory)" in str(answers[0])
+        assert f"is blocked ({reason})" in str(answers[0])
         with pytest.raises(Unavailable, match="is blocked"):
             await transport.ping()
         assert {type(answer) for answer in await transport.send(lot(5, "refused"))} == {Unavailable}
 
-        healed.ctl("set_vm_memory_high_watermark", "0.4")
+        healed.ctl(*end)
 
         async def goes_on() -> bool:
             return await transport.send(lot(5, "after")) == [None] * 5
@@ -46,7 +54,8 @@ async def test_a_transport_to_a_blocked_broker_can_be_closed(
 ) -> None:
     transport = make(healed.url())
     await transport.send(lot(1))
-    healed.ctl("set_vm_memory_high_watermark", "0.0000001")
+    alarm, _ = MEMORY
+    healed.ctl(*alarm)
     [answer] = await transport.send(lot(1))
     assert isinstance(answer, Unavailable)
     await transport.aclose()

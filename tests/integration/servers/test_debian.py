@@ -18,6 +18,7 @@ def test_a_missing_binary_names_its_package() -> None:
 
 def test_every_binary_has_a_package() -> None:
     assert {binary.package for binary in ALL} == {
+        "openssl",
         "pgbouncer",
         "postgresql",
         "postgresql-client",

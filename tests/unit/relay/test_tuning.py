@@ -19,6 +19,7 @@ from pillarbox import ConfigurationError, Tuning
         ({"outages": "ignore"}, "relay.outages"),
         ({"after_death": "forget"}, "after_death"),
         ({"history": "-1s"}, "relay.history"),
+        ({"receipts": "a while"}, "relay.receipts"),
     ],
 )
 def test_wrong_figures_are_named(wrong: dict[str, Any], named: str) -> None:
@@ -28,3 +29,11 @@ def test_wrong_figures_are_named(wrong: dict[str, Any], named: str) -> None:
 
 def test_what_is_in_hand_is_bounded() -> None:
     assert Tuning(batch_size=100, in_flight=3).most_in_hand == 300
+
+
+@pytest.mark.parametrize(
+    ("receipts", "dead", "kept"),
+    [("10s", "5s", 10), ("5s", "10s", 10), (None, "10s", None), ("10s", None, None)],
+)
+def test_receipts_are_kept_at_least_as_long_as_dead_letters(receipts: Any, dead: Any, kept: float | None) -> None:
+    assert Tuning(receipts=receipts, dead=dead).receipts_kept == kept

@@ -16,6 +16,7 @@ from pillarbox.core.observations import (
     EventDelivered,
     EventDied,
     EventRetried,
+    EventSkipped,
     LanesLost,
     LanesReleased,
     LanesTaken,
@@ -40,6 +41,7 @@ NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
 ORDER = message(event_id="evt-7", aggregate_id="42", attempts=1, tries=1)
 
 DELIVERED = EventDelivered(relay="r", message=ORDER, destination="orders", seconds=0.25)
+SKIPPED = EventSkipped(relay="r", message=ORDER, destination="orders")
 SENDING = Sending(relay="r", destination="orders", messages=(ORDER, message(event_id="evt-8", aggregate_id=None)))
 RETRIED = EventRetried(
     relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=3, delay=90, charged=True
@@ -66,6 +68,7 @@ EXAMPLES: list[Observation] = [
     BatchRead(relay="r", messages=(ORDER,), seconds=0.002),
     SENDING,
     DELIVERED,
+    SKIPPED,
     RETRIED,
     NACKED,
     DIED,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.observations import EventDelivered, EventDied, EventRetried, Observation, Sending
+from pillarbox.core.observations import EventDelivered, EventDied, EventRetried, EventSkipped, Observation, Sending
 from pillarbox.telemetry.logs import EVENTS, TRACE, LogListener
 from tests.unit.telemetry.examples import DELIVERED, EXAMPLES, KINDS, OPENED, RETRIED, kept, lines, spoken
 
@@ -41,6 +41,7 @@ def test_events_that_nobody_wants_to_hear_of_are_not_looked_at() -> None:
     observations: list[Observation] = [
         Sending(relay="r", destination="d", messages=untouched),
         EventDelivered(relay="r", message=untouched, destination="d", seconds=1),
+        EventSkipped(relay="r", message=untouched, destination="d"),
         EventRetried(relay="r", message=untouched, destination="d", error="", attempt=1, delay=1, charged=True),
         EventRetried(relay="r", message=untouched, destination="d", error="", attempt=1, delay=1, charged=False),
         EventDied(relay="r", message=untouched, destination="d", error="", attempt=1, blocks=False),

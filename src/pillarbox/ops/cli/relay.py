@@ -12,59 +12,62 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError
-from pillarbox.ops.settings import FAILPOINT, Settings
-from pillarbox.ops.wiring import make_relay, open_store, open_transport
-from pillarbox.relay import failpoints
-from pillarbox.relay.relay import Relay
-from pillarbox.telemetry.logs import LogListener
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.cli.context import LOG_FORMAT, current_invocation, current_settings
+
+if TYPE_CHECKING:
+    from pillarbox.ops.settings import Settings
+    from pillarbox.relay.relay import Relay
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class RelayFailed(PillarboxError):
-    """A relay stopped by itself."""
-
-
 @click.command()
 @click.option("--until-empty", is_flag=True, help="Stop once nothing can be sent now, for cron and tests.")
-@click.option("--name", metavar="LABEL", help="What people see this relay called; default: PILLARBOX_RELAY__NAME.")
-def relay(until_empty: bool, name: str | None) -> None:
+@click.option("--name", metavar="LABEL", default="", help="What people see this relay called; default: relay.name.")
+def relay(until_empty: bool, name: str) -> None:
     """Carry events from the store to their destinations until SIGTERM or SIGINT.
 
-    The way out is named by PILLARBOX_TRANSPORT. The first signal drains, a second one quits at once.
+    The way out is named by [transports] in the settings file or by PILLARBOX_TRANSPORT. The first signal drains, a
+    second one quits at once.
 
     \b
     Examples:
       PILLARBOX_TRANSPORT=amqp://app@127.0.0.1:5672/%2F pillarbox relay
       PILLARBOX_TRANSPORT=handlers:shop.events:handlers pillarbox relay --until-empty
+      pillarbox --config shop.toml --set relay.batch_size=100 relay
     """
-    settings = Settings.from_environment()
-    if not settings.enabled:
-        click.echo("relay: switched off by PILLARBOX_RELAY__ENABLED")
+    settings = current_settings()
+    if not settings.relay.enabled:
+        click.echo(f"relay: switched off by {settings.called('relay', 'enabled')}")
         return
     _arm(settings.failpoint)
-    _log_to_stderr()
-    asyncio.run(_run(settings, name=settings.name if name is None else name, until_empty=until_empty))
+    _log_to_stderr(settings)
+    asyncio.run(_run(settings, name=name or settings.relay.name, until_empty=until_empty))
 
 
 async def _run(settings: Settings, *, name: str, until_empty: bool) -> None:
-    transport, routing = open_transport(settings)
+    from pillarbox.ops.wiring import describe_routing, make_relay, open_store, open_transports
+    from pillarbox.telemetry.logs import LogListener
+
+    transports = open_transports(settings)
     store = open_store(settings.store)
     try:
+        carrier = make_relay(
+            settings, store=store, transports=transports, name=name, observers=[LogListener()], on_stall=_quit
+        )
         await store.schema.check()
-        carrier = make_relay(settings, store, transport, name=name, observers=[LogListener()], on_stall=_quit)
         _stop_on_signals(carrier)
-        click.echo(f"relay {name or carrier.id}: {routing}")
+        click.echo("; ".join([f"relay {name or carrier.id}: {describe_routing(settings)}", *settings.notes]))
         await (carrier.run_until_empty() if until_empty else carrier.run())
     finally:
-        await transport.aclose()
+        for transport in transports.values():
+            await transport.aclose()
         await store.aclose()
-    if carrier.failure is not None:
-        raise RelayFailed(_stopped_by_itself(carrier.failure))
 
 
 def _stop_on_signals(carrier: Relay) -> None:
@@ -81,23 +84,27 @@ def _stop_on_signals(carrier: Relay) -> None:
 
 def _quit(reason: str) -> None:
     """The event loop is wedged and its lanes are given away: whoever supervises this process starts a new one."""
-    click.echo(f"pillarbox: {_stopped_by_itself(reason)}", err=True)
+    click.echo(f"pillarbox: the relay stopped by itself: {reason}", err=True)
     os._exit(1)
-
-
-def _stopped_by_itself(reason: str) -> str:
-    return f"the relay stopped by itself: {reason}"
 
 
 def _arm(failpoint: str) -> None:
     if failpoint:
+        from pillarbox.ops.settings.sources import FAILPOINT
+        from pillarbox.relay import failpoints
+
         point, _, count = failpoint.partition(":")
         if not (count or "1").isdecimal():
             raise ConfigurationError(f"{FAILPOINT} is {failpoint!r}: write name:count")
         failpoints.arm(point, int(count or "1"))
 
 
-def _log_to_stderr() -> None:
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+def _log_to_stderr(settings: Settings) -> None:
+    if current_invocation().verbose:
+        return
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
     # What a driver has to say becomes a verdict, told once and in our words.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
+    if settings.relay.preset == "high-volume":
+        # A line costs 15 µs: for every event, that is a good part of the work.
+        logging.getLogger("pillarbox.relay.events").setLevel(logging.WARNING)

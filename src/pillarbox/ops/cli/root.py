@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from typing import Any
 
 import click
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
-from pillarbox.ops.cli.relay import relay
-from pillarbox.ops.cli.schema import schema
-from pillarbox.ops.cli.status import status
+from pillarbox.ops.cli.context import LOG_FORMAT, Invocation
+from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE
+from pillarbox.ops.cli.lazy import LazyGroup
 
-USAGE = 2
+COMMANDS = {
+    "completion": "Print the completion script of a shell.",
+    "config": "The settings: show them, check them.",
+    "dead": "What was given up on: list it, show it, send it again, drop it.",
+    "demo": "A small order service, handlers that fail and dawdle, a relay that may be killed, and a verdict.",
+    "events": "Events, wherever they are: list them, show one.",
+    "prune": "Drop delivered events and dead letters that are older than the settings keep them.",
+    "record": "Record an event, or many.",
+    "relay": "Carry events from the store to their destinations.",
+    "schema": "The tables of the store: print, apply, check.",
+    "status": "Say whether events flow, and if not, why.",
+}
 
 
-class FriendlyGroup(click.Group):
+class FriendlyGroup(LazyGroup):
     """Turns our errors into a line and an exit code; everything else stays a traceback, because it is a bug."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -22,23 +35,38 @@ class FriendlyGroup(click.Group):
             return super().invoke(ctx)
         except PillarboxError as error:
             click.echo(f"pillarbox: {error}", err=True)
-            raise SystemExit(USAGE if isinstance(error, ConfigurationError) else 1) from None
+            raise SystemExit(USAGE if isinstance(error, ConfigurationError) else FAILURE) from None
+        except KeyboardInterrupt:
+            click.echo("pillarbox: interrupted", err=True)
+            raise SystemExit(INTERRUPTED) from None
 
 
-@click.group(cls=FriendlyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=FriendlyGroup, sentences=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pillarbox")
-def pillarbox() -> None:
+@click.option(
+    "--config", "file", metavar="FILE", help="Settings; default: PILLARBOX_CONFIG, else ./pillarbox.toml if it exists."
+)
+@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="A setting, such as relay.batch_size=100.")
+@click.option("-v", "--verbose", is_flag=True, help="Log everything, drivers included, on standard error.")
+@click.pass_context
+def pillarbox(context: click.Context, file: str | None, flags: tuple[str, ...], verbose: bool) -> None:
     """A transactional outbox: events leave with the transaction that made them, or not at all.
 
-    The store is named by PILLARBOX_STORE (default: sqlite:///pillarbox.db), the way out by PILLARBOX_TRANSPORT.
+    The store is named by PILLARBOX_STORE (default: sqlite:///pillarbox.db), the way out by PILLARBOX_TRANSPORT, and
+    everything else by pillarbox.toml or PILLARBOX_…; `pillarbox config show` tells what is in force and why.
 
     \b
     Example:
       PILLARBOX_STORE=postgresql://app@127.0.0.1:5432/shop pillarbox schema apply
       PILLARBOX_TRANSPORT=console:// pillarbox relay --until-empty
     """
+    context.obj = Invocation(config=file, flags=dict(_pair(flag) for flag in flags), verbose=verbose)
+    if verbose:
+        logging.basicConfig(stream=sys.stderr, level=logging.DEBUG, format=LOG_FORMAT)
 
 
-pillarbox.add_command(relay)
-pillarbox.add_command(schema)
-pillarbox.add_command(status)
+def _pair(flag: str) -> tuple[str, str]:
+    key, equals, value = flag.partition("=")
+    if not equals:
+        raise click.BadParameter("write KEY=VALUE, for example relay.batch_size=100", param_hint="--set")
+    return key, value

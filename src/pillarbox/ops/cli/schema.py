@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.store import Schema
+from pillarbox.ops.cli.context import current_settings
+from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.working import with_store
-from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_store
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 with_aliases = click.option("--aliases", is_flag=True, help="Add the views outbox_events and event_outbox.")
 
 
@@ -36,25 +35,28 @@ def schema() -> None:
     help="Print the grants for the roles pillarbox_producer, pillarbox_relay, pillarbox_reader and pillarbox_migrator "
     "instead; OWNER owns the tables. PostgreSQL only.",
 )
-def sql(aliases: bool, roles: str | None) -> None:
+@as_json
+def sql(aliases: bool, roles: str | None, as_json: bool) -> None:
     """Print the SQL that `apply` runs on an empty database."""
-    store = open_store(Settings.from_environment().store)
-    if roles is None:
-        click.echo(store.schema.sql(aliases=aliases), nl=False)
-        return
+    store = open_store(current_settings().store)
+    script = store.schema.sql(aliases=aliases) if roles is None else _grants(store.schema, roles)
+    if as_json:
+        print_json({"sql": script})
+    else:
+        click.echo(script, nl=False)
+
+
+def _grants(tables: Schema, owner: str) -> str:
     from pillarbox.stores.postgres.schema import PostgresSchema
 
-    if not isinstance(store.schema, PostgresSchema):
+    if not isinstance(tables, PostgresSchema):
         raise ConfigurationError("--roles: only PostgreSQL has roles; set PILLARBOX_STORE to a postgresql:// URL")
-    click.echo(
-        store.schema.roles_sql(
-            producer="pillarbox_producer",
-            relay="pillarbox_relay",
-            reader="pillarbox_reader",
-            migrator="pillarbox_migrator",
-            owner=roles,
-        ),
-        nl=False,
+    return tables.roles_sql(
+        producer="pillarbox_producer",
+        relay="pillarbox_relay",
+        reader="pillarbox_reader",
+        migrator="pillarbox_migrator",
+        owner=owner,
     )
 
 
@@ -65,7 +67,7 @@ def apply(aliases: bool, as_json: bool) -> None:
     """Bring the tables up to date. Safe to run twice, and from several processes at once."""
     ran = with_store(lambda store: store.schema.apply(aliases=aliases))
     if as_json:
-        click.echo(json.dumps({"applied": ran}))
+        print_json({"applied": ran})
     else:
         click.echo(f"applied {', '.join(ran)}" if ran else "the tables are up to date")
 
@@ -75,7 +77,10 @@ def apply(aliases: bool, as_json: bool) -> None:
 def check(as_json: bool) -> None:
     """Exit with 1, saying what to do, unless the tables are as this release wants them."""
     with_store(lambda store: store.schema.check())
-    click.echo(json.dumps({"ok": True}) if as_json else "the tables are as they should be")
+    if as_json:
+        print_json({"ok": True})
+    else:
+        click.echo("the tables are as they should be")
 
 
 @schema.command("status")
@@ -83,7 +88,10 @@ def check(as_json: bool) -> None:
 def status(as_json: bool) -> None:
     """Show the version that is there, the one that is wanted, and what is wrong."""
     found = with_store(lambda store: store.schema.status())
-    click.echo(json.dumps(_figures(found)) if as_json else _sentence(found))
+    if as_json:
+        print_json(_figures(found))
+    else:
+        click.echo(_sentence(found))
 
 
 def _figures(status: SchemaStatus) -> dict[str, object]:

@@ -1,35 +1,78 @@
-"""`pillarbox status`: how the outbox fares, for people and for scripts."""
+"""`pillarbox status`: is it flowing, and if not, why? For people, for scripts and for alarms."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.core.overview import Overview, RelayView
-from pillarbox.ops.cli.working import with_store
+from pillarbox.core.overview import COUNTED, Overview, RelayView
+from pillarbox.ops.cli.exits import EXCEEDED
+from pillarbox.ops.cli.output import as_json, clean, number, print_json, print_line, print_table, span
+from pillarbox.ops.cli.parameters import age
+
+if TYPE_CHECKING:
+    from pillarbox.core.steering import Steering
+    from pillarbox.core.store import Store
+    from pillarbox.ops.flow import DestinationView, Flow
+
+_COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-def status(as_json: bool) -> None:
-    """Show what waits, what was given up on, and which relays work.
+@click.option("--max-age", type=age, metavar="DURATION", help="Exit with 3 if the oldest event waits longer than this.")
+@as_json
+def status(max_age: float | None, as_json: bool) -> None:
+    """Say whether events flow, and if not, why; then what waits, which destinations fail, which relays work.
+
+    The age is that of the oldest event that could have left; one delayed on purpose counts from when it was due.
 
     \b
-    Example:
-      pillarbox status --json
+    Examples:
+      pillarbox status
+      pillarbox status --max-age 60s --json
     """
-    seen = with_store(lambda store: store.inspection.overview())
-    click.echo(json.dumps(_figures(seen)) if as_json else _sentences(seen))
+    from pillarbox.core.steering import EVERYWHERE
+    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.flow import destinations_of, flow
+
+    seen, steering = with_shared_store(_look)
+    destinations = destinations_of(seen.relays, steering)
+    paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
+    answer = flow(seen, destinations, paused=paused)
+    exceeded = max_age is not None and seen.oldest is not None and seen.oldest > max_age
+    if as_json:
+        print_json(_figures(seen, destinations, answer) | ({} if max_age is None else {"exceeded": exceeded}))
+    else:
+        _print(seen, destinations, answer)
+    if exceeded and max_age is not None and seen.oldest is not None:
+        click.echo(f"pillarbox: the oldest waits for {span(seen.oldest)}, more than {span(max_age)}", err=True)
+        raise SystemExit(EXCEEDED)
 
 
-def _figures(seen: Overview) -> dict[str, object]:
+async def _look(store: Store) -> tuple[Overview, list[Steering]]:
+    return await store.inspection.overview(), await store.destinations.steering()
+
+
+def _figures(seen: Overview, destinations: list[DestinationView], answer: Flow) -> dict[str, object]:
     return {
+        "state": answer.state,
+        "why": answer.why,
         "backlog": seen.backlog,
         "oldest_seconds": None if seen.oldest is None else round(seen.oldest, 3),
         "exact": seen.exact,
         "dead": seen.dead,
+        "destinations": [
+            {
+                "name": destination.name,
+                "state": destination.state,
+                "forced": destination.forced,
+                "last_error": destination.last_error,
+                "rate_limit": destination.rate_limit,
+            }
+            for destination in destinations
+        ],
         "lanes": [lane._asdict() for lane in seen.lanes],
         "relays": [_relay(relay) for relay in seen.relays],
     }
@@ -45,15 +88,36 @@ def _relay(relay: RelayView) -> dict[str, object]:
     }
 
 
-def _sentences(seen: Overview) -> str:
-    waiting = f"{'' if seen.exact else 'about '}{seen.backlog} waiting"
-    age = "" if seen.oldest is None else f", the oldest for {seen.oldest:.1f} s"
-    lanes = Counter(lane.owner for lane in seen.lanes)
-    lines = [f"{waiting}{age}; {seen.dead} dead"]
-    for relay in seen.relays:
-        state = f"lease {relay.lease:.1f} s" if relay.lease > 0 else "dead"
-        shut = [f"{name} {breaker}" for name, breaker in relay.breakers.items() if breaker != "closed"]
-        lines.append(f"relay {relay.name or relay.id}: {lanes[relay.id]} lanes, {', '.join([state, *shut])}")
-    if not seen.relays:
-        lines.append("no relay is running: start one with `pillarbox relay`")
-    return "\n".join(lines)
+def _print(seen: Overview, destinations: list[DestinationView], answer: Flow) -> None:
+    print_line(_sentence(seen, answer), colour=_COLOURS[answer.state])
+    if destinations:
+        print_table(
+            ["destination", "state", "limit", "last error"],
+            [[d.name, d.state, f"{d.rate_limit:g}/s" if d.rate_limit else "", d.last_error] for d in destinations],
+        )
+    if seen.relays:
+        lanes = Counter(lane.owner for lane in seen.lanes)
+        print_table(
+            ["relay", "host", "lanes", "lease"],
+            [
+                [r.name or r.id, r.host, lanes[r.id], f"{r.lease:.1f} s" if r.lease > 0 else "ended"]
+                for r in seen.relays
+            ],
+        )
+
+
+def _sentence(seen: Overview, answer: Flow) -> str:
+    parts = [f"{_count(seen)} waiting" if seen.backlog else "nothing waits"]
+    if seen.oldest is not None:
+        parts.append(f"the oldest for {span(seen.oldest)}")
+    if seen.dead:
+        parts.append(f"{number(seen.dead, most=COUNTED)} dead")
+    # The reason comes first where there is something to do about it.
+    told = [", ".join(parts), clean(answer.why)]
+    return f"{answer.state}: " + "; ".join(part for part in (told if answer.state == "flowing" else told[::-1]) if part)
+
+
+def _count(seen: Overview) -> str:
+    if seen.exact:
+        return number(seen.backlog)
+    return number(seen.backlog, most=COUNTED) if seen.backlog == COUNTED + 1 else f"about {number(seen.backlog)}"

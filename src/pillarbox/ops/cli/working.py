@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import Store
+from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_store
 
@@ -17,10 +20,33 @@ def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     """What `work` makes of the store that the settings name."""
 
     async def run() -> T:
-        store = open_store(Settings.from_environment().store)
+        store = open_store(current_settings().store)
         try:
             return await work(store)
         finally:
             await store.aclose()
 
     return asyncio.run(run())
+
+
+def with_shared_store(work: Callable[[Store], Awaitable[T]]) -> T:
+    """`with_store` for what other processes wrote. Raises ConfigurationError for a store that lives in one process."""
+    refuse_memory(current_settings())
+    return with_store(work)
+
+
+def refuse_memory(settings: Settings) -> None:
+    """Raise ConfigurationError for a store that nobody else can reach."""
+    if settings.store.url.startswith("memory:"):
+        raise ConfigurationError(
+            "memory:// lives in the process that opened it, so this command would see an empty one: "
+            "set PILLARBOX_STORE to postgresql://… or sqlite:///file.db"
+        )
+
+
+def operator() -> str:
+    """Who is at the keyboard, for the audit."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""

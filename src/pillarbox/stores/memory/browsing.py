@@ -8,18 +8,15 @@ from pillarbox.core.browsing import (
     EventDetail,
     EventFilter,
     EventPage,
-    FoundEvent,
-    FoundLetter,
     LetterFilter,
     LetterPage,
     ListedEvent,
     ListedLetter,
     Position,
     Story,
-    event_page,
-    letter_page,
 )
 from pillarbox.core.message import Held, Status
+from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page
 from pillarbox.stores.memory.people import MemoryPeople
 from pillarbox.stores.memory.tables import Buried, Published, Stored, Tables, verb
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from pillarbox.core.message import Message
 from pillarbox.core.overview import COUNTED, LaneView, Overview, RelayView
 from pillarbox.stores.memory.tables import Tables, verb
 
@@ -15,10 +18,10 @@ class MemoryInspection:
     @verb
     def overview(self) -> Overview:
         now = self._tables.now()
-        recorded = [stored.message.recorded_at for stored in self._tables.waiting.values()]
+        since = [at for stored in self._tables.waiting.values() if (at := _since(stored.message)) <= now]
         return Overview(
-            backlog=len(recorded),
-            oldest=(now - min(recorded)).total_seconds() if recorded else None,
+            backlog=len(self._tables.waiting),
+            oldest=(now - min(since)).total_seconds() if since else None,
             exact=True,
             dead=min(len(self._tables.dead), COUNTED + 1),
             lanes=[
@@ -35,3 +38,8 @@ class MemoryInspection:
                 for _, relay in sorted(self._tables.relays.items())
             ],
         )
+
+
+def _since(m: Message) -> datetime:
+    """From when on it could have left: a delayed one once it is due."""
+    return m.recorded_at if m.available_at is None or m.held or m.attempts + m.tries else m.available_at

@@ -48,6 +48,8 @@ class MemoryPeople:
         del self._tables.dead[number]
         again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=0)
         self._tables.put(Stored(message=again))
+        # A person wants it sent, whatever the ledger says.
+        self._tables.processed.pop(m.identity, None)
         return True
 
     def _known(self, event_id: str) -> Iterator[EventRow]:

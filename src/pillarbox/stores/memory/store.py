@@ -10,6 +10,7 @@ from pillarbox.stores.memory.browsing import MemoryBrowsing
 from pillarbox.stores.memory.destinations import MemoryDestinations
 from pillarbox.stores.memory.inspection import MemoryInspection
 from pillarbox.stores.memory.lanes import MemoryLanes
+from pillarbox.stores.memory.ledger import MemoryLedger
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.people import MemoryPeople
 from pillarbox.stores.memory.schema import MemorySchema
@@ -26,15 +27,22 @@ class MemoryStore:
     Record with `with store.transaction() as tx: outbox.record(tx, event)`. May be used from several threads.
     """
 
-    def __init__(self, *, lanes: int = LANES, clock: Clock | None = None, history: bool = True) -> None:
-        self._wire(Tables(lanes=lanes, clock=clock or SystemClock()), history=history)
+    def __init__(
+        self, *, lanes: int = LANES, clock: Clock | None = None, history: bool = True, ledger: bool = False
+    ) -> None:
+        self._wire(Tables(lanes=lanes, clock=clock or SystemClock()), history=history, ledger=ledger)
 
-    def beside(self, *, history: bool | None = None) -> MemoryStore:
+    def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> MemoryStore:
         other = MemoryStore.__new__(MemoryStore)
-        other._wire(self._tables, history=self._history if history is None else history, wakeup=self.wakeup)
+        other._wire(
+            self._tables,
+            history=self._history if history is None else history,
+            ledger=self.ledger is not None if ledger is None else ledger,
+            wakeup=self.wakeup,
+        )
         return other
 
-    def _wire(self, tables: Tables, *, history: bool, wakeup: MemoryWakeup | None = None) -> None:
+    def _wire(self, tables: Tables, *, history: bool, ledger: bool, wakeup: MemoryWakeup | None = None) -> None:
         self._tables = tables
         self._history = history
         self.capabilities = Capabilities(
@@ -42,7 +50,8 @@ class MemoryStore:
         )
         self.lanes = MemoryLanes(tables)
         self.messages = MemoryMessages(tables)
-        self.writes = MemoryWrites(tables, history=history)
+        self.writes = MemoryWrites(tables, history=history, ledger=ledger)
+        self.ledger = MemoryLedger(tables) if ledger else None
         self.destinations = MemoryDestinations(tables)
         self.people = MemoryPeople(tables)
         self.browsing = MemoryBrowsing(tables, self.people)

@@ -22,6 +22,7 @@ from pillarbox.core.lane import InHand, RelayCard
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.people import Action
+from pillarbox.core.receipt import Receipt
 from pillarbox.core.steering import Steering
 from pillarbox.stores.memory.ordered import Ordered
 
@@ -116,6 +117,11 @@ class Tables:
         self.places: dict[Place, Stored] = {}
         self.history: dict[int, Published] = {}
         self.dead: dict[int, Buried] = {}
+        self.processed: dict[Identity, str] = {}
+        """The ledger: event and destination → status."""
+        self.receipts: dict[Receipt, datetime] = {}
+        self.admitting: dict[Receipt, object] = {}
+        """Receipts of transactions that are still open, with whose each is."""
         self.relays: dict[str, Relay] = {}
         self.requests: dict[int, Request] = {}
         self.destinations: dict[str, Destination] = {}

@@ -1,6 +1,7 @@
-"""A producer's transaction: rows get their place when they are appended and become visible when it commits.
+"""A producer's or a consumer's transaction: what is written in it becomes visible when it commits.
 
-Several may be open at once, so a transaction that commits late carries places lower than what was read already.
+Rows get their place when they are appended. Several transactions may be open at once, so one that commits late carries
+places lower than what was read already.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from pillarbox.core.errors import DuplicateEvent, NotInTransaction
+from pillarbox.core.errors import DuplicateEvent, InboxError, NotInTransaction
 from pillarbox.core.message import Message
+from pillarbox.core.receipt import Receipt
 from pillarbox.core.row import Row
 from pillarbox.stores.memory.tables import Identity, Stored, Tables
 
 
 class MemoryTransaction:
-    """See `pillarbox.core.row.InProcessTransaction`. Commits at the end of its block, unless that raises."""
+    """See `InProcessTransaction` and `InProcessInbox` of the core. Commits when its block ends, unless that raises."""
 
     def __init__(self, tables: Tables, ring: Callable[[], None]) -> None:
         self._tables = tables
@@ -25,6 +27,7 @@ class MemoryTransaction:
         self._open = False
         self._rows: list[Message] = []
         self._ignored: set[Identity] = set()
+        self._receipts: list[Receipt] = []
 
     def __enter__(self) -> Self:
         self._open = True
@@ -34,23 +37,26 @@ class MemoryTransaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open = False
-        if kind is None and self._rows:
-            self._commit()
+        try:
+            if kind is None:
+                self._commit()
+        finally:
+            self._forget_receipts(0)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """What is appended in this block is undone if it raises; the places drawn are lost."""
-        mark = len(self._rows)
+        """What is written in this block is undone if it raises; the places drawn are lost."""
+        mark, admitted = len(self._rows), len(self._receipts)
         try:
             yield
         except BaseException:
             del self._rows[mark:]
+            self._forget_receipts(admitted)
             raise
 
     def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
         """Add rows, visible to nobody before the transaction commits. Raises DuplicateEvent, adding none."""
-        if not self._open:
-            raise NotInTransaction("this transaction is not open; record inside `with store.transaction() as tx:`")
+        self._check_open()
         with self._tables.lock:
             taken = {message.identity for message in self._rows}
             fresh: list[Message] = []
@@ -64,6 +70,36 @@ class MemoryTransaction:
         if ignore_duplicates:
             self._ignored |= {message.identity for message in fresh}
         self._rows += fresh
+
+    def admit_receipt(self, receipt: Receipt) -> bool:
+        """Write a receipt that counts once the transaction commits; False if there is one already.
+
+        Raises InboxError while another open transaction has written the same: to wait for it would stop whatever
+        shares this thread with it.
+        """
+        self._check_open()
+        with self._tables.lock:
+            whose = self._tables.admitting.get(receipt)
+            if receipt in self._tables.receipts or whose is self:
+                return False
+            if whose is not None:
+                raise InboxError(
+                    f"event {receipt.event_id} is just being handled for {receipt.consumer} in another transaction; "
+                    "try again when that has ended"
+                )
+            self._tables.admitting[receipt] = self
+        self._receipts.append(receipt)
+        return True
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise NotInTransaction("this transaction is not open; use it inside `with store.transaction() as tx:`")
+
+    def _forget_receipts(self, mark: int) -> None:
+        with self._tables.lock:
+            for receipt in self._receipts[mark:]:
+                del self._tables.admitting[receipt]
+        del self._receipts[mark:]
 
     def _message(self, row: Row) -> Message:
         now = self._tables.now()
@@ -101,7 +137,9 @@ class MemoryTransaction:
             for message in self._rows:
                 if message.identity not in clashes:
                     self._tables.put(Stored(message=message))
-        self._ring()
+            self._tables.receipts |= dict.fromkeys(self._receipts, self._tables.now())
+        if self._rows:
+            self._ring()
 
 
 def _duplicate(identity: Identity) -> DuplicateEvent:

@@ -25,9 +25,10 @@ class Tally:
 class MemoryWrites:
     """See `pillarbox.core.store.Writes`."""
 
-    def __init__(self, tables: Tables, *, history: bool) -> None:
+    def __init__(self, tables: Tables, *, history: bool, ledger: bool) -> None:
         self._tables = tables
         self._history = history
+        self._ledger = ledger
 
     @verb
     def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
@@ -107,6 +108,7 @@ class MemoryWrites:
         match verdict.outcome:
             case Delivered():
                 tally.count += 1
+                self._note(stored, "SUCCESS")
                 if self._history:
                     published = Published(stored=stored, published_at=self._tables.now())
                     self._tables.history[self._tables.draw()] = published
@@ -118,11 +120,17 @@ class MemoryWrites:
                 self._place(_changed(stored, held=Held.BLOCKED.value), tally)
             case Dead(error=error, charge=charge, noted=noted):
                 tally.count += 1
+                self._note(stored, "FAILED")
                 self._tables.bury(self._failed(stored, error, charged=charge - noted), legible(error))
             case Released():
                 raise AssertionError("a released message is not written")
             case _:
                 assert_never(verdict.outcome)
+
+    def _note(self, stored: Stored, status: str) -> None:
+        identity = stored.message.identity
+        if self._ledger and self._tables.processed.get(identity) != "SUCCESS":
+            self._tables.processed[identity] = status
 
     def _place(self, stored: Stored, tally: Tally) -> None:
         """Put a row back, unless its event already waits there."""

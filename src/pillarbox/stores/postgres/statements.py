@@ -53,6 +53,7 @@ class Statements:
             "within_bytes": WITHIN_BYTES,
             "progress": "true",
             "outside": "",
+            "ledger": "",
             "in_range": "",
         }
         for fragment in _FRAGMENTS:
@@ -65,10 +66,11 @@ class Statements:
         """The statement of `sql/<name>.sql`."""
         return self._render(name, **more)
 
-    def fenced(self, name: str, *, progress: bool) -> str:
-        """A fenced write; `progress` says whether it clears the crashes of its lanes."""
+    def fenced(self, name: str, *, progress: bool, ledger: str | None = None) -> str:
+        """A fenced write; `progress` says whether it clears the crashes of its lanes, `ledger` which fragment keeps
+        that."""
         fence = self._render("fence", progress=str(progress).lower())
-        return self._render(name, fence=fence)
+        return self._render(name, fence=fence, ledger="" if ledger is None else self._render(ledger))
 
     def narrowed(self, name: str, **fragments: str | None) -> str:
         """A statement with other files put into its places; None leaves a place empty."""

@@ -13,6 +13,7 @@ from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.destinations import PostgresDestinations
 from pillarbox.stores.postgres.inspection import PostgresInspection
 from pillarbox.stores.postgres.lanes import PostgresLanes
+from pillarbox.stores.postgres.ledger import PostgresLedger
 from pillarbox.stores.postgres.messages import PostgresMessages
 from pillarbox.stores.postgres.people import PostgresPeople
 from pillarbox.stores.postgres.schema import PostgresSchema
@@ -40,10 +41,11 @@ class PostgresStore:
         schema: str = "public",
         prefix: str = "outbox_",
         history: bool = True,
+        ledger: bool = False,
         max_payload: int = MIB,
     ) -> None:
         self._beside = partial(PostgresStore, url, schema=schema, prefix=prefix, max_payload=max_payload)
-        self._history = history
+        self._history, self._ledger = history, ledger
         statements = Statements(Names(prefix=prefix, schema=schema))
         # What is in hand changes with every read and the best plan with it: 3 ms against 22 with a plan kept.
         reading = Connection(url, plan_cache_mode="force_custom_plan")
@@ -51,7 +53,8 @@ class PostgresStore:
         self._connections = (reading, writing, living, listening)
         self.lanes = PostgresLanes(living, statements)
         self.messages = PostgresMessages(reading, statements)
-        self.writes = PostgresWrites(writing, statements, history=history)
+        self.writes = PostgresWrites(writing, statements, history=history, ledger=ledger)
+        self.ledger = PostgresLedger(writing, statements) if ledger else None
         self.destinations = PostgresDestinations(living, statements)
         self.people = PostgresPeople(living, statements)
         self.browsing = PostgresBrowsing(reading, statements)
@@ -61,8 +64,10 @@ class PostgresStore:
         self.wakeup = PostgresWakeup(living, listening, statements)
         self.schema = PostgresSchema(living, statements, max_payload=max_payload)
 
-    def beside(self, *, history: bool | None = None) -> PostgresStore:
-        return self._beside(history=self._history if history is None else history)
+    def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> PostgresStore:
+        return self._beside(
+            history=self._history if history is None else history, ledger=self._ledger if ledger is None else ledger
+        )
 
     async def aclose(self) -> None:
         for connection in self._connections:

@@ -20,11 +20,14 @@ class PostgresUpkeep:
         self._history = statements.get("prune_history")
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
+        self._receipts = statements.get("prune_receipts")
 
     async def prepare(self) -> None:
         await self._connection.fetch(self._make, DAYS_AHEAD)
 
-    async def prune(self, *, history: float | None, dead: float | None, most: int = 1000) -> int:
+    async def prune(
+        self, *, history: float | None, dead: float | None, receipts: float | None = None, most: int = 1000
+    ) -> int:
         gone = 0
         if history is not None:
             gone += (await self._connection.fetch(self._drop, timedelta(seconds=history)))[0][0]
@@ -33,4 +36,6 @@ class PostgresUpkeep:
             gone += (await self._connection.fetch(self._dead, dead, most))[0][0]
         if history is not None and dead is not None:
             gone += (await self._connection.fetch(self._attempts, max(history, dead), most))[0][0]
+        if receipts is not None:
+            gone += (await self._connection.fetch(self._receipts, receipts, most))[0][0]
         return gone

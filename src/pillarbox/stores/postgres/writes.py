@@ -58,11 +58,11 @@ class Arrival(NamedTuple):
 class PostgresWrites:
     """See `pillarbox.core.store.Writes`."""
 
-    def __init__(self, connection: Connection, statements: Statements, *, history: bool) -> None:
+    def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
-        self._history = history
-        self._deliver = statements.fenced("deliver" if history else "deliver_forget", progress=True)
-        self._bury = statements.fenced("bury", progress=True)
+        delivered, failed = ("ledger_delivered", "ledger_failed") if ledger else (None, None)
+        self._deliver = statements.fenced("deliver" if history else "deliver_forget", progress=True, ledger=delivered)
+        self._bury = statements.fenced("bury", progress=True, ledger=failed)
         self._settle_place = statements.fenced("place", progress=True)
         self._place = statements.fenced("place", progress=False)
         self._carry_out = statements.fenced("carry_out", progress=False)
@@ -91,8 +91,7 @@ class PostgresWrites:
             lanes.add(message.lane)
         results = []
         if arrivals:
-            columns = _columns(arrivals) if self._history else _columns(arrivals)[:2]
-            results.append(await self._run(self._deliver, epochs, lanes, *columns))
+            results.append(await self._run(self._deliver, epochs, lanes, *_columns(arrivals)))
         if burials:
             results.append(await self._run(self._bury, epochs, lanes, *_columns(burials)))
         if placements:

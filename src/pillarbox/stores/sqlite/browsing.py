@@ -12,19 +12,15 @@ from pillarbox.core.browsing import (
     EventFilter,
     EventPage,
     Failure,
-    FoundEvent,
-    FoundLetter,
     LetterFilter,
     LetterPage,
     ListedEvent,
     ListedLetter,
     Position,
     Story,
-    event_page,
-    letter_page,
-    walk,
 )
 from pillarbox.core.message import Status
+from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page, walk
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 

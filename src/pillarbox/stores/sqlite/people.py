@@ -22,6 +22,7 @@ class SqlitePeople:
         self._dead = statements.get("dead")
         self._retry = statements.get("retry_dead")
         self._retry_audit = statements.get("retry_audit")
+        self._ledger_again = statements.get("ledger_again")
         self._retry_remove = statements.get("retry_remove")
         self._retry_line_up = statements.get("retry_line_up")
         self._discard = statements.get("discard_dead")
@@ -50,6 +51,7 @@ class SqlitePeople:
         def work(db: sqlite3.Connection) -> int:
             db.execute(self._retry, {"ids": json.dumps(list(ids))})
             db.execute(self._retry_audit, {"by": by})
+            db.execute(self._ledger_again)
             count = db.execute(self._retry_remove).rowcount
             db.execute(self._retry_line_up)
             return count

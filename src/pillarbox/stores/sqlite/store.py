@@ -16,6 +16,7 @@ from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.destinations import SqliteDestinations
 from pillarbox.stores.sqlite.inspection import SqliteInspection
 from pillarbox.stores.sqlite.lanes import SqliteLanes
+from pillarbox.stores.sqlite.ledger import SqliteLedger
 from pillarbox.stores.sqlite.messages import SqliteMessages
 from pillarbox.stores.sqlite.people import SqlitePeople
 from pillarbox.stores.sqlite.schema import SqliteSchema
@@ -44,19 +45,21 @@ class SqliteStore:
         *,
         prefix: str = "outbox_",
         history: bool = True,
+        ledger: bool = False,
         max_payload: int = MIB,
         busy_timeout: Duration = "5s",
     ) -> None:
         path = path_of(url_or_path)
         self._beside = partial(SqliteStore, path, prefix=prefix, max_payload=max_payload, busy_timeout=busy_timeout)
-        self._history = history
+        self._history, self._ledger = history, ledger
         statements = Statements(Names(prefix=prefix))
         bell = Bell(statements)
         connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"))
         self._connection = connection
         self.lanes = SqliteLanes(connection, statements)
         self.messages = SqliteMessages(connection, statements, bell)
-        self.writes = SqliteWrites(connection, statements, history=history)
+        self.writes = SqliteWrites(connection, statements, history=history, ledger=ledger)
+        self.ledger = SqliteLedger(connection, statements) if ledger else None
         self.destinations = SqliteDestinations(connection, statements)
         self.people = SqlitePeople(connection, statements)
         self.browsing = SqliteBrowsing(connection, statements)
@@ -66,8 +69,10 @@ class SqliteStore:
         self.wakeup = SqliteWakeup(connection, statements, bell)
         self.schema = SqliteSchema(connection, statements, max_payload=max_payload)
 
-    def beside(self, *, history: bool | None = None) -> SqliteStore:
-        return self._beside(history=self._history if history is None else history)
+    def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> SqliteStore:
+        return self._beside(
+            history=self._history if history is None else history, ledger=self._ledger if ledger is None else ledger
+        )
 
     async def aclose(self) -> None:
         await self._connection.aclose()

@@ -41,9 +41,10 @@ class Entry(NamedTuple):
 class SqliteWrites:
     """See `pillarbox.core.store.Writes`."""
 
-    def __init__(self, connection: Connection, statements: Statements, *, history: bool) -> None:
+    def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
         self._history = history
+        self._ledger = ledger
         self._sql = statements.get
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
@@ -57,6 +58,8 @@ class SqliteWrites:
             if self._history:
                 db.execute(self._sql("deliver"))
             db.execute(self._sql("bury"))
+            if self._ledger:
+                db.execute(self._sql("ledger_settle"))
             count = db.execute(self._sql("remove")).rowcount
             count += db.execute(self._sql("place")).rowcount
             db.execute(self._sql("progress"))

@@ -38,7 +38,11 @@ class StoreHarness(ABC):
         """Record on that transaction, through `pillarbox.record.Outbox`."""
 
     @abstractmethod
-    async def second_store(self, *, history: bool = True) -> Store:
+    async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
+        """Admit on that transaction, through `pillarbox.inbox.Inbox`."""
+
+    @abstractmethod
+    async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
         """Another store object on the same data, with connections of its own: a second process, as it were."""
 
     async def bare_store(self) -> Store | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.testing.conformance.events import HOUR, event
+from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import LONG, Owner
 
@@ -29,6 +29,15 @@ class InspectionConformance:
         assert (seen.backlog, seen.exact, seen.dead) == (2, True, 1)
         assert seen.oldest is not None
         assert 0 <= seen.oldest < HOUR
+
+    async def test_an_event_delayed_on_purpose_ages_from_when_it_is_due(self, harness: StoreHarness) -> None:
+        await harness.commit(event("later", available_at=at(HOUR)))
+        seen = await harness.store.inspection.overview()
+        assert (seen.backlog, seen.oldest) == (1, None)
+        await harness.commit(event("due", available_at=at(-HOUR)))
+        seen = await harness.store.inspection.overview()
+        assert seen.oldest is not None
+        assert HOUR <= seen.oldest < 2 * HOUR
 
     async def test_lanes_tell_their_owner_and_relays_their_lease_and_breakers(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store, name="relay-a")

@@ -5,16 +5,20 @@ from __future__ import annotations
 import pytest
 
 from pillarbox.testing.conformance.append import AppendConformance
+from pillarbox.testing.conformance.archive import ArchiveConformance
 from pillarbox.testing.conformance.aside import AsideConformance
 from pillarbox.testing.conformance.beside import BesideConformance
+from pillarbox.testing.conformance.browsing import LettersConformance, ListConformance, ShowConformance
 from pillarbox.testing.conformance.capability import CapabilityReport
 from pillarbox.testing.conformance.content import ContentConformance
 from pillarbox.testing.conformance.dead import DeadConformance
 from pillarbox.testing.conformance.destinations import DestinationsConformance
 from pillarbox.testing.conformance.fencing import FencingConformance
+from pillarbox.testing.conformance.inbox import InboxConformance
 from pillarbox.testing.conformance.inspection import InspectionConformance
 from pillarbox.testing.conformance.journey import JourneyConformance
 from pillarbox.testing.conformance.lanes import LanesConformance
+from pillarbox.testing.conformance.ledger import LedgerConformance
 from pillarbox.testing.conformance.order import BehindConformance, LinesConformance
 from pillarbox.testing.conformance.people import FindConformance, RequestConformance
 from pillarbox.testing.conformance.ranges import RangesConformance
@@ -43,14 +47,20 @@ class StoreConformance(
     SettlementConformance,
     SplitConformance,
     RepeatsConformance,
+    LedgerConformance,
     DeadConformance,
     AsideConformance,
     DestinationsConformance,
     RequestConformance,
     FindConformance,
+    ListConformance,
+    LettersConformance,
+    ShowConformance,
+    ArchiveConformance,
     InspectionConformance,
     JourneyConformance,
     UpkeepConformance,
+    InboxConformance,
     SchemaConformance,
     WakeupConformance,
     CapabilityReport,

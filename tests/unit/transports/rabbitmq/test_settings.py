@@ -49,6 +49,7 @@ def test_certificates_are_verified_unless_a_context_says_otherwise() -> None:
         f"amqp://app:{CANARY}@[mq/",
         f"amqp://app:{CANARY}@mq/a/b",
         f"amqp://app:{CANARY}@mq/?heartbeat=5",
+        f"amqp://app:12/{CANARY}@mq",
     ],
 )
 def test_a_url_that_cannot_be_read_is_refused_without_being_quoted(url: str) -> None:

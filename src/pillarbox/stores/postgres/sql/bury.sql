@@ -15,5 +15,5 @@ WITH {fence}, gone AS (
 ), noted AS (
   INSERT INTO {attempt} (event_id, destination, attempt, charged, error)
   SELECT event_id, resolved, attempts + charged + tries, true, error FROM gone WHERE sent
-)
+){ledger}
 SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

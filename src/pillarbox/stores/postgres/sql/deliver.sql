@@ -10,5 +10,5 @@ WITH {fence}, gone AS (
   SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, key, payload, content_type, headers,
     schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries, last_error,
     last_attempt_at, now() FROM gone
-)
+){ledger}
 SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

@@ -13,5 +13,9 @@ WITH chosen AS MATERIALIZED (
   RETURNING d.event_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject) SELECT coalesce(nullif($2, ''), current_user), 'retry', event_id FROM gone
+), again AS (
+  -- A person wants it sent, whatever the ledger says.
+  UPDATE {processed_event} p SET status = 'PROCESSING', updated_at = now() FROM back b
+  WHERE p.event_id = b.event_id AND p.destination = b.destination
 )
 SELECT count(*) FROM gone

@@ -1,0 +1,35 @@
+"""Old rows on their way out by way of a file: read whole, kept elsewhere, and only then dropped, exactly those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from pillarbox.core.browsing import EventDetail
+
+Table = Literal["history", "dead"]
+
+
+class Stale(NamedTuple):
+    """How much is old enough to go; `COUNTED + 1` stands for that many or more."""
+
+    history: int
+    dead: int
+
+
+class Archive(Protocol):
+    """What was delivered or given up long ago, by the database's clock. What waits is never touched."""
+
+    async def stale(self, *, history: float | None, dead: float | None) -> Stale:
+        """How much was delivered or given up longer ago than that many seconds; None: none of it."""
+        ...
+
+    async def read(
+        self, table: Table, *, older: float, limit: int, after: EventDetail | None = None
+    ) -> list[EventDetail]:
+        """Rows older than that many seconds, whole, by the time they were recorded, from behind `after` on."""
+        ...
+
+    async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
+        """Drop exactly these rows; returns how many of them were still there."""
+        ...

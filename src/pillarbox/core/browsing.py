@@ -1,0 +1,234 @@
+"""Events and dead letters in pages, for people: filters, positions, and what a page is made of.
+
+Pages go by position, never by counting rows off; see `paging` for how one is put together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol
+from urllib.parse import quote, unquote
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.message import Status
+
+
+class Position(NamedTuple):
+    """Where an event stands in a list: when it was recorded, its place in line, its destination."""
+
+    recorded_at: datetime
+    id: int
+    destination: str
+
+    def __str__(self) -> str:
+        return f"{self.recorded_at.isoformat()},{self.id},{quote(self.destination, safe='')}"
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """The position that `str` wrote. Raises ConfigurationError."""
+        try:
+            recorded_at, place, destination = text.split(",")
+            position = cls(datetime.fromisoformat(recorded_at), int(place), unquote(destination, errors="strict"))
+            if position.recorded_at.utcoffset() is None:
+                raise ValueError
+        except ValueError:
+            raise ConfigurationError(
+                f"{text!r} is no position in a list: use the one that the last page named"
+            ) from None
+        return position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events are wanted; what is None does not matter."""
+
+    status: Status | None = None
+    event_type: str | None = None
+    key: str | None = None
+    destination: str | None = None
+    since: datetime | None = None
+    """Recorded then or later."""
+    retrying: bool = False
+    """Only those that wait after a send that failed."""
+    blocked: bool = False
+    """Only those that were given up and hold their key until a person decides."""
+
+    @property
+    def index(self) -> Literal["key", "type"] | None:
+        """By what the history is looked up; the hot table has no index to spare for either."""
+        return "key" if self.key is not None else "type" if self.event_type is not None else None
+
+    @property
+    def asked(self) -> int:
+        """How many of key, type and destination are given."""
+        return sum(value is not None for value in (self.key, self.event_type, self.destination))
+
+    @property
+    def waiting(self) -> bool:
+        """Could one of them be in the hot table?"""
+        return self.status is not Status.PUBLISHED
+
+    @property
+    def delivered(self) -> bool:
+        """Could one of them be in the history?"""
+        return self.status in (None, Status.PUBLISHED) and not (self.retrying or self.blocked)
+
+    @property
+    def dead(self) -> bool:
+        """Could one of them be a dead letter?"""
+        return self.status in (None, Status.FAILED) and not (self.retrying or self.blocked)
+
+
+class ListedEvent(NamedTuple):
+    """An event in a list."""
+
+    recorded_at: datetime
+    id: int
+    destination: str
+    event_id: str
+    status: Status
+    event_type: str
+    key: str | None
+    attempts: int
+    retry_count: int
+    last_error: str | None
+    last_attempt_at: datetime | None
+    next_retry_at: datetime | None
+    published_at: datetime | None
+
+    @property
+    def position(self) -> Position:
+        return Position(self.recorded_at, self.id, self.destination)
+
+
+class ListedLetter(NamedTuple):
+    """A dead letter in a list."""
+
+    id: int
+    event_id: str
+    destination: str
+    event_type: str
+    key: str | None
+    error: str
+    attempts: int
+    recorded_at: datetime
+    first_failed_at: datetime | None
+    died_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterFilter:
+    """Which dead letters are wanted; what is None does not matter."""
+
+    event_id: str | None = None
+    event_type: str | None = None
+    key: str | None = None
+    destination: str | None = None
+    since: datetime | None = None
+    """Given up then or later."""
+    error: str | None = None
+    """A part of the error, letter for letter."""
+
+    @property
+    def index(self) -> Literal["event", "key", "type"] | None:
+        """By what the dead letters are looked up."""
+        if self.event_id is not None:
+            return "event"
+        return "key" if self.key is not None else "type" if self.event_type is not None else None
+
+    @property
+    def asked(self) -> int:
+        """How many filters are given."""
+        given = (self.event_id, self.event_type, self.key, self.destination, self.since, self.error)
+        return sum(value is not None for value in given)
+
+
+class EventPage(NamedTuple):
+    """A page of events, the newest first."""
+
+    events: list[ListedEvent]
+    after: Position | None
+    """Where the next page goes on; None if there is none."""
+
+
+class LetterPage(NamedTuple):
+    """A page of dead letters, the newest first."""
+
+    letters: list[ListedLetter]
+    before: int | None
+    """Where the next page goes on; None if there is none."""
+
+
+class Failure(NamedTuple):
+    """A send that failed."""
+
+    destination: str
+    attempt: int
+    charged: bool
+    error: str
+    attempted_at: datetime
+
+
+class EventDetail(NamedTuple):
+    """Everything known of one event on its way to one destination."""
+
+    id: int
+    event_id: str
+    destination: str
+    status: Status
+    event_type: str
+    aggregate_type: str | None
+    aggregate_id: str | None
+    key: str | None
+    payload: bytes
+    content_type: str
+    headers_json: str
+    schema_version: int
+    correlation_id: str | None
+    causation_id: str | None
+    trace_id: str | None
+    occurred_at: datetime
+    recorded_at: datetime
+    published_at: datetime | None
+    attempts: int
+    retry_count: int
+    last_error: str | None
+    last_attempt_at: datetime | None
+    next_retry_at: datetime | None
+    locked_by: str | None
+    locked_at: datetime | None
+    letter: int | None
+    """The number of its dead letter, if it is one."""
+    first_failed_at: datetime | None
+    died_at: datetime | None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        decoded: dict[str, str] = json.loads(self.headers_json)
+        return decoded
+
+
+class Story(NamedTuple):
+    """An event, once per destination, and the sends that failed, the latest first; a store may keep none of these."""
+
+    events: list[EventDetail]
+    failures: list[Failure]
+
+
+class Browsing(Protocol):
+    """What people leaf through. One snapshot per page, a bounded number of rows, a constant number of statements."""
+
+    async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+        """Events that wait, were delivered or were given up, by the time they were recorded, the newest first."""
+        ...
+
+    async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
+        """Dead letters, the newest first."""
+        ...
+
+    async def show(self, event_id: str) -> Story:
+        """All of one event; nothing if it is not known."""
+        ...

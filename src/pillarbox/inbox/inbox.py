@@ -1,0 +1,130 @@
+"""The inbox as a consumer sees it: each event is admitted once, in the transaction of its effect.
+
+The receipt is inserted first, never looked up beforehand, so that of two who come at once one waits and then learns
+that it is done. Nothing is ever committed here: a rollback forgets the receipt with the effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TypeGuard
+
+from pillarbox import handles
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.names import Names
+from pillarbox.core.receipt import REDELIVERY, RETENTION, InProcessInbox, Receipt
+from pillarbox.core.sqlfiles import statement
+from pillarbox.core.store import Store
+from pillarbox.inbox.once import Once
+from pillarbox.inbox.receipts import Identified, check_consumer, receipt_of
+from pillarbox.inbox.refusals import explain
+
+PRUNED_AT_ONCE = 1000
+
+
+class Inbox:
+    """A consumer's guard against repeats. Holds no connection; one instance serves any number of consumers.
+
+    Raises ConfigurationError for a setting that is wrong, and for receipts that would go before the last repeat comes.
+    """
+
+    def __init__(
+        self,
+        *,
+        prefix: str = "outbox_",
+        schema: str = "public",
+        retention: Duration | None = RETENTION,
+        redelivery: Duration = REDELIVERY,
+    ) -> None:
+        """
+        prefix, schema: where the tables are, as in `Outbox`; the schema concerns PostgreSQL only.
+        retention: how long `prune` keeps receipts; None: for ever.
+        redelivery: the longest time after which an event may still come again.
+        """
+        if not schema:
+            raise ConfigurationError('schema is empty; name the PostgreSQL schema, usually "public"')
+        self._names = Names(prefix=prefix, schema=schema)
+        self._retention = _checked(retention, redelivery)
+        self._sql: dict[str, str] = {
+            "postgresql": statement("pillarbox.inbox", "admit", self._names),
+            "sqlite": statement("pillarbox.inbox", "admit", Names(prefix=prefix)),
+        }
+
+    def admit(self, handle: object, consumer: str, event: str | Identified) -> bool:
+        """Whether the event is new to the consumer; if so, it is not any more once the handle's transaction commits.
+
+        The event is an id, or anything that has an `event_id`. The handle is a SQLAlchemy Session or Connection, a
+        psycopg Connection, a sqlite3.Connection or a transaction of the memory store. False means: already done.
+        Raises HandleRefused for any other handle, NotInTransaction if the receipt would commit by itself,
+        ConfigurationError for a consumer's name and InboxError for an id that is none, SchemaError if the table is not
+        there. Whatever else the driver raises passes as it is.
+        """
+        receipt = receipt_of(consumer, event)
+        if _is_in_process(handle):
+            return handle.admit_receipt(receipt)
+        return handles.run(handle, lambda database: self._steps(database, receipt), instead="await inbox.aadmit(…)")
+
+    async def aadmit(self, handle: object, consumer: str, event: str | Identified) -> bool:
+        """`admit` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
+        receipt = receipt_of(consumer, event)
+        if _is_in_process(handle):
+            return handle.admit_receipt(receipt)
+        return await handles.arun(handle, lambda database: self._steps(database, receipt), instead="inbox.admit(…)")
+
+    def once(self, consumer: str) -> Once:
+        """Decorate a function `(handle, event, …)`, sync or async: a repeat is answered None without calling it.
+
+        Raises ConfigurationError for a name that no consumer can have.
+        """
+        check_consumer(consumer)
+        return Once(consumer, admit=self.admit, aadmit=self.aadmit)
+
+    @contextmanager
+    def admission(self, handle: object, consumer: str, event: str | Identified) -> Iterator[bool]:
+        """`admit` as a block around the effect: `with inbox.admission(session, "billing", event) as first:`."""
+        yield self.admit(handle, consumer, event)
+
+    @asynccontextmanager
+    async def aadmission(self, handle: object, consumer: str, event: str | Identified) -> AsyncIterator[bool]:
+        """`aadmit` as a block around the effect."""
+        yield await self.aadmit(handle, consumer, event)
+
+    async def prune(self, store: Store) -> int:
+        """Drop receipts older than the retention, in bites; returns how many went.
+
+        The store is one on the same tables. A relay on them does this by itself, by its own setting.
+        """
+        if self._retention is None:
+            return 0
+        pruned = 0
+        while gone := await store.upkeep.prune(history=None, dead=None, receipts=self._retention, most=PRUNED_AT_ONCE):
+            pruned += gone
+        return pruned
+
+    def _steps(self, database: handles.Database, receipt: Receipt) -> handles.Steps[bool]:
+        try:
+            rows = yield handles.Statement(self._sql[database.dialect], receipt)
+        except Exception as error:
+            if (refusal := explain(error, self._names)) is None:
+                raise
+            raise refusal from error
+        return bool(rows)
+
+
+def _is_in_process(handle: object) -> TypeGuard[InProcessInbox]:
+    return hasattr(type(handle), "admit_receipt")
+
+
+def _checked(retention: Duration | None, redelivery: Duration) -> float | None:
+    longest = seconds(redelivery, field="redelivery")
+    if retention is None:
+        return None
+    kept = seconds(retention, field="retention")
+    if kept <= longest:
+        raise ConfigurationError(
+            f"retention {retention} must be longer than redelivery {redelivery}: an event that comes again after its "
+            "receipt is gone is handled again; raise retention, or lower redelivery if nothing is sent again that late"
+        )
+    return kept

@@ -1,0 +1,33 @@
+"""What a failed admission means, and what to do about it.
+
+As with recording, only failures that tell something about the inbox get a name of ours; all others pass as the driver
+raised them, because callers retry their transaction on exactly those types.
+"""
+
+from __future__ import annotations
+
+from pillarbox.core.errors import InboxError, PillarboxError, SchemaError
+from pillarbox.core.names import Names
+from pillarbox.handles import failures
+
+
+def explain(error: Exception, names: Names) -> PillarboxError | None:
+    """The error to raise in place of the driver's, or None to let that pass."""
+    if failures.tables_missing(error):
+        return SchemaError(
+            f"the inbox's table is missing or too old ({failures.driver_message(error)}); run `pillarbox schema apply`"
+        )
+    match failures.sqlstate(error):
+        case "42501":
+            return _not_allowed(error, names)
+        case "25P02":
+            return InboxError("the transaction has already failed, so nothing can be admitted in it; roll back first")
+    return None
+
+
+def _not_allowed(error: Exception, names: Names) -> InboxError:
+    receipts = names.qualified(names.stem + "inbox_receipt")
+    return InboxError(
+        f"the role may not admit ({failures.driver_message(error)}); GRANT INSERT ON {receipts} to it, and "
+        f'USAGE ON SCHEMA "{names.schema}"'
+    )

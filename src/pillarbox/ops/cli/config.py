@@ -1,0 +1,74 @@
+"""`pillarbox config`: what is in force and where it comes from, and whether it can work."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.cli.context import current_settings
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+@click.group()
+def config() -> None:
+    """The settings: show them, check them.
+
+    \b
+    Examples:
+      pillarbox config show
+      pillarbox --config shop.toml config check
+    """
+
+
+@config.command("show")
+@as_json
+def show(as_json: bool) -> None:
+    """Show every setting in force and where it comes from. Passwords are masked."""
+    entries = current_settings().entries
+    if as_json:
+        listed = [{"key": entry.name, "value": _plain(entry.shown), "origin": str(entry.origin)} for entry in entries]
+        click.echo(json.dumps({"settings": listed}))
+        return
+    lines = [(f"{entry.name} = {json.dumps(_plain(entry.shown), ensure_ascii=False)}", entry) for entry in entries]
+    width = min(max(len(line) for line, _ in lines), 60)
+    for line, entry in lines:
+        click.echo(f"{line:<{width}}  # {entry.origin}")
+
+
+@config.command("check")
+@as_json
+def check(as_json: bool) -> None:
+    """Exit with 2, saying what is wrong and where, unless a relay can be made of the settings. Connects to nothing."""
+    try:
+        notes = _checked()
+    except ConfigurationError as error:
+        if as_json:
+            click.echo(json.dumps({"ok": False, "problems": str(error).splitlines(), "notes": []}))
+            raise SystemExit(2) from None
+        raise
+    if as_json:
+        click.echo(json.dumps({"ok": True, "problems": [], "notes": notes}))
+        return
+    for note in notes:
+        click.echo(f"note: {note}")
+    click.echo("the settings are fine")
+
+
+def _checked() -> list[str]:
+    from pillarbox.ops.wiring import make_outbox, make_relay, open_store, open_transports
+
+    settings = current_settings()
+    store = open_store(settings.store)
+    make_outbox(settings)
+    if settings.transports:
+        make_relay(settings, store=store, transports=open_transports(settings))
+        return list(settings.notes)
+    return [*settings.notes, "no transport is set: events can be recorded, but `pillarbox relay` has no way out"]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,42 @@
+"""What all commands know of the invocation they belong to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pillarbox.ops.settings import Settings
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+@dataclass(kw_only=True)
+class Invocation:
+    """The options of `pillarbox` itself. Settings are read when a command asks: help must work with wrong ones."""
+
+    config: str | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
+    verbose: bool = False
+
+    @cached_property
+    def settings(self) -> Settings:
+        from pillarbox.ops.settings import Settings
+        from pillarbox.ops.settings.sources import find_file
+
+        return Settings.load(find_file(self.config, os.environ), os.environ, self.flags)
+
+
+def current_invocation() -> Invocation:
+    """The one that is running."""
+    return click.get_current_context().ensure_object(Invocation)
+
+
+def current_settings() -> Settings:
+    """The settings of this invocation, read when a command first asks. Raises ConfigurationError."""
+    return current_invocation().settings

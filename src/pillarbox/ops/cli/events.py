@@ -1,0 +1,187 @@
+"""`pillarbox events`: leaf through what waits, what was delivered and what was given up; see one of them whole."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from pillarbox.core.browsing import EventDetail, EventFilter, EventPage, Position, Story
+from pillarbox.core.message import Status
+from pillarbox.ops import exports
+from pillarbox.ops.cli.exits import NotFound
+from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table
+from pillarbox.ops.cli.parameters import limit_option, position, since_option
+
+if TYPE_CHECKING:
+    from pillarbox.core.store import Store
+
+
+@click.group()
+def events() -> None:
+    """Events, wherever they are: list them, show one.
+
+    \b
+    Examples:
+      pillarbox events list --status FAILED --since 1h
+      pillarbox events list --key ORDER:42 --json
+      pillarbox events show 0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b
+    """
+
+
+@events.command("list")
+@click.option("--status", type=click.Choice([status.value for status in Status], case_sensitive=False))
+@click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type.")
+@click.option("--key", help="Exactly this key, such as ORDER:42.")
+@click.option("--destination", metavar="NAME", help="Only on their way to this destination.")
+@click.option("--retrying", is_flag=True, help="Only those that wait after a send that failed.")
+@since_option
+@limit_option
+@click.option("--after", type=position, metavar="CURSOR", help="Go on where the last page ended.")
+@as_json
+def list_(
+    status: str | None,
+    event_type: str | None,
+    key: str | None,
+    destination: str | None,
+    retrying: bool,
+    since: datetime | None,
+    limit: int,
+    after: Position | None,
+    as_json: bool,
+) -> None:
+    """List events by the time they were recorded, the newest first.
+
+    \b
+    Examples:
+      pillarbox events list --retrying
+      pillarbox events list --type order.placed --since 2026-11-30T09:00:00Z --limit 500
+    """
+    from pillarbox.ops.cli.working import with_shared_store
+
+    wanted = EventFilter(
+        status=None if status is None else Status(status.upper()),
+        event_type=event_type,
+        key=key,
+        destination=destination,
+        since=since,
+        retrying=retrying,
+    )
+    page = with_shared_store(lambda store: _page(store, wanted, limit=limit, after=after))
+    if as_json:
+        listed = [exports.listed_event(event) for event in page.events]
+        print_json({"events": listed, "after": None if page.after is None else str(page.after)})
+        return
+    if not page.events:
+        click.echo("no event fits", err=True)
+        return
+    print_table(
+        ["recorded", "event", "type", "key", "destination", "status", "tries", "next try", "error"],
+        [
+            [
+                event.recorded_at,
+                event.event_id,
+                event.event_type,
+                event.key,
+                event.destination,
+                event.status.value,
+                event.retry_count,
+                event.next_retry_at,
+                event.last_error,
+            ]
+            for event in page.events
+        ],
+    )
+    if page.after is not None:
+        click.echo(f"there may be more: --after '{page.after}'", err=True)
+
+
+async def _page(store: Store, wanted: EventFilter, *, limit: int, after: Position | None) -> EventPage:
+    """As many as are wanted: a search goes on over short pages until there are that many, or no more."""
+    page = await store.browsing.events(wanted, limit=limit, after=after)
+    while page.after is not None and len(page.events) < limit:
+        more = await store.browsing.events(wanted, limit=limit - len(page.events), after=page.after)
+        page = EventPage(page.events + more.events, more.after)
+    return page
+
+
+@events.command("show")
+@click.argument("event_id")
+@as_json
+def show(event_id: str, as_json: bool) -> None:
+    """Show all that is known of one event, once for each destination, with the sends that failed.
+
+    \b
+    Example:
+      pillarbox events show evt-001 --json
+    """
+    from pillarbox.ops.cli.working import with_shared_store
+
+    story = with_shared_store(lambda store: store.browsing.show(event_id))
+    if not story.events:
+        raise NotFound(f"there is no event {event_id!r} here; what was delivered is kept for a limited time only")
+    if as_json:
+        print_json(as_object(event_id, story))
+    else:
+        print_story(story)
+
+
+def as_object(event_id: str, story: Story) -> dict[str, object]:
+    """A story for scripts."""
+    return {
+        "event_id": event_id,
+        "events": [exports.event_detail(detail) for detail in story.events],
+        "failures": [exports.failure(failed) for failed in story.failures],
+    }
+
+
+def print_story(story: Story) -> None:
+    """A story for people."""
+    for number, detail in enumerate(story.events):
+        if number:
+            click.echo()
+        print_facts(_facts(detail))
+    if story.failures:
+        click.echo()
+        print_table(
+            ["failed at", "destination", "attempt", "charged", "error"],
+            [[f.attempted_at, f.destination, f.attempt, "yes" if f.charged else "no", f.error] for f in story.failures],
+        )
+
+
+def _facts(detail: EventDetail) -> list[tuple[str, object]]:
+    return [
+        ("event", detail.event_id),
+        ("status", detail.status.value),
+        ("type", detail.event_type),
+        ("destination", detail.destination or "(not known yet)"),
+        ("key", detail.key),
+        ("aggregate", " ".join(part for part in (detail.aggregate_type, detail.aggregate_id) if part)),
+        ("recorded", detail.recorded_at),
+        ("occurred", detail.occurred_at),
+        ("published", detail.published_at),
+        ("dead letter", detail.letter),
+        ("first failed", detail.first_failed_at),
+        ("given up", detail.died_at),
+        ("attempts", detail.attempts),
+        ("retry count", detail.retry_count),
+        ("next try", detail.next_retry_at),
+        ("last try", detail.last_attempt_at),
+        ("last error", detail.last_error),
+        ("in hand of", detail.locked_by),
+        ("schema version", detail.schema_version),
+        ("correlation", detail.correlation_id),
+        ("causation", detail.causation_id),
+        ("trace", detail.trace_id),
+        *((f"header {clean(name)}", value) for name, value in detail.headers.items()),
+        ("content type", detail.content_type),
+        ("payload", _readable(detail)),
+    ]
+
+
+def _readable(detail: EventDetail) -> str:
+    try:
+        return bytes(detail.payload).decode()
+    except UnicodeDecodeError:
+        return f"{len(detail.payload)} bytes, in base64: {exports.payload(detail)['payload_base64']}"

@@ -1,0 +1,68 @@
+"""What people write behind options: times, ages, headers, positions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from pillarbox.core.duration import seconds
+from pillarbox.core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pillarbox.core.browsing import Position
+
+FOREVER = "forever"
+
+
+def age(text: str) -> float:
+    """A duration in seconds."""
+    try:
+        return seconds(text)
+    except ConfigurationError:
+        raise click.BadParameter(f"{text!r} is no duration; write for example 500ms, 2s, 1h or 7 days") from None
+
+
+def retention(text: str) -> float:
+    """A duration in seconds; infinity for `forever`."""
+    return float("inf") if text == FOREVER else age(text)
+
+
+def moment(text: str) -> datetime:
+    """A time, or an age counted back from now."""
+    try:
+        return datetime.now(UTC) - timedelta(seconds=seconds(text))
+    except (ConfigurationError, OverflowError):
+        pass
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither an age such as 1h nor a time such as 2026-11-30T09:00:00Z"
+        ) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def header(text: str) -> tuple[str, str]:
+    """A name and a value."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise click.BadParameter(f"{text!r}: write NAME=VALUE")
+    return name, value
+
+
+def position(text: str) -> Position:
+    """A position in a list of events."""
+    from pillarbox.core.browsing import Position
+
+    try:
+        return Position.parse(text)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+since_option = click.option("--since", type=moment, metavar="TIME", help="An age such as 1h, or a time in UTC.")
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most to show."
+)

@@ -1,0 +1,234 @@
+"""`pillarbox record`: one event from the shell, or many from lines of JSON. Each batch is a transaction of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from pillarbox.core.errors import DuplicateEvent, RecordError
+from pillarbox.ops.cli.output import Advance, as_json, print_json, progress
+from pillarbox.ops.cli.parameters import age, header
+
+if TYPE_CHECKING:
+    from pillarbox.core.event import Event
+    from pillarbox.ops.settings import Settings
+
+BATCH = 500
+"""Lines per transaction."""
+MOST_ERRORS = 20
+"""Wrong lines that a dry run names before it gives up."""
+
+
+@click.command()
+@click.argument("event_type", required=False)
+@click.argument("payload", required=False)
+@click.option("--id", "event_id", metavar="TEXT", help="The event's id; default: a new UUIDv7.")
+@click.option("--key", help="Events of one key are delivered in order.")
+@click.option("--aggregate-type", metavar="TYPE")
+@click.option("--aggregate-id", metavar="ID", help="With its type, the key unless --key is given.")
+@click.option("--destination", metavar="NAME", help="Past all routes.")
+@click.option("--header", "headers", type=header, multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option("--content-type", metavar="TYPE", help="Default: application/json; with another one PAYLOAD is any text.")
+@click.option("--correlation-id", metavar="TEXT")
+@click.option("--causation-id", metavar="TEXT")
+@click.option("--trace-id", metavar="TEXT")
+@click.option("--schema-version", type=int, metavar="NUMBER")
+@click.option("--delay", type=age, metavar="DURATION", help="Not to be sent before this time has passed.")
+@click.option("--ndjson", type=click.File("rb"), metavar="FILE", help="Events from lines of JSON instead; - is stdin.")
+@click.option("--dry-run", is_flag=True, help="Check everything, record nothing.")
+@as_json
+def record(
+    event_type: str | None,
+    payload: str | None,
+    ndjson: IO[bytes] | None,
+    dry_run: bool,
+    as_json: bool,
+    **fields: Any,
+) -> None:
+    """Record an event, or many.
+
+    PAYLOAD is JSON, an object or a list; nothing is {}, and - reads it from standard input. With --ndjson each line is
+    an object with event_type, payload (or payload_base64) and whatever else an event has. Lines are recorded in
+    batches: if one is wrong, those before it are recorded, that one and those after it are not, and its number is told.
+
+    \b
+    Examples:
+      pillarbox record order.placed '{"id": 42}' --aggregate-type ORDER --aggregate-id 42
+      pillarbox record report.due --delay 5m --header tenant=acme
+      pillarbox record --ndjson - --dry-run < events.ndjson
+    """
+    from pillarbox.ops.cli.context import current_settings
+    from pillarbox.ops.cli.working import refuse_memory
+
+    settings = current_settings()
+    refuse_memory(settings)
+    if ndjson is None:
+        if event_type is None:
+            raise click.UsageError("Name the event's type, or a file with --ndjson.")
+        _one(settings, _event(event_type, payload, **fields), dry_run=dry_run, as_json=as_json)
+        return
+    if event_type is not None or any(fields.values()):
+        raise click.UsageError("With --ndjson everything comes from the lines: leave the rest out.")
+    _many(settings, ndjson, dry_run=dry_run, as_json=as_json)
+
+
+def _event(
+    event_type: str, payload: str | None, *, delay: float | None, headers: Sequence[tuple[str, str]], **fields: Any
+) -> Event:
+    from pillarbox.core.event import Event
+
+    given = {name: value for name, value in fields.items() if value is not None}
+    if delay is not None:
+        given["available_at"] = datetime.now(UTC) + timedelta(seconds=delay)
+    text = sys.stdin.buffer.read() if payload == "-" else (payload or "{}").encode()
+    if "json" in given.get("content_type", "json"):
+        return Event(event_type, _decoded(text), headers=dict(headers), **given)
+    return Event(event_type, text, headers=dict(headers), **given)
+
+
+def _decoded(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise RecordError(
+            f"payload is no JSON: {error}; quote it for the shell, or say what it is with --content-type",
+            field="payload",
+        ) from None
+
+
+def _one(settings: Settings, event: Event, *, dry_run: bool, as_json: bool) -> None:
+    _check(settings, event)
+    if not dry_run:
+        with _recording(settings) as record:
+            record([event])
+    if as_json:
+        print_json({"recorded": int(not dry_run), "event_ids": [event.event_id], "dry_run": dry_run})
+    else:
+        click.echo(f"would record {event.event_type}" if dry_run else event.event_id)
+
+
+def _many(settings: Settings, lines: IO[bytes], *, dry_run: bool, as_json: bool) -> None:
+    work = _check_all if dry_run else _record_all
+    with progress("checking" if dry_run else "recording", size=_size(lines)) as advance:
+        count = work(settings, lines, advance)
+    if as_json:
+        print_json({"recorded": 0 if dry_run else count, "checked": count, "dry_run": dry_run})
+    else:
+        click.echo(f"{'would record' if dry_run else 'recorded'} {count:,} event{'s' * (count != 1)}")
+
+
+Record = Callable[[Sequence["Event"]], None]
+
+
+@contextmanager
+def _recording(settings: Settings) -> Iterator[Record]:
+    """A way to record. Whoever waits for a line does so outside of the event loop, where Ctrl-C is heard at once."""
+    import asyncio
+
+    from pillarbox.ops.recording import recorder_of
+
+    recorder = recorder_of(settings)
+    with asyncio.Runner() as runner:
+
+        def record(events: Sequence[Event]) -> None:
+            try:
+                runner.run(recorder.record(events))
+            except DuplicateEvent:
+                ids = ", ".join(event.event_id for event in events)
+                raise DuplicateEvent(
+                    f"{ids} waits already: `pillarbox --set record.duplicate=ignore record …` leaves such out",
+                    field="event_id",
+                ) from None
+
+        try:
+            yield record
+        finally:
+            runner.run(recorder.aclose())
+
+
+def _record_all(settings: Settings, lines: Iterable[bytes], advance: Advance) -> int:
+    count = 0
+    batch: list[tuple[int, Event]] = []
+    with _recording(settings) as record:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                event = _parsed(line)
+            except RecordError as error:
+                _record(record, batch)
+                raise _at(number, error) from None
+            batch.append((number, event))
+            if len(batch) == BATCH:
+                _record(record, batch)
+                count += len(batch)
+                batch = []
+            advance(bytes=len(line), events=1)
+        _record(record, batch)
+    return count + len(batch)
+
+
+def _record(record: Record, batch: Sequence[tuple[int, Event]]) -> None:
+    """A batch in one transaction; if it is refused, one by one up to the culprit, so that its line can be named."""
+    try:
+        record([event for _, event in batch])
+    except RecordError:
+        for number, event in batch:
+            try:
+                record([event])
+            except RecordError as error:
+                raise _at(number, error) from None
+
+
+def _check_all(settings: Settings, lines: Iterable[bytes], advance: Advance) -> int:
+    count = wrong = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            _check(settings, _parsed(line))
+        except RecordError as error:
+            click.echo(f"pillarbox: line {number}: {error}", err=True)
+            if (wrong := wrong + 1) == MOST_ERRORS:
+                break
+        count += 1
+        advance(bytes=len(line), events=1)
+    if wrong:
+        raise RecordError(f"{wrong} wrong line{'s' * (wrong > 1)}{' or more' * (wrong == MOST_ERRORS)}")
+    return count
+
+
+def _parsed(line: bytes) -> Event:
+    from pillarbox.ops.ndjson import event_of
+
+    try:
+        return event_of(line.decode())
+    except UnicodeDecodeError as error:
+        raise RecordError(f"this is no UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _check(settings: Settings, event: Event) -> None:
+    """What recording would check, without a store."""
+    from pillarbox.record.rows import row_of
+
+    row_of(event, registry=None, max_payload=settings.store.max_payload)
+
+
+def _at(number: int, error: RecordError) -> RecordError:
+    return RecordError(f"line {number}: {error}; every line before it is recorded, none from it on", field=error.field)
+
+
+def _size(lines: IO[bytes]) -> int | None:
+    try:
+        found = os.fstat(lines.fileno())
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None

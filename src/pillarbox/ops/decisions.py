@@ -1,0 +1,93 @@
+"""What a person decides about events that were given up: chosen first, counted, and then done to exactly those."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pillarbox.core.browsing import EventDetail, EventFilter, LetterFilter, ListedEvent
+from pillarbox.core.message import Status
+from pillarbox.core.store import Store
+
+Decision = Literal["retry", "discard"]
+
+BITE = 1000
+"""Dead letters per statement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a decision is about."""
+
+    letters: list[int]
+    """Numbers of dead letters, the oldest first."""
+    blocked: list[tuple[str, str]]
+    """Events, each for one destination, that hold their key until a person decides."""
+
+    @property
+    def count(self) -> int:
+        return len(self.letters) + len(self.blocked)
+
+
+async def choose(store: Store, event_ids: Iterable[str], wanted: LetterFilter) -> Choice:
+    """Everything that was given up and fits, page by page; of these events only, if any are named."""
+    letters: list[int] = []
+    blocked: list[tuple[str, str]] = []
+    if named := list(dict.fromkeys(event_ids)):
+        for event_id in named:
+            letters += [number async for number in _letters(store, replace(wanted, event_id=event_id))]
+            blocked += [pair async for pair in _blocked_of(store, event_id, wanted)]
+    else:
+        letters += [number async for number in _letters(store, wanted)]
+        blocked += [pair async for pair in _blocked(store, wanted)]
+    return Choice(letters=sorted(letters), blocked=blocked)
+
+
+async def carry_out(store: Store, decision: Decision, choice: Choice, *, by: str) -> tuple[int, int]:
+    """Do it, the oldest first, in bites; returns how many dead letters it was done to, and what was asked of relays."""
+    act = store.people.retry if decision == "retry" else store.people.discard
+    done = 0
+    for start in range(0, len(choice.letters), BITE):
+        done += await act(choice.letters[start : start + BITE], by=by)
+    for event_id, destination in choice.blocked:
+        await store.people.ask(decision, event_id, destination, by=by)
+    return done, len(choice.blocked)
+
+
+async def _letters(store: Store, wanted: LetterFilter) -> AsyncIterator[int]:
+    before: int | None = None
+    while True:
+        page = await store.browsing.letters(wanted, limit=BITE, before=before)
+        for letter in page.letters:
+            yield letter.id
+        if (before := page.before) is None:
+            return
+
+
+async def _blocked(store: Store, wanted: LetterFilter) -> AsyncIterator[tuple[str, str]]:
+    like = EventFilter(event_type=wanted.event_type, key=wanted.key, destination=wanted.destination, blocked=True)
+    after = None
+    while True:
+        page = await store.browsing.events(like, limit=BITE, after=after)
+        for event in page.events:
+            if _fits(event, wanted):
+                yield event.event_id, event.destination
+        if (after := page.after) is None:
+            return
+
+
+async def _blocked_of(store: Store, event_id: str, wanted: LetterFilter) -> AsyncIterator[tuple[str, str]]:
+    for event in (await store.browsing.show(event_id)).events:
+        if event.status is Status.FAILED and event.letter is None and _fits(event, wanted):
+            yield event.event_id, event.destination
+
+
+def _fits(event: ListedEvent | EventDetail, wanted: LetterFilter) -> bool:
+    return (
+        wanted.event_type in (None, event.event_type)
+        and wanted.key in (None, event.key)
+        and wanted.destination in (None, event.destination)
+        and (wanted.since is None or (event.last_attempt_at is not None and event.last_attempt_at >= wanted.since))
+        and (wanted.error is None or wanted.error in (event.last_error or ""))
+    )

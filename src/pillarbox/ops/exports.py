@@ -1,0 +1,77 @@
+"""Events as JSON objects: what scripts get from `--json`, and what an archive is made of."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
+
+
+def listed_event(event: ListedEvent) -> dict[str, Any]:
+    return {
+        "event_id": event.event_id,
+        "destination": event.destination,
+        "status": event.status.value,
+        "event_type": event.event_type,
+        "key": event.key,
+        "recorded_at": written(event.recorded_at),
+        "published_at": written(event.published_at),
+        "attempts": event.attempts,
+        "retry_count": event.retry_count,
+        "last_attempt_at": written(event.last_attempt_at),
+        "next_retry_at": written(event.next_retry_at),
+        "last_error": event.last_error,
+    }
+
+
+def listed_letter(letter: ListedLetter) -> dict[str, Any]:
+    return {
+        "letter": letter.id,
+        "event_id": letter.event_id,
+        "destination": letter.destination,
+        "event_type": letter.event_type,
+        "key": letter.key,
+        "attempts": letter.attempts,
+        "error": letter.error,
+        "recorded_at": written(letter.recorded_at),
+        "first_failed_at": written(letter.first_failed_at),
+        "died_at": written(letter.died_at),
+    }
+
+
+def event_detail(detail: EventDetail) -> dict[str, Any]:
+    """Everything of one event; see `payload` for what it carries."""
+    record: dict[str, Any] = detail._asdict()
+    del record["headers_json"], record["payload"]
+    record |= {name: written(value) for name, value in record.items() if isinstance(value, datetime)}
+    return record | {"status": detail.status.value, "headers": detail.headers} | payload(detail)
+
+
+def payload(detail: EventDetail) -> dict[str, Any]:
+    """`payload` if it is JSON, and `payload_base64` unless that would give the same bytes: nothing is lost."""
+    raw = bytes(detail.payload)
+    encoded = {"payload_base64": base64.b64encode(raw).decode()}
+    if "json" not in detail.content_type:
+        return encoded
+    try:
+        decoded = json.loads(raw, parse_constant=_refuse)
+        again = json.dumps(decoded, ensure_ascii=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return encoded
+    return {"payload": decoded} if again == raw else {"payload": decoded} | encoded
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def failure(failed: Failure) -> dict[str, Any]:
+    return failed._asdict() | {"attempted_at": written(failed.attempted_at)}
+
+
+def written(at: datetime | None) -> str | None:
+    """A time for scripts: ISO 8601 in UTC."""
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")

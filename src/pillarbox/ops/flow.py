@@ -1,0 +1,105 @@
+"""Is it flowing, and if not, why? One sentence, made of what a glance at the store shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pillarbox.core.overview import Overview, RelayView
+from pillarbox.core.steering import EVERYWHERE, Steering
+
+State = Literal["flowing", "held up", "stopped"]
+
+LONG = 60.0
+"""Seconds of waiting that are worth a word although everything works."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationView:
+    """How a destination fares, as all relays together see it."""
+
+    name: str
+    state: Literal["open", "paused", "half-open", "closed"]
+    """`closed` is a breaker that lets everything through."""
+    forced: bool
+    """A person holds it in this state."""
+    last_error: str | None
+    rate_limit: float | None
+
+    @property
+    def takes(self) -> bool:
+        """Does it take messages, as far as anybody knows?"""
+        return self.state == "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """The answer."""
+
+    state: State
+    why: str
+    """'' where there is nothing to add."""
+
+
+def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: bool) -> Flow:
+    """Is it flowing? The first reason that explains most comes first."""
+    alive = [relay for relay in seen.relays if relay.lease > 0]
+    owners = {relay.id for relay in alive}
+    orphans = sum(lane.owner not in owners for lane in seen.lanes)
+    shut = [destination for destination in destinations if not destination.takes]
+    if not alive:
+        return Flow(state="stopped", why="no relay is running: start one with `pillarbox relay`")
+    if paused:
+        return Flow(state="stopped", why="a person paused every destination")
+    if orphans == len(seen.lanes):
+        return Flow(state="stopped", why="no relay has taken a lane yet")
+    if shut:
+        return Flow(state="held up", why="; ".join(_trouble(destination) for destination in shut))
+    if orphans:
+        return Flow(state="held up", why=f"{orphans} of {len(seen.lanes)} lanes have no living owner")
+    if seen.oldest is not None and seen.oldest > LONG:
+        return Flow(state="flowing", why="for what waits long see `pillarbox events list --retrying`")
+    return Flow(state="flowing", why="")
+
+
+def destinations_of(relays: Sequence[RelayView], steering: Sequence[Steering]) -> list[DestinationView]:
+    """Every destination that anybody has something to say about, by name."""
+    set_by_people = {row.destination: row for row in steering if row.destination != EVERYWHERE}
+    alive = [relay for relay in relays if relay.lease > 0]
+    names = sorted(set_by_people.keys() | {name for relay in alive for name in relay.breakers})
+    return [_view(name, alive, set_by_people.get(name)) for name in names]
+
+
+def _view(name: str, alive: Sequence[RelayView], wish: Steering | None) -> DestinationView:
+    forced = wish is not None and (wish.paused or wish.breaker is not None)
+    return DestinationView(
+        name=name,
+        state=_state(set(_breakers(name, alive)), wish),
+        forced=forced,
+        last_error=wish.last_error if wish else None,
+        rate_limit=wish.rate_limit if wish else None,
+    )
+
+
+def _breakers(name: str, alive: Sequence[RelayView]) -> Iterator[str]:
+    return (relay.breakers[name] for relay in alive if name in relay.breakers)
+
+
+def _state(breakers: set[str], wish: Steering | None) -> Literal["open", "paused", "half-open", "closed"]:
+    if wish is not None and wish.paused:
+        return "paused"
+    if wish is not None and wish.breaker is not None:
+        return wish.breaker
+    # One relay that can send is enough for the destination to be served.
+    if not breakers or "closed" in breakers:
+        return "closed"
+    return "half-open" if breakers != {"open"} else "open"
+
+
+def _trouble(destination: DestinationView) -> str:
+    if destination.forced:
+        return f"a person {'paused' if destination.state == 'paused' else 'shut'} {destination.name}"
+    error = f": {destination.last_error.splitlines()[0]}" if destination.last_error else ""
+    words = "is being tried again" if destination.state == "half-open" else "takes nothing"
+    return f"{destination.name} {words}{error}"

@@ -1,0 +1,59 @@
+"""Events as lines of JSON: one object per line, its names those of an event."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import fields
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
+
+from pillarbox.core.errors import RecordError
+from pillarbox.core.event import Event
+
+PAYLOAD_BASE64 = "payload_base64"
+NAMES = (*(field.name for field in fields(Event)), PAYLOAD_BASE64)
+_TIMES = ("occurred_at", "available_at")
+
+
+def event_of(line: str) -> Event:
+    """The event that a line describes. Raises RecordError, naming the field."""
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"this is no JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise RecordError(f"this is a JSON {type(given).__name__}; write an object with event_type and payload")
+    for name in given:
+        if name not in NAMES:
+            near = get_close_matches(name, NAMES, n=1, cutoff=0.0)[0]
+            raise RecordError(f"an event has no {name!r}; did you mean {near}?", field=name)
+    if "event_type" not in given:
+        raise RecordError("event_type is missing", field="event_type")
+    told = {name: value for name, value in given.items() if value is not None}
+    told |= {name: _time(name, told[name]) for name in _TIMES if name in told}
+    return Event(told.pop("event_type", None), _payload(told), **told)
+
+
+def _payload(given: dict[str, Any]) -> Any:
+    """Takes the payload out of what was given."""
+    encoded, payload = given.pop(PAYLOAD_BASE64, None), given.pop("payload", None)
+    if encoded is None and payload is None:
+        raise RecordError("payload is missing; write {} if there is nothing to say", field="payload")
+    if encoded is None:
+        return payload
+    if payload is not None:
+        raise RecordError(f"payload and {PAYLOAD_BASE64} are both there; write one of them", field="payload")
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise RecordError(f"{PAYLOAD_BASE64}: {error}", field=PAYLOAD_BASE64) from None
+
+
+def _time(name: str, text: object) -> datetime:
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        raise RecordError(f"{name}: {text!r} is no time; write it like 2026-11-30T09:00:00Z", field=name) from None

@@ -1,0 +1,39 @@
+"""Addresses without their passwords: what may be printed, logged and raised."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+MASK = "***"
+ADDRESSES = ("postgresql", "postgres", "amqp", "amqps")
+"""The schemes of URLs with a host, and so perhaps with a user and a password."""
+_WITHOUT_HOST = ("sqlite", "memory", "console")
+
+_SECRET_OPTION = re.compile(r"(?i)([\w.-]*(?:pass|secret|token|key)[\w.-]*=)[^&]*")
+
+
+def masked(url: str) -> str:
+    """`url` with `***` in the place of every password; where that cannot be found, nothing but the scheme."""
+    scheme, has_scheme, rest = url.partition("://")
+    if has_scheme and scheme in _WITHOUT_HOST:
+        return url
+    if not has_scheme or scheme not in ADDRESSES:
+        return MASK
+    if misplaced_password(url):
+        return f"{scheme}://{MASK}"
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    user, at, host = authority.rpartition("@")
+    name, colon, _ = user.partition(":")
+    kept = f"{name}{colon}{MASK if colon else ''}{at}{host}"
+    return f"{scheme}://{kept}" + _SECRET_OPTION.sub(rf"\g<1>{MASK}", rest[len(authority) :])
+
+
+def misplaced_password(url: str) -> bool:
+    """Whether a / or # or ? in a password has cut the address in two, or an @ stands where none belongs."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return True
+    return "@" in parts.path + parts.query + parts.fragment or parts.netloc.count("@") > 1

@@ -1,0 +1,103 @@
+"""Layers become sections: of each setting the first value that is there, checked by its kind, its origin kept.
+
+Nothing stops at the first mistake: whoever has three wants to know of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from pillarbox.ops.settings.describing import Key, Part, keys_of, parts_of
+from pillarbox.ops.settings.masking import masked
+from pillarbox.ops.settings.origin import DEFAULT, Entry, Given, Origin, Path, dotted
+from pillarbox.ops.settings.suggesting import nearest_key
+
+
+@dataclass(slots=True, kw_only=True)
+class Reader:
+    """Reads one root section. `problems` and `entries` grow as it goes."""
+
+    file: str
+    above: Mapping[Path, Given]
+    """What wins over the file: flags and environment."""
+    below: Mapping[Path, Given]
+    """What the file wins over: a preset."""
+    root: type[Any] = object
+    problems: list[str] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    def read(self, root: type[Any], written: Mapping[str, Any]) -> Any:
+        """The root section; not to be used if there are problems."""
+        self.root = root
+        return self._section(root, written, ())
+
+    def _section(self, section: type[Any], written: Any, path: Path) -> Any:
+        if not isinstance(written, Mapping):
+            self._wrong(f"{dotted(path)} in {self.file} is no table: write [{dotted(path)}] and its keys below it")
+            return section()
+        for name in written:
+            if name not in keys_of(section) and name not in parts_of(section):
+                place = (*path, name)
+                near = nearest_key(self.root, place, section)
+                self._wrong(f"{dotted(place)} in {self.file} is no setting{near}")
+        values = {key.attribute: self._value(key, written, (*path, name)) for name, key in keys_of(section).items()}
+        parts = {name: self._part(inner, written, path) for name, inner in parts_of(section).items()}
+        return section(**values, **parts)
+
+    def _value(self, key: Key, written: Mapping[str, Any], path: Path) -> Any:
+        given = self.above.get(path)
+        if given is None and key.name in written:
+            given = Given(written[key.name], Origin("file", self.file))
+        if given is None:
+            given = self.below.get(path)
+        if given is None:
+            if key.required:
+                self._wrong(f"{dotted(path)} is missing in {self.file}: {key.doc}")
+            self._note(key, path, key.default, DEFAULT)
+            return key.default
+        try:
+            value = key.kind.read(key.kind.parse(given.value) if given.is_text else given.value)
+        except ValueError as hint:
+            # A URL in the wrong place has its password with it.
+            what = "" if key.secret or "://" in str(given.value) else f" is {given.value!r}"
+            self._wrong(f"{given.origin.calls(path)}{what}: {hint}")
+            return key.default
+        self._note(key, path, value, given.origin)
+        return value
+
+    def _part(self, inner: Part, written: Mapping[str, Any], path: Path) -> Any:
+        place = (*path, inner.name)
+        found = written.get(inner.name)
+        match inner.shape:
+            case "one":
+                return self._section(inner.section, {} if found is None else found, place)
+            case "maybe":
+                return None if found is None else self._section(inner.section, found, place)
+            case "named":
+                return self._named(inner.section, {} if found is None else found, place)
+            case "listed":
+                return self._listed(inner.section, () if found is None else found, place)
+
+    def _named(self, section: type[Any], written: Any, path: Path) -> Mapping[str, Any]:
+        if not isinstance(written, Mapping):
+            self._wrong(f"{dotted(path)} in {self.file} is no table: write [{dotted(path)}.NAME]")
+            return {}
+        names = dict.fromkeys([*written, *(above[len(path)] for above in self.above if above[: len(path)] == path)])
+        return MappingProxyType({name: self._section(section, written.get(name, {}), (*path, name)) for name in names})
+
+    def _listed(self, section: type[Any], written: Any, path: Path) -> tuple[Any, ...]:
+        if not isinstance(written, Sequence) or isinstance(written, str):
+            self._wrong(f"{dotted(path)} in {self.file} is no list: write [[{dotted(path)}]] for each")
+            return ()
+        *before, name = path
+        return tuple(self._section(section, one, (*before, f"{name}[{at}]")) for at, one in enumerate(written))
+
+    def _note(self, key: Key, path: Path, value: Any, origin: Origin) -> None:
+        shown = masked(value) if key.secret and isinstance(value, str) else value
+        self.entries.append(Entry(path=path, key=key, shown=shown, origin=origin))
+
+    def _wrong(self, problem: str) -> None:
+        self.problems.append(problem)

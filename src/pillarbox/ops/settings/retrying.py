@@ -1,0 +1,106 @@
+"""Every setting of when a rejected event is sent again, and how long that may go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pillarbox.core.retry import Constant, Exponential, Jitter, Never, RetryPolicy
+from pillarbox.ops.settings.describing import key
+from pillarbox.ops.settings.kinds import Choice, Number, Span, Whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """When an event that was rejected is sent again."""
+
+    policy: Literal["exponential", "constant", "none"] = key(
+        Choice(("exponential", "constant", "none")),
+        "`exponential`: base, then longer by the multiplier, up to max; `constant`: always base; `none`: one send",
+        default="exponential",
+    )
+    base: str = key(
+        Span(),
+        "the first wait; `constant`: every wait",
+        default="10s",
+        formerly={
+            "outbox.publisher.initial-retry-delay": "",
+            "outbox.processor.base-retry-delay-seconds": "seconds there",
+            "min_backoff": "",
+        },
+        only_for=("exponential", "constant"),
+    )
+    multiplier: float = key(
+        Number(),
+        "by which each wait is longer than the one before",
+        default=2,
+        formerly={"backoff_multiplier": ""},
+        only_for=("exponential",),
+    )
+    max: str = key(
+        Span(),
+        "the longest wait",
+        default="1h",
+        formerly={
+            "outbox.publisher.max-retry-delay": "",
+            "outbox.processor.max-retry-delay-seconds": "seconds there",
+            "max_backoff": "",
+        },
+        only_for=("exponential",),
+    )
+    jitter: Jitter = key(
+        Choice(("none", "full", "additive")),
+        "chance: `full` takes anything up to the wait, `additive` adds up to base",
+        default="full",
+        only_for=("exponential",),
+    )
+    max_attempts: int = key(
+        Whole(),
+        "sends, the first one included; `0` = no limit",
+        default=11,
+        formerly={
+            "outbox.publisher.max-retries": "one more: the first send counts here",
+            "outbox.processor.max-attempts": "",
+            "max_retries": "one more: the first send counts here",
+        },
+        only_for=("exponential", "constant"),
+    )
+    after_death: Literal["skip", "block"] = key(
+        Choice(("skip", "block")),
+        "an event that was given up on lets its key go on (`skip`) or wait for a person (`block`)",
+        default="skip",
+    )
+
+    def make_policy(self) -> RetryPolicy:
+        """Raises ConfigurationError."""
+        match self.policy:
+            case "none":
+                return Never()
+            case "constant":
+                return Constant(wait=self.base, max_attempts=self.max_attempts)
+            case "exponential":
+                return Exponential(
+                    base=self.base,
+                    multiplier=self.multiplier,
+                    max=self.max,
+                    jitter=self.jitter,
+                    max_attempts=self.max_attempts,
+                )
+
+    def horizon(self) -> float:
+        """Seconds from the first send to the last, at the longest."""
+        sends, policy = (1 if self.policy == "none" else self.max_attempts), self.make_policy()
+        if sends == 0:
+            return float("inf")
+        waits = [policy.delay(attempt, _Unlucky()) or 0.0 for attempt in range(1, min(sends, _MOST_SUMMED))]
+        return sum(waits) + max(0, sends - _MOST_SUMMED) * (waits[-1] if waits else 0.0)
+
+
+_MOST_SUMMED = 1000
+
+
+class _Unlucky:
+    """Chance at its worst."""
+
+    def random(self) -> float:
+        return 1.0

@@ -1,0 +1,193 @@
+"""Every setting of the store, of recording and of a relay: its kind, its default, and what it means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pillarbox.core.receipt import RETENTION
+from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.ops.settings.describing import key, part
+from pillarbox.ops.settings.kinds import Choice, Listen, Size, Span, Text, Truth, Url, Whole
+from pillarbox.ops.settings.retrying import RetrySettings
+from pillarbox.record.size import payload_limit
+from pillarbox.relay.presets import PRESETS
+from pillarbox.relay.tuning import Tuning
+
+_STORES = Url("store", ("postgresql", "postgres", "sqlite", "memory"), "postgresql://…, sqlite:///file.db or memory://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """Where events wait."""
+
+    url: str = key(
+        _STORES,
+        "where the tables are: `postgresql://…`, `sqlite:///file.db`, `memory://`",
+        default="sqlite:///pillarbox.db",
+        secret=True,
+        formerly={"pool": ""},
+    )
+    schema: str = key(Text(), "PostgreSQL's schema", default="public")
+    prefix: str = key(
+        Text(),
+        "what the names of the tables begin with",
+        default="outbox_",
+        formerly={"table_name": "tables are named by their prefix; `schema apply --aliases` adds the usual names"},
+    )
+    history: str = key(
+        Span(("off", "forever")),
+        "how long delivered events are kept; `off` deletes them at once",
+        default="7 days",
+    )
+    dead_retention: str = key(Span(("forever",)), "how long events that were given up on are kept", default="90 days")
+    inbox_retention: str = key(
+        Span(("forever",)),
+        "how long receipts of the inbox are kept; at least as long as dead letters",
+        default=RETENTION,
+    )
+    max_payload: int = payload_limit("1 MiB")
+    """Bytes, from [record]: the tables have the same limit."""
+
+    @property
+    def keeps_history(self) -> bool:
+        return self.history != "off"
+
+    @property
+    def history_for(self) -> str | None:
+        """None: for ever. What lies there from the time before `off` goes after a week."""
+        return {"forever": None, "off": "7 days"}.get(self.history, self.history)
+
+    @property
+    def dead_for(self) -> str | None:
+        """None: for ever."""
+        return None if self.dead_retention == "forever" else self.dead_retention
+
+    @property
+    def receipts_for(self) -> str | None:
+        """None: for ever."""
+        return None if self.inbox_retention == "forever" else self.inbox_retention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSettings:
+    """How events are recorded."""
+
+    max_payload: str | int = key(Size(), "the largest payload; at most 64 MiB", default="1 MiB")
+    duplicate: Literal["error", "ignore"] = key(
+        Choice(("error", "ignore")), "what becomes of an event whose id already waits", default="error"
+    )
+    wakeup: Literal["doorbell", "none"] = key(
+        Choice(("doorbell", "none")),
+        "`doorbell` wakes a sleeping relay at commit; `none` needs the right to INSERT only",
+        default="doorbell",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelaySettings:
+    """How a relay works."""
+
+    enabled: bool = key(
+        Truth(),
+        "`false`: the relay says so and ends",
+        default=True,
+        formerly={"outbox.publisher.enabled": "", "outbox.processor.enabled": ""},
+    )
+    name: str = key(
+        Text(),
+        "a label for people; a relay's id is random",
+        default="",
+        formerly={"outbox.processor.worker-id": "a label only: nothing depends on it"},
+    )
+    preset: str = key(
+        Choice(("none", *PRESETS)),
+        "figures that belong together; keys written out win. `high-volume` logs single events from WARNING on only",
+        default="none",
+    )
+    batch_size: int = key(
+        Whole(1),
+        "events per read and per settlement",
+        default=500,
+        formerly={
+            "notification.outbox.batch.size": "",
+            "outbox.publisher.batch-size": "",
+            "outbox.processor.batch-size": "",
+            "batch_size": "",
+        },
+    )
+    in_flight: int = key(Whole(1), "batches in hand at once", default=3)
+    poll_interval: str = key(
+        Span(),
+        "the longest pause between two looks",
+        default="1s",
+        formerly={
+            "notification.outbox.poll.interval": "milliseconds there",
+            "outbox.publisher.polling-interval": "",
+            "outbox.processor.interval": "milliseconds there",
+            "poll_interval": "",
+        },
+    )
+    initial_delay: str = key(
+        Span(),
+        "before the first look",
+        default="0s",
+        formerly={"notification.outbox.initial.delay": "milliseconds there"},
+    )
+    lease: str = key(
+        Span(),
+        "how long others wait before they take over from a relay that no longer renews",
+        default="15s",
+        formerly={"outbox.processor.lock-stale-timeout-seconds": "seconds there; 15s is enough here"},
+    )
+    heartbeat: str = key(Span(), "how often the lease is renewed; three must fit into it", default="1s")
+    send_timeout: str = key(Span(), "how long a send may take; shorter than the lease", default="10s")
+    drain_timeout: str = key(Span(), "how long a stopping relay waits for what is in flight", default="30s")
+    stall_limit: str = key(Span(), "an event loop silent for longer gives its lanes up", default="60s")
+    adaptive: bool = key(
+        Truth(),
+        'look more often while there is work; `false` and `record.wakeup = "none"`: a fixed delay of poll_interval',
+        default=True,
+    )
+    outages: Literal["wait", "count"] = key(
+        Choice(("wait", "count")),
+        "an outage of a destination is waited for, or counted against max_attempts",
+        default="wait",
+    )
+    ledger: bool = key(Truth(), "remember what was sent, so that a repeat is not sent again", default=False, later=True)
+    listen: str | None = key(Listen(), "where metrics and health are served", default=None, later=True)
+    retry: RetrySettings = part(RetrySettings)
+    tuning: Tuning = field(default_factory=Tuning)
+    """The figures above, and those of other sections that a relay needs, for `Relay`."""
+    policy: RetryPolicy = field(default_factory=Exponential)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSettings:
+    """The web page."""
+
+    listen: str = key(Listen(), "where the web page is served", default="127.0.0.1:8980", later=True)
+    login: str = key(Text(), "how people log in", default="file", later=True)
+
+
+def make_tuning(store: StoreSettings, record: RecordSettings, relay: RelaySettings) -> Tuning:
+    """What a relay is told of three sections. Raises ConfigurationError."""
+    return Tuning(
+        enabled=relay.enabled,
+        batch_size=relay.batch_size,
+        in_flight=relay.in_flight,
+        poll_interval=relay.poll_interval,
+        initial_delay=relay.initial_delay,
+        lease=relay.lease,
+        heartbeat=relay.heartbeat,
+        send_timeout=relay.send_timeout,
+        drain_timeout=relay.drain_timeout,
+        stall_limit=relay.stall_limit,
+        adaptive=relay.adaptive,
+        doorbell=record.wakeup == "doorbell",
+        outages=relay.outages,
+        after_death=relay.retry.after_death,
+        history=store.history_for,
+        dead=store.dead_for,
+        receipts=store.receipts_for,
+    )

@@ -1,0 +1,121 @@
+"""All settings of one invocation: read, checked, ready to be built from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path as File
+from typing import Any, Self
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.names import Names
+from pillarbox.ops.settings import relations
+from pillarbox.ops.settings.describing import listed, named, part
+from pillarbox.ops.settings.origin import Entry, Given, Origin, Path, dotted
+from pillarbox.ops.settings.reading import Reader
+from pillarbox.ops.settings.sections import (
+    ConsoleSettings,
+    RecordSettings,
+    RelaySettings,
+    StoreSettings,
+    make_tuning,
+)
+from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file
+from pillarbox.ops.settings.ways_out import DestinationSettings, RouteSettings, TransportSettings
+from pillarbox.record.size import payload_limit
+from pillarbox.relay.presets import PRESETS
+
+
+class WrongSettings(ConfigurationError):
+    """Everything that is wrong with the settings, a line each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The root of the description: each field is a table of the settings file."""
+
+    store: StoreSettings = part(StoreSettings)
+    record: RecordSettings = part(RecordSettings)
+    relay: RelaySettings = part(RelaySettings)
+    transports: Mapping[str, TransportSettings] = named(TransportSettings)
+    destinations: Mapping[str, DestinationSettings] = named(DestinationSettings)
+    routes: tuple[RouteSettings, ...] = listed(RouteSettings)
+    console: ConsoleSettings = part(ConsoleSettings)
+    failpoint: str = ""
+    """`name:count`: where a relay under test is to die; '' never."""
+    entries: tuple[Entry, ...] = field(default=(), repr=False, compare=False)
+    """Every setting in force, in the order of the description, with its origin."""
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """What works, and what somebody should know."""
+
+    @classmethod
+    def load(
+        cls,
+        file: File | None = None,
+        environment: Mapping[str, str] = os.environ,
+        flags: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Flags win over the environment, that over the file, that over a preset, that over the defaults.
+
+        `flags` has texts by dotted names: {"relay.batch_size": "100"}. Raises WrongSettings, a ConfigurationError.
+        """
+        wrong: list[str] = []
+        written = {} if file is None else read_file(file)
+        above = from_environment(cls, environment, written, wrong.append) | from_flags(cls, flags or {}, wrong.append)
+        reader = Reader(file=str(file), above=above, below=_preset(above, written), problems=wrong)
+        read: Self = reader.read(cls, written)
+        if wrong:
+            raise WrongSettings(wrong)
+        entries = {dotted(entry.path): entry for entry in reader.entries}
+        try:
+            Names(prefix=read.store.prefix, schema=read.store.schema)
+            tuning = make_tuning(read.store, read.record, read.relay)
+            policy = read.relay.retry.make_policy()
+        except ConfigurationError as error:
+            raise WrongSettings([relations.by_place(_qualified(str(error)), entries)]) from None
+        if wrong := list(relations.problems(read, entries)):
+            raise WrongSettings(wrong)
+        return replace(
+            read,
+            store=replace(read.store, max_payload=payload_limit(read.record.max_payload)),
+            relay=replace(read.relay, tuning=tuning, policy=policy),
+            failpoint=environment.get(FAILPOINT, ""),
+            entries=relations.in_force(reader.entries, read),
+            notes=tuple(relations.notes(read, entries)),
+        )
+
+    def transport_of(self, destination: str) -> TransportSettings | None:
+        """The transport that a destination names, or the only one."""
+        name = self.destinations[destination].transport
+        if name is None:
+            return next(iter(self.transports.values())) if len(self.transports) == 1 else None
+        return self.transports.get(name)
+
+    def called(self, *path: str) -> str:
+        """What whoever set something in this table calls it, for errors found later."""
+        within = (entry for entry in self.entries if entry.path[: len(path)] == path and entry.written)
+        origin = next((entry.origin for entry in within), None)
+        return dotted(path) if origin is None else origin.calls(path)
+
+
+def _preset(above: Mapping[Path, Given], written: Mapping[str, Any]) -> dict[Path, Given]:
+    relay = written.get("relay", {})
+    given = above.get(("relay", "preset"))
+    name = given.value if given is not None else relay.get("preset") if isinstance(relay, Mapping) else None
+    if not isinstance(name, str) or name not in PRESETS:
+        return {}
+    preset, origin = PRESETS[name], Origin("preset", name)
+    retry = {key: getattr(preset.retry, key) for key in ("base", "multiplier", "max", "jitter", "max_attempts")}
+    return {("relay", key): Given(getattr(preset, key), origin) for key in ("poll_interval", "batch_size")} | {
+        ("relay", "retry", key): Given(value, origin) for key, value in retry.items()
+    }
+
+
+def _qualified(message: str) -> str:
+    """The library says `prefix` and `schema` where the file says `store.prefix` and `store.schema`."""
+    return f"store.{message}" if message.startswith(("prefix ", "schema ")) else message

@@ -1,0 +1,83 @@
+"""Archive: old rows are read whole and dropped by name; what was not read is never dropped."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.core.archive import Table
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.message import Status
+from pillarbox.core.outcome import DELIVERED, Dead
+from pillarbox.testing.conformance.events import HOUR, event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner
+
+of_each_table = pytest.mark.parametrize("table", ["history", "dead"])
+
+
+async def _filled(harness: StoreHarness, table: Table, *event_ids: str) -> Owner:
+    owner = await Owner.of(harness.store)
+    await _fill(harness, owner, table, *event_ids)
+    return owner
+
+
+async def _fill(harness: StoreHarness, owner: Owner, table: Table, *event_ids: str) -> None:
+    for event_id in event_ids:
+        await harness.commit(event(event_id, destination="x"))
+        await owner.settle(DELIVERED if table == "history" else Dead(error="no"), *await owner.ready())
+
+
+async def _old(harness: StoreHarness, table: Table, after: EventDetail | None = None) -> list[EventDetail]:
+    return await harness.store.archive.read(table, older=0, limit=100, after=after)
+
+
+class ArchiveConformance:
+    @of_each_table
+    async def test_rows_come_whole_and_in_bites(self, harness: StoreHarness, table: Table) -> None:
+        await _filled(harness, table, "a", "b", "c")
+        first = await harness.store.archive.read(table, older=0, limit=2)
+        rest = await harness.store.archive.read(table, older=0, limit=2, after=first[-1])
+        assert [row.event_id for row in (*first, *rest)] == ["a", "b", "c"]
+        [a, _] = first
+        status = Status.PUBLISHED if table == "history" else Status.FAILED
+        assert (bytes(a.payload), a.status, a.destination) == (b"a", status, "x")
+        assert a == (await harness.store.browsing.show("a")).events[0]
+
+    @of_each_table
+    async def test_what_is_young_stays_out_of_it(self, harness: StoreHarness, table: Table) -> None:
+        await _filled(harness, table, "a")
+        assert await harness.store.archive.read(table, older=HOUR, limit=9) == []
+
+    @of_each_table
+    async def test_exactly_what_was_named_is_dropped(self, harness: StoreHarness, table: Table) -> None:
+        owner = await _filled(harness, table, "a", "b", "c")
+        a, _, c = await _old(harness, table)
+        await _fill(harness, owner, table, "d")
+        assert await harness.store.archive.drop(table, [a, c]) == 2
+        assert [row.event_id for row in await _old(harness, table)] == ["b", "d"]
+
+    @of_each_table
+    async def test_what_is_gone_already_is_not_counted(self, harness: StoreHarness, table: Table) -> None:
+        await _filled(harness, table, "a", "b")
+        rows = await _old(harness, table)
+        assert await harness.store.archive.drop(table, rows[:1]) == 1
+        assert await harness.store.archive.drop(table, rows) == 1
+        assert await harness.store.archive.drop(table, []) == 0
+
+    @of_each_table
+    async def test_a_repeat_with_the_same_id_is_another_row(self, harness: StoreHarness, table: Table) -> None:
+        owner = await _filled(harness, table, "a")
+        [first] = await _old(harness, table)
+        await _fill(harness, owner, table, "a")
+        assert await harness.store.archive.drop(table, [first]) == 1
+        [second] = await _old(harness, table)
+        assert second.id > first.id
+
+    @of_each_table
+    async def test_what_is_old_is_counted(self, harness: StoreHarness, table: Table) -> None:
+        await _filled(harness, table, "a", "b")
+        stale = harness.store.archive.stale
+        counts = {"history": (2, 0), "dead": (0, 2)}[table]
+        assert await stale(history=0, dead=0) == counts
+        assert await stale(history=None, dead=None) == (0, 0)
+        assert await stale(history=HOUR, dead=HOUR) == (0, 0)

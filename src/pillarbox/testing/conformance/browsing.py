@@ -1,0 +1,277 @@
+"""Browsing: events and dead letters in pages, and one event with all there is to know of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pillarbox.core.browsing import EventFilter, LetterFilter, ListedEvent, ListedLetter, Position
+from pillarbox.core.lane import InHand
+from pillarbox.core.message import Held, Status
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.testing.conformance.events import HOUR, at, event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import LONG, Owner
+
+LATER = Retry(delay=HOUR, error="no")
+
+
+async def listed(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[str]:
+    """The ids of all events that fit, found page by page."""
+    return [row.event_id for row in await pages(harness, EventFilter(**wanted), limit=limit)]
+
+
+async def pages(harness: StoreHarness, wanted: EventFilter, *, limit: int) -> list[ListedEvent]:
+    found: list[ListedEvent] = []
+    after: Position | None = None
+    while True:
+        page = await harness.store.browsing.events(wanted, limit=limit, after=after)
+        assert len(page.events) <= limit
+        found += page.events
+        if (after := page.after) is None:
+            return found
+
+
+async def letters(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[ListedLetter]:
+    found: list[ListedLetter] = []
+    before: int | None = None
+    while True:
+        page = await harness.store.browsing.letters(LetterFilter(**wanted), limit=limit, before=before)
+        assert len(page.letters) <= limit
+        found += page.letters
+        if (before := page.before) is None:
+            return found
+
+
+async def one_of_each(harness: StoreHarness) -> Owner:
+    """Seven events, recorded one after another, each in another state."""
+    owner = await Owner.of(harness.store)
+    states = ["published", "dead", "blocked", "retry", "aside", "in hand", "ready"]
+    for state in states:
+        await harness.commit(event(state, f"key of {state}", destination="x"))
+    found = {message.event_id: message for message in await owner.ready()}
+    await owner.settle(DELIVERED, found["published"])
+    await owner.settle(Dead(error="given up"), found["dead"])
+    await owner.settle(Dead(error="stuck", block=True), found["blocked"])
+    await owner.settle(LATER, found["retry"])
+    await owner.hold(Held.ASIDE, found["aside"])
+    in_hand = [InHand(event_id="in hand", destination="x", seconds=3)]
+    await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand)
+    return owner
+
+
+class ListConformance:
+    async def test_an_empty_outbox_has_one_empty_page(self, harness: StoreHarness) -> None:
+        assert await harness.store.browsing.events(EventFilter(), limit=10) == ([], None)
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 100])
+    async def test_pages_go_over_all_tables_the_newest_first(self, harness: StoreHarness, limit: int) -> None:
+        await one_of_each(harness)
+        found = await listed(harness, limit=limit)
+        assert found == ["ready", "in hand", "aside", "retry", "blocked", "dead", "published"]
+
+    @pytest.mark.parametrize("limit", [1, 2, 100])
+    @pytest.mark.parametrize(
+        ("wanted", "found"),
+        [
+            ({"status": Status.PUBLISHED}, ["published"]),
+            ({"status": Status.FAILED}, ["blocked", "dead"]),
+            ({"status": Status.PROCESSING}, ["in hand"]),
+            ({"status": Status.PENDING}, ["ready", "aside", "retry"]),
+            ({"retrying": True}, ["retry"]),
+            ({"blocked": True}, ["blocked"]),
+            ({"key": "key of published"}, ["published"]),
+            ({"key": "key of dead"}, ["dead"]),
+            ({"key": "key of retry", "status": Status.PENDING}, ["retry"]),
+            ({"key": "key of retry", "status": Status.FAILED}, []),
+            ({"key": "nobody's"}, []),
+            ({"destination": "y"}, []),
+            ({"event_type": "another"}, []),
+            ({"event_type": "thing.happened", "destination": "x", "status": Status.FAILED}, ["blocked", "dead"]),
+        ],
+    )
+    async def test_a_list_can_be_narrowed(
+        self, harness: StoreHarness, wanted: dict[str, Any], found: list[str], limit: int
+    ) -> None:
+        await one_of_each(harness)
+        assert await listed(harness, limit=limit, **wanted) == found
+
+    @pytest.mark.parametrize(
+        ("wanted", "found"),
+        [
+            ({"status": Status.FAILED}, ["blocked", "dead"]),
+            ({"status": Status.PENDING}, ["ready", "aside", "retry"]),
+            ({"key": "key of published"}, ["published"]),
+            ({"key": "key of dead"}, ["dead"]),
+            ({"key": "key of retry", "destination": "x"}, ["retry"]),
+            ({"destination": "y"}, []),
+        ],
+    )
+    async def test_a_search_in_short_looks_leaves_nothing_out(
+        self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any], found: list[str]
+    ) -> None:
+        monkeypatch.setattr("pillarbox.core.paging.WALK", 1)
+        await one_of_each(harness)
+        assert await listed(harness, limit=1, **wanted) == found
+
+    async def test_a_row_says_how_it_stands(self, harness: StoreHarness) -> None:
+        await one_of_each(harness)
+        rows = {row.event_id: row for row in await pages(harness, EventFilter(), limit=100)}
+        retry, dead, published = rows["retry"], rows["dead"], rows["published"]
+        assert (retry.status, retry.event_type, retry.key, retry.destination) == (
+            Status.PENDING,
+            "thing.happened",
+            "key of retry",
+            "x",
+        )
+        assert (retry.attempts, retry.retry_count, retry.last_error) == (1, 1, "no")
+        assert retry.next_retry_at is not None
+        assert at(HOUR - 60) < retry.next_retry_at < at(HOUR + 60)
+        assert (dead.attempts, dead.last_error, dead.next_retry_at) == (1, "given up", None)
+        assert rows["blocked"].next_retry_at is None
+        assert published.published_at is not None
+        assert published.recorded_at <= published.published_at
+
+    async def test_since_leaves_out_what_was_recorded_before(self, harness: StoreHarness) -> None:
+        await one_of_each(harness)
+        rows = await pages(harness, EventFilter(), limit=100)
+        middle = rows[3].recorded_at
+        assert await listed(harness, since=middle, limit=2) == [
+            row.event_id for row in rows if row.recorded_at >= middle
+        ]
+        assert await listed(harness, since=at(HOUR)) == []
+
+    async def test_copies_for_several_destinations_are_apart_even_at_the_edge_of_a_page(
+        self, harness: StoreHarness
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"), event("b"))
+        for message in await owner.ready():
+            await owner.split(message, "x", "y", "z")
+        rows = await pages(harness, EventFilter(), limit=2)
+        assert sorted((row.event_id, row.destination) for row in rows) == [(e, d) for e in "ab" for d in "xyz"]
+
+    async def test_events_of_one_transaction_come_in_the_order_of_their_places(self, harness: StoreHarness) -> None:
+        await harness.commit(*(event(f"{n}") for n in range(10)))
+        assert await listed(harness, limit=3) == [f"{n}" for n in reversed(range(10))]
+
+    async def test_what_is_recorded_meanwhile_does_not_shift_the_pages(self, harness: StoreHarness) -> None:
+        await harness.commit(*(event(f"{n}") for n in range(4)))
+        first = await harness.store.browsing.events(EventFilter(), limit=2)
+        await harness.commit(event("new"))
+        second = await harness.store.browsing.events(EventFilter(), limit=2, after=first.after)
+        assert [row.event_id for row in (*first.events, *second.events)] == ["3", "2", "1", "0"]
+
+    async def test_a_position_survives_being_written_down(self, harness: StoreHarness) -> None:
+        await harness.commit(event("a", destination="x, y/é"), event("b", destination="x"), event("c", destination="x"))
+        [c, *_] = (await harness.store.browsing.events(EventFilter(), limit=1)).events
+        after = Position.parse(str(c.position))
+        rest = await harness.store.browsing.events(EventFilter(), limit=9, after=after)
+        assert [row.event_id for row in rest.events] == ["b", "a"]
+        assert Position.parse(str(rest.events[1].position)) == rest.events[1].position
+
+
+class LettersConformance:
+    @pytest.mark.parametrize("limit", [1, 2, 100])
+    async def test_pages_of_dead_letters_begin_with_the_newest(self, harness: StoreHarness, limit: int) -> None:
+        await _bury(harness)
+        assert [letter.event_id for letter in await letters(harness, limit=limit)] == ["d", "c", "b", "a"]
+
+    @pytest.mark.parametrize("limit", [1, 100])
+    @pytest.mark.parametrize(
+        ("wanted", "found"),
+        [
+            ({"event_id": "b"}, ["b"]),
+            ({"key": "odd"}, ["d", "b"]),
+            ({"event_type": "thing.happened"}, ["d", "c", "b", "a"]),
+            ({"event_type": "another"}, []),
+            ({"destination": "x"}, ["c", "a"]),
+            ({"error": "timeout"}, ["d", "c"]),
+            ({"error": "%"}, []),
+            ({"key": "odd", "error": "timeout"}, ["d"]),
+            ({"event_type": "thing.happened", "destination": "y"}, ["d", "b"]),
+            ({"since": at(HOUR)}, []),
+        ],
+    )
+    async def test_dead_letters_can_be_narrowed(
+        self, harness: StoreHarness, wanted: dict[str, Any], found: list[str], limit: int
+    ) -> None:
+        await _bury(harness)
+        assert [letter.event_id for letter in await letters(harness, limit=limit, **wanted)] == found
+
+    async def test_a_search_for_dead_letters_in_short_looks_leaves_nothing_out(
+        self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pillarbox.core.paging.WALK", 1)
+        await _bury(harness)
+        found = await letters(harness, limit=1, error="refused")
+        assert [letter.event_id for letter in found] == ["b", "a"]
+
+    async def test_since_counts_from_when_it_was_given_up(self, harness: StoreHarness) -> None:
+        await _bury(harness)
+        oldest = (await letters(harness))[-1]
+        assert oldest.recorded_at <= oldest.died_at
+        assert len(await letters(harness, since=oldest.died_at)) == 4
+        later = await letters(harness, since=oldest.died_at + timedelta(hours=1))
+        assert later == []
+
+    async def test_the_numbers_are_those_of_the_dead_letters(self, harness: StoreHarness) -> None:
+        await _bury(harness)
+        [b] = await letters(harness, event_id="b")
+        assert await harness.store.people.discard([b.id]) == 1
+        assert [letter.event_id for letter in await letters(harness)] == ["d", "c", "a"]
+
+
+async def _bury(harness: StoreHarness) -> None:
+    owner = await Owner.of(harness.store)
+    for number, event_id in enumerate("abcd"):
+        key, destination = ("odd", "y") if number % 2 else ("even", "x")
+        await harness.commit(event(event_id, key, destination=destination))
+        error = "timeout of 30 s" if number > 1 else "refused"
+        await owner.settle(Dead(error=error), *await owner.ready())
+
+
+class ShowConformance:
+    async def test_an_unknown_event_has_no_story(self, harness: StoreHarness) -> None:
+        assert await harness.store.browsing.show("nothing") == ([], [])
+
+    async def test_everything_recorded_is_told(self, harness: StoreHarness) -> None:
+        recorded = event(
+            "a",
+            payload=b"\x00\xff",
+            aggregate_type="ORDER",
+            aggregate_id="42",
+            headers={"tenant": "é"},
+            schema_version=3,
+            correlation_id="c1",
+            causation_id="c0",
+            trace_id="t",
+            occurred_at=at(-HOUR),
+        )
+        await harness.commit(recorded)
+        [detail] = (await harness.store.browsing.show("a")).events
+        assert (bytes(detail.payload), detail.content_type) == (b"\x00\xff", "application/octet-stream")
+        assert (detail.status, detail.key, detail.headers) == (Status.PENDING, "ORDER:42", {"tenant": "é"})
+        for field in ("aggregate_type", "aggregate_id", "correlation_id", "causation_id", "trace_id", "occurred_at"):
+            assert getattr(detail, field) == getattr(recorded, field)
+        assert (detail.event_type, detail.schema_version, detail.letter) == ("thing.happened", 3, None)
+
+    async def test_each_destination_is_told_apart(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        [whole] = await owner.ready()
+        await owner.split(whole, "x", "y", "z")
+        x, y, _ = sorted(await owner.ready(), key=lambda message: message.destination)
+        await owner.settle(DELIVERED, x)
+        await owner.settle(Dead(error="no"), y)
+        story = await harness.store.browsing.show("a")
+        assert [(detail.destination, detail.status) for detail in story.events] == [
+            ("x", Status.PUBLISHED),
+            ("y", Status.FAILED),
+            ("z", Status.PENDING),
+        ]
+        [letter] = await letters(harness)
+        assert (story.events[1].letter, story.events[1].died_at) == (letter.id, letter.died_at)
+        assert (story.events[0].letter, story.events[2].letter) == (None, None)

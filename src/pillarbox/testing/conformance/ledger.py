@@ -1,0 +1,88 @@
+"""The ledger: what was sent is known beyond the message itself, and what may have been sent is sent again."""
+
+from __future__ import annotations
+
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved
+from pillarbox.core.store import Ledger, Store
+from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner
+
+
+async def kept(harness: StoreHarness) -> tuple[Store, Ledger]:
+    """A store that keeps a ledger."""
+    store = await harness.second_store(ledger=True)
+    assert store.ledger is not None
+    return store, store.ledger
+
+
+class LedgerConformance:
+    async def test_no_ledger_is_kept_unless_asked_for(self, harness: StoreHarness) -> None:
+        assert harness.store.ledger is None
+
+    async def test_what_was_delivered_is_known_when_it_comes_again(self, harness: StoreHarness) -> None:
+        store, ledger = await kept(harness)
+        owner = await Owner.of(store)
+        for again in (False, True):
+            await harness.commit(event("a"))
+            [message] = await owner.ready()
+            assert await ledger.begin([Resolved(message, "orders")]) == [again]
+            await owner.settle(DELIVERED, message, to="orders")
+
+    async def test_it_is_known_where_no_history_is_kept(self, harness: StoreHarness) -> None:
+        store = await harness.second_store(history=False, ledger=True)
+        assert store.ledger is not None
+        owner = await Owner.of(store)
+        for again in (False, True):
+            await harness.commit(event("a"))
+            [message] = await owner.ready()
+            assert await store.ledger.begin([Resolved(message, "orders")]) == [again]
+            await owner.settle(DELIVERED, message, to="orders")
+
+    async def test_each_destination_has_its_own_entry(self, harness: StoreHarness) -> None:
+        store, ledger = await kept(harness)
+        owner = await Owner.of(store)
+        await harness.commit(event("a"), event("b"))
+        a, b = await owner.ready()
+        await ledger.begin([Resolved(a, "left")])
+        await owner.settle(DELIVERED, a, to="left")
+        lot = [Resolved(a, "right"), Resolved(a, "left"), Resolved(b, "left")]
+        assert await ledger.begin(lot) == [False, True, False]
+
+    async def test_what_was_begun_and_never_settled_is_sent(self, harness: StoreHarness) -> None:
+        store, ledger = await kept(harness)
+        owner = await Owner.of(store)
+        await harness.commit(event("a"))
+        [message] = await owner.ready()
+        for _ in range(3):
+            assert await ledger.begin([Resolved(message, "orders"), Resolved(message, "orders")]) == [False, False]
+
+    async def test_what_was_given_up_on_is_sent_when_a_person_wants_it(self, harness: StoreHarness) -> None:
+        store, ledger = await kept(harness)
+        owner = await Owner.of(store)
+        await harness.commit(event("a"))
+        [message] = await owner.ready()
+        await ledger.begin([Resolved(message, "orders")])
+        await owner.settle(Dead(error="no"), message, to="orders")
+        [letter] = await store.people.dead()
+        assert await store.people.retry([letter.id]) == 1
+        [again] = await owner.ready()
+        assert await ledger.begin([Resolved(again, "orders")]) == [False]
+
+    async def test_a_person_may_have_sent_again_what_arrived(self, harness: StoreHarness) -> None:
+        store, ledger = await kept(harness)
+        owner = await Owner.of(store)
+        await harness.commit(event("a"))
+        [message] = await owner.ready()
+        await owner.settle(DELIVERED, message, to="orders")
+        await harness.commit(event("a"))
+        [repeat] = await owner.ready()
+        await owner.settle(Dead(error="no"), repeat, to="orders")
+        [letter] = await store.people.dead()
+        await store.people.retry([letter.id])
+        [again] = await owner.ready()
+        assert await ledger.begin([Resolved(again, "orders")]) == [False]
+
+    async def test_a_lot_of_nothing_is_fine(self, harness: StoreHarness) -> None:
+        _, ledger = await kept(harness)
+        assert await ledger.begin([]) == []

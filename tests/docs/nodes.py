@@ -1,0 +1,29 @@
+"""The tests that pages name, as pytest would find them: `tests/…/test_file.py::test_name`, or a class in between."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+from tests.docs.pages import ROOT
+
+NODE = re.compile(r"`((?:tests|src)/[\w/]+\.py::[\w:]+)`")
+
+
+@cache
+def tests_of(file: Path) -> frozenset[str]:
+    """`test_name` and `Class::test_name`, for everything in a file."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return frozenset(_tests(tree, "")) | {name for each in classes for name in _tests(each, f"{each.name}::")}
+
+
+def _tests(inside: ast.Module | ast.ClassDef, prefix: str) -> list[str]:
+    functions = [node for node in inside.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return [prefix + function.name for function in functions if function.name.startswith("test_")]
+
+
+def exists(node: str) -> bool:
+    path, _, name = node.partition("::")
+    file = ROOT / path
+    return file.is_file() and name in tests_of(file)

@@ -1,0 +1,34 @@
+"""What `--json` prints is documented, key by key."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
+from pillarbox.core.message import Status
+from pillarbox.ops import exports
+from tests.docs.pages import ROOT
+
+PAGE = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+LISTED = ListedEvent(NOON, 1, "", "e", Status.PENDING, "t", None, 0, 0, None, None, None, None)
+LETTER = ListedLetter(1, "e", "", "t", None, "no", 1, NOON, NOON, NOON)
+DETAIL = EventDetail(
+    1, "e", "", Status.PENDING, "t", None, None, None, b'{"n": 1}', "application/json", "{}", 1, None, None, None,
+    NOON, NOON, None, 0, 0, None, None, None, None, None, None, None, None,
+)  # fmt: skip
+FAILURE = Failure("orders", 1, True, "no", NOON)
+
+
+@pytest.mark.parametrize(
+    ("heading", "printed"),
+    [
+        ("## `pillarbox events`", exports.listed_event(LISTED)),
+        ("## `pillarbox events`", exports.event_detail(DETAIL)),
+        ("## `pillarbox events`", exports.failure(FAILURE)),
+        ("## `pillarbox dead`", exports.listed_letter(LETTER)),
+    ],
+)
+def test_every_key_is_documented(heading: str, printed: dict[str, object]) -> None:
+    section = PAGE[PAGE.index(heading) :].split("\n## ")[0]
+    assert sorted(key for key in printed if f"`{key}`" not in section) == []

@@ -1,0 +1,72 @@
+"""Every `pillarbox` command in the documentation is one that the command line takes, and every settings file loads."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from contextlib import nullcontext, suppress
+from pathlib import Path
+
+import click
+import pytest
+
+from pillarbox.ops.cli.root import pillarbox
+from tests.docs.pages import PAGES, blocks, name
+from tests.unit.ops.settings.loading import load
+
+_TYPED = re.compile(r"^ *(?:\w*\$ )?(?:[A-Z_]+=\S+ )*(pillarbox .+)$", re.MULTILINE)
+_REST = re.compile(r" +(?:\||&&|;|\d?>|<|#).*$")
+_MENTIONED = re.compile(r"`(pillarbox [^`\[…|]+)`")
+
+
+def typed() -> set[str]:
+    """What the reader is to type, without pipes and comments."""
+    shown = "\n".join(block for page in PAGES for language in ("console", "") for block in blocks(page, language))
+    return {_REST.sub("", command) for command in _TYPED.findall(shown)}
+
+
+def mentioned() -> set[str]:
+    """What stands as code in the text, where it may be broken over two lines and lack what an option wants."""
+    found = [words for page in PAGES for words in _MENTIONED.findall(page.read_text("utf-8"))]
+    return {_REST.sub("", " ".join(words.split())) for words in found}
+
+
+def parse(words: list[str]) -> None:
+    """Raises UsageError, or KeyError for a command that is not there."""
+    command: click.Command = pillarbox
+    context = click.Context(command)
+    while isinstance(command, click.Group):
+        _, words, _ = command.make_parser(context).parse_args(words)
+        if not words:
+            return  # the name of a group
+        child = command.get_command(context, words[0])
+        if child is None:
+            raise KeyError(words[0])
+        command, context, words = child, click.Context(child, parent=context), words[1:]
+    _, extra, _ = command.make_parser(context).parse_args(words)
+    if extra:
+        raise click.UsageError(f"too many words: {extra}")
+
+
+@pytest.mark.parametrize("command", sorted(typed() | mentioned()))
+def test_a_command_is_one_that_is_taken(command: str) -> None:
+    lenient = command not in typed()
+    with suppress(click.BadOptionUsage) if lenient else nullcontext():
+        parse(shlex.split(command)[1:])
+
+
+@pytest.mark.parametrize("command", ["stats", "events lost", "status --max-wage 60s", "status now", "status --max-age"])
+def test_a_command_that_is_none_would_be_noticed(command: str) -> None:
+    with pytest.raises((click.UsageError, KeyError)):
+        parse(command.split())
+
+
+def test_there_are_commands() -> None:
+    assert len(typed()) > 40
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")], ids=name)
+def test_the_settings_on_a_page_are_settings(page: Path, tmp_path: Path) -> None:
+    for number, block in enumerate(blocks(page, "toml")):
+        (tmp_path / f"{number}.toml").write_text(block)
+        load(tmp_path / f"{number}.toml")

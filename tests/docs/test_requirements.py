@@ -1,0 +1,46 @@
+"""The page of requirements is complete, and says of nothing that it is shown which is not."""
+
+import re
+
+import pytest
+
+from tests.docs.nodes import NODE, exists
+from tests.docs.pages import ROOT
+
+PAGE = (ROOT / "docs/reference/requirements.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (\d{3}-\d+) \| (.+?) \| (.*?)\| (.+) \|$", PAGE, re.MULTILINE)
+HOW_MANY = {"000": 94, "001": 119, "002": 70, "003": 51, "004": 59}
+"""Numbers of each of the five documents."""
+KINDS = ("**open**: ", "**measured**: ", "**not taken**: ", "**words**: ")
+
+
+def test_every_number_has_its_row_in_its_place() -> None:
+    assert [number for number, *_ in ROWS] == [
+        f"{document}-{number}" for document, count in HOW_MANY.items() for number in range(1, count + 1)
+    ]
+
+
+def test_a_row_is_shown_by_a_test_or_says_what_it_is_instead() -> None:
+    unproven = [number for number, *_, proof in ROWS if not NODE.search(proof) and not proof.startswith(KINDS)]
+    assert unproven == []
+
+
+def test_whatever_is_named_as_proof_is_a_test() -> None:
+    """With its file, and not only a file."""
+    proofs = "\n".join(proof for *_, proof in ROWS)
+    assert NODE.findall(proofs) == re.findall(r"`([^`]*\btest[^`]*)`", proofs)
+
+
+@pytest.mark.parametrize("node", sorted(set(NODE.findall(PAGE))))
+def test_every_named_test_exists(node: str) -> None:
+    assert exists(node)
+
+
+@pytest.mark.parametrize("benchmark", sorted(set(re.findall(r"`python -m (benchmarks\.\w+)`", PAGE))))
+def test_every_named_benchmark_exists(benchmark: str) -> None:
+    assert (ROOT / f"{benchmark.replace('.', '/')}.py").is_file()
+
+
+def test_the_page_counts_what_is_open() -> None:
+    still_open = sum("**open**: " in proof for *_, proof in ROWS)
+    assert f"Of {len(ROWS)} numbers, {still_open} are open" in PAGE

@@ -1,0 +1,172 @@
+"""The page on troubleshooting: what it says of the four symptoms is what its commands show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pillarbox import Event, Handlers, Outbox, PermanentError, Relay, Route, Unavailable
+from pillarbox.core.overview import LaneView, Overview, RelayView
+from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.ops.flow import destinations_of, flow
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
+from tests.docs.pages import ROOT
+from tests.integration.cli.running import pillarbox
+
+PAGE = (ROOT / "docs/how-to/troubleshooting.md").read_text(encoding="utf-8")
+
+
+def said_in(heading: str) -> list[str]:
+    """What stands as code in the first column of the table under a heading, or of the first table."""
+    table = PAGE[PAGE.index(heading) :].split("|---|---|\n", 1)[1].split("\n\n", 1)[0]
+    return [words for row in table.splitlines() for words in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
+
+
+def glance(*breakers: str, owned: int = 64, lease: float = 10) -> Overview:
+    relays = [RelayView(str(n), "", "host", lease, {"orders": state}) for n, state in enumerate(breakers)]
+    lanes = [LaneView(n, "0" if n < owned else None, 1, 0) for n in range(64)]
+    return Overview(1, 5.0, True, 0, lanes, relays)
+
+
+def sentence(seen: Overview, *steering: Steering) -> str:
+    paused = any(row.destination == EVERYWHERE for row in steering)
+    found = flow(seen, destinations_of(seen.relays, steering), paused=paused)
+    return f"{found.state}: {found.why}"
+
+
+def test_status_says_what_the_page_says() -> None:
+    held = Steering("orders", True, None, None, None)
+    sentences = [
+        sentence(glance()),
+        sentence(glance("closed"), Steering(EVERYWHERE, True, None, None, None)),
+        sentence(glance("closed", owned=0)),
+        sentence(glance("open")),
+        sentence(glance("half-open")),
+        sentence(glance("closed"), held),
+        sentence(glance("closed"), held._replace(paused=False, breaker="open")),
+        sentence(glance("closed", owned=52)),
+        sentence(glance("closed")),
+    ]
+    told = said_in("Begin with this")
+    assert len(told) == len(sentences)
+    for words, shown in zip(told, sentences, strict=True):
+        assert words in shown
+
+
+@pytest.mark.parametrize("words", said_in("### The destination is away"))
+def test_an_error_of_a_destination_is_one_there_is(words: str) -> None:
+    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src/pillarbox").rglob("*.py"))
+    assert words in re.sub(r"\{[^{}]*\}", "", code.replace("for {where}", "for exchange"))
+
+
+class Desk:
+    """A store with one event in it, a relay when it is wanted, and the commands of the page."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"sqlite:///{folder / 'shop.db'}"
+        asyncio.run(self._with_store(lambda store: store.schema.apply()))
+        self.record(Event("order.placed", {"id": 42}, event_id="evt-42", key="ORDER:42"))
+
+    def record(self, event: Event) -> None:
+        with closing(sqlite3.connect(self.folder / "shop.db")) as file, file:
+            Outbox().record(file, event)
+
+    def carry(self, error: Exception | None, **more: Any) -> None:
+        """A relay with one handler, `orders`, that raises this."""
+        handlers = Handlers()
+
+        @handlers.on("*", name="orders")
+        async def handle(event: ReceivedEvent, context: HandlerContext) -> None:
+            if error is not None:
+                raise error
+
+        more.setdefault("transports", {"handlers": handlers})
+        if more.get("routes"):
+            more["destinations"] = {"orders": handlers.to("orders")}
+        asyncio.run(self._with_store(lambda store: Relay(store=store, **more).run_until_empty()))
+
+    async def _with_store(self, work: Any) -> None:
+        store = SqliteStore(self.url)
+        try:
+            await work(store)
+        finally:
+            await store.aclose()
+
+    def typed(self, *words: str) -> str:
+        """What a command of the page shows; the page has it."""
+        assert f"pillarbox {' '.join(words)}" in PAGE
+        done = pillarbox(*words, PILLARBOX_STORE=self.url)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def event(self, event_id: str = "evt-42") -> dict[str, Any]:
+        shown = json.loads(pillarbox("events", "show", event_id, "--json", PILLARBOX_STORE=self.url).stdout)
+        found: dict[str, Any] = shown["events"][0] | {"charged": [each["charged"] for each in shown["failures"]]}
+        return found
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_pending_because_no_relay_works(desk: Desk) -> None:
+    assert desk.typed("status").startswith("stopped: no relay is running")
+    assert "PENDING" in desk.typed("events", "list", "--status", "pending")
+    assert (desk.event()["destination"], desk.event()["retry_count"]) == ("", 0)
+
+
+def test_pending_because_the_destination_is_away(desk: Desk) -> None:
+    desk.carry(Unavailable("closed for the night"))
+    found = desk.event()
+    assert (found["status"], found["attempts"], found["last_error"].split(":")[0]) == ("PENDING", 0, "Unavailable")
+    assert found["retry_count"] > 0
+    assert not any(found["charged"])
+    assert "evt-42" in desk.typed("events", "list", "--retrying")
+
+
+def test_pending_behind_an_earlier_one_of_its_key(desk: Desk) -> None:
+    desk.record(Event("order.paid", {}, event_id="evt-43", key="ORDER:42"))
+    desk.carry(ValueError("not today"))
+    behind = desk.event("evt-43")
+    assert (behind["status"], behind["retry_count"], behind["last_error"]) == ("PENDING", 0, None)
+    shown = desk.typed("events", "list", "--key", "ORDER:42")
+    assert "evt-42" in shown
+    assert "evt-43" in shown
+
+
+def test_pending_without_a_route(desk: Desk) -> None:
+    desk.carry(None, routes=[Route(event_type="invoice.*", to=["orders"])])
+    assert (desk.event()["status"], "no route for 'order.placed'" in desk.event()["last_error"]) == ("PENDING", True)
+    assert "`no route for 'order.placed'`" in PAGE
+
+
+def test_a_high_retry_count_is_charged_where_the_event_is_at_fault(desk: Desk) -> None:
+    desk.carry(ValueError("not today"))
+    found = desk.event()
+    assert (found["status"], found["attempts"], found["charged"]) == ("PENDING", 1, [True])
+    assert found["last_error"].startswith("Rejected")
+    assert "charged" in desk.typed("events", "show", "evt-42")
+
+
+def test_failed_and_sent_again(desk: Desk) -> None:
+    desk.carry(PermanentError("no such customer"))
+    assert "no such customer" in desk.typed("dead", "list")
+    assert "FAILED" in desk.typed("dead", "show", "evt-42")
+    desk.typed("dead", "retry", "evt-42")
+    desk.carry(None)
+    assert desk.event()["status"] == "PUBLISHED"
+
+
+def test_a_repeat_is_refused_while_the_first_waits(desk: Desk) -> None:
+    done = pillarbox("record", "order.placed", "--id", "evt-42", PILLARBOX_STORE=desk.url)
+    assert (done.returncode, "evt-42" in done.stderr) == (1, True)

@@ -1,0 +1,53 @@
+"""The tutorial works as typed: line by line, in an empty home folder, with nothing but the package installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.docs.walkthrough import Reader
+from tests.integration.rabbitmq.consumer import channel
+from tests.servers.rabbitmq import RabbitMQServer
+
+TUTORIAL = ROOT / "docs/tutorial"
+
+
+def environment(home: Path) -> dict[str, str]:
+    """That of a new user for whom `pip install` finds everything in the environment of the tests, and no index."""
+    return {
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PATH": os.pathsep.join([f"{sys.base_prefix}/bin", "/usr/bin", "/bin", sysconfig.get_path("scripts")]),
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib")]),
+        "VIRTUAL_ENV_DISABLE_PROMPT": "1",
+    }
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home folder of somebody who has done the first part."""
+    home = tmp_path_factory.mktemp("home")
+    Reader(home, environment(home), instead={}).follow(TUTORIAL / "first-outbox.md")
+    return home
+
+
+def test_the_first_outbox_is_built_as_the_page_says(home: Path) -> None:
+    assert (home / "shop/shop.db").exists()
+
+
+def test_the_second_service_is_built_as_the_page_says(home: Path, rabbitmq_server: RabbitMQServer) -> None:
+    url = rabbitmq_server.url("")
+    try:
+        instead = {"amqp://guest:guest@127.0.0.1:5672/": url}
+        Reader(home, environment(home), instead=instead).follow(TUTORIAL / "second-service.md")
+    finally:
+        with channel(url) as broker:
+            broker.queue_delete("billing")
+            broker.exchange_delete("shop")

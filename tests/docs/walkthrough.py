@@ -1,0 +1,175 @@
+"""A page of the tutorial as steps, done in the order they stand there, as a reader does them.
+
+Save this as `shop.py`:      a block after a line that ends so is a file in the current folder
+$ command                    typed in the first terminal, and must succeed
+relay$ command               typed in the terminal of that name; it may go on running
+anything else                what that command shows, `…` for what differs from time to time
+^C                           Ctrl-C in that terminal, which must end well
+`relay$` … :                 a block without a command goes on with what the terminal named before it shows
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.docs.shell import BOUND, Shell
+
+_BLOCK = re.compile(r"([^\n]*)\n+```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"`([\w./]+)`:$")
+_TERMINAL = re.compile(r"`(\w+)\$`")
+_COMMAND = re.compile(r"(\w*)\$ (.+)")
+_CHANGING = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ|\d+\.\d s\b|…"  # ids, times, spans
+)
+_LOOKS = re.compile(r"pillarbox (status|events|dead list)\b|sqlite3? ")
+
+
+@dataclass(slots=True, kw_only=True)
+class File:
+    """A file to be saved."""
+
+    name: str
+    content: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """Something typed in a terminal, and what it shows. No command: the last one goes on."""
+
+    terminal: str
+    command: str = ""
+    shows: list[str] = field(default_factory=list)
+
+    @property
+    def pattern(self) -> str:
+        """What the screen must match. Room between words does not count; `…` alone stands for any lines."""
+        return "".join("(?:.*\n)*" if line == "…" else f"{_pattern(line)}\n" for line in self.shows if line.strip())
+
+
+def steps(page: str) -> Iterator[File | Turn]:
+    """What the page tells its reader to do, in order."""
+    for before, language, content in _BLOCK.findall(page):
+        if language == "console":
+            yield from _turns(before, content)
+        elif named := _FILE.search(before):
+            yield File(name=named[1], content=content)
+        else:
+            raise AssertionError(f"the reader is not told where to save this {language}:\n{content}")
+
+
+def _turns(before: str, content: str) -> Iterator[Turn]:
+    named = _TERMINAL.search(before)
+    turn = Turn(terminal=named[1]) if named else None
+    for line in content.splitlines():
+        if typed := _COMMAND.fullmatch(line):
+            if turn and (turn.command or turn.shows):
+                yield turn
+            turn = Turn(terminal=typed[1], command=typed[2])
+        elif turn is None:
+            raise AssertionError(f"in which terminal is this shown?\n{content}")
+        else:
+            turn.shows.append(line)
+    if turn:
+        yield turn
+
+
+class Reader:
+    """Somebody who does what the page says: in a home folder, with as many terminals as it takes."""
+
+    def __init__(self, home: Path, environment: Mapping[str, str], *, instead: Mapping[str, str]) -> None:
+        """`instead`: addresses that differ here from those on the page."""
+        self._home = home
+        self._environment = environment
+        self._instead = instead
+        self._terminals: dict[str, Shell] = {}
+        self._seen: dict[str, int] = {}
+        self._open = ExitStack()
+
+    def follow(self, page: Path) -> None:
+        """Do it all. Raises AssertionError at the first thing that is not as the page says."""
+        text = page.read_text(encoding="utf-8")
+        for there, here in self._instead.items():
+            text = text.replace(there, here)
+        with self._open:
+            for step in steps(text):
+                if isinstance(step, File):
+                    (self._folder() / step.name).write_text(step.content, encoding="utf-8")
+                else:
+                    self._take(step)
+
+    def _folder(self) -> Path:
+        """Where the first terminal is."""
+        shell = self._terminal("")
+        shell.type("pwd")
+        assert shell.wait_for(shell.idle)
+        return Path(shell.screen.strip())
+
+    def _terminal(self, name: str) -> Shell:
+        if name not in self._terminals:
+            self._terminals[name] = self._open.enter_context(Shell(self._home, self._environment))
+        return self._terminals[name]
+
+    def _take(self, turn: Turn) -> None:
+        shell = self._terminal(turn.terminal)
+        ends = turn.shows[-1:] == ["^C"]
+        if ends:
+            turn.shows.pop()
+        if turn.command:
+            assert shell.wait_for(shell.idle), f"{turn.terminal}$ is busy: {shell.screen}"
+            self._seen[turn.terminal] = 0
+            shell.type(turn.command)
+        if turn.terminal:
+            self._go_on(shell, turn)
+        else:
+            self._to_its_end(shell, turn)
+        if ends:
+            shell.interrupt()
+            assert shell.wait_for(shell.idle), _differs(turn, shell)
+        assert not shell.status, f"{turn.command} ended with {shell.status}:\n{shell.screen}"
+
+    def _to_its_end(self, shell: Shell, turn: Turn) -> None:
+        """A look is repeated until it shows what the page shows: people type slower than this."""
+        again = time.monotonic() + BOUND if _LOOKS.match(turn.command) else 0
+        while shell.wait_for(shell.idle) and turn.shows and not re.fullmatch(turn.pattern, _text(shell)):
+            assert time.monotonic() < again, _differs(turn, shell)
+            shell.type(turn.command)
+        assert shell.idle(), _differs(turn, shell)
+
+    def _go_on(self, shell: Shell, turn: Turn) -> None:
+        """It may run for ever: what it shows is what comes after that which was seen before."""
+
+        def shown() -> re.Match[str] | None:
+            return re.compile(turn.pattern).match(_text(shell), self._seen[turn.terminal])
+
+        assert shell.wait_for(lambda: shown() is not None), _differs(turn, shell)
+        if found := shown():
+            self._seen[turn.terminal] = found.end()
+
+
+def _text(shell: Shell) -> str:
+    return "".join(f"{_squeezed(line)}\n" for line in shell.screen.splitlines() if line.strip())
+
+
+def _pattern(line: str) -> str:
+    parts: list[str] = []
+    last = 0
+    squeezed = _squeezed(line)
+    for changing in _CHANGING.finditer(squeezed):
+        parts += [re.escape(squeezed[last : changing.start()]), ".*"]
+        last = changing.end()
+    return "".join([*parts, re.escape(squeezed[last:])])
+
+
+def _squeezed(line: str) -> str:
+    return " ".join(line.split())
+
+
+def _differs(turn: Turn, shell: Shell) -> str:
+    return "\n".join(
+        [f"{turn.terminal}$ {turn.command}", "--- the page shows", *turn.shows, "--- the screen shows", shell.screen]
+    )

@@ -1,0 +1,98 @@
+"""`python -m tests.faults.mutants GUARD relay …`: the command line with one guard taken out.
+
+A harness that does not find the fault in a mutant would not find it in Pillarbox either. A mutant whose guard is no
+longer where it is looked for does not start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from pillarbox.core import sqlfiles
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.ops.cli import main
+from pillarbox.relay.hand import Hand, Item
+from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq.driver import RawChannel
+
+Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
+
+
+def without_mandatory() -> None:
+    """The broker drops what no queue is bound for, and says that it took it."""
+    publish = RawChannel.basic_publish
+
+    def basic_publish(self: RawChannel, *arguments: Any, mandatory: bool) -> None:
+        assert mandatory
+        publish(self, *arguments)
+
+    _replace(RawChannel, "basic_publish", basic_publish)
+
+
+def without_confirm() -> None:
+    """Settled as soon as it is on its way."""
+    send = RabbitMQ.send
+    on_their_way: set[asyncio.Task[list[Result]]] = set()
+
+    async def send_and_hope(self: RabbitMQ, lot: Sequence[Outgoing]) -> list[Result]:
+        task = asyncio.create_task(send(self, lot))
+        on_their_way.add(task)
+        task.add_done_callback(on_their_way.discard)
+        return [None] * len(lot)
+
+    _replace(RabbitMQ, "send", send_and_hope)
+
+
+def without_epoch() -> None:
+    """A lane is whoever says so."""
+    _cut_from_fence(" AND l.epoch = e.epoch")
+
+
+def without_lane_lock() -> None:
+    """The epochs are compared, but a lane may change hands in the middle of a settlement."""
+    _cut_from_fence(" FOR NO KEY UPDATE OF l")
+
+
+def without_held_back() -> None:
+    """A message that comes again does not stop its line: the next one goes."""
+
+    def stopped(self: Hand, item: Item) -> list[Item]:
+        self.confirmed(item)
+        return []
+
+    _replace(Hand, "stopped", stopped)
+
+
+def _cut_from_fence(guard: str) -> None:
+    text = sqlfiles.text
+
+    def cut(package: str, name: str) -> str:
+        statement = text(package, name)
+        if name != "fence":
+            return statement
+        assert guard in statement
+        return statement.replace(guard, "")
+
+    _replace(sqlfiles, "text", cut)
+
+
+def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
+    assert hasattr(owner, name), f"{owner} has no {name} any more"
+    setattr(owner, name, by)
+
+
+MUTATIONS: dict[Guard, Callable[[], None]] = {
+    "mandatory": without_mandatory,
+    "confirm": without_confirm,
+    "epoch": without_epoch,
+    "lane-lock": without_lane_lock,
+    "held-back": without_held_back,
+}
+
+if __name__ == "__main__":
+    guard = sys.argv.pop(1)
+    {str(name): mutation for name, mutation in MUTATIONS.items()}[guard]()
+    main()

@@ -1,0 +1,144 @@
+"""Faults that a guard of the relay is there for, each told once: a sound relay stands it, a mutant does not.
+
+Every scenario asserts that its fault hit; else the run is void. What was found is for the caller to judge.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psycopg
+
+from tests.faults import far_side
+from tests.faults.ledger import Findings
+from tests.faults.relays import LEASE, SHORT_LEASE
+from tests.faults.stage import Stage
+from tests.servers.rabbitmq import RabbitMQServer
+
+NOBODY = "amqp://guest:guest@127.0.0.1:1/"
+"""A broker that is not there: nobody listens on the first port."""
+BOUND = """
+[transports.rabbit]
+url = "{url}"
+exchanges = [{{ name = "{name}" }}]
+
+[[transports.rabbit.queues]]
+name = "{name}"
+bindings = [{{ exchange = "{name}", routing_key = "events" }}]
+
+[destinations.{name}]
+transport = "rabbit"
+exchange = "{name}"
+routing_key = "events"
+
+[[routes]]
+to = ["{name}"]
+"""
+"""Settings for a queue behind an exchange of the same name."""
+FENCED = "somebody else has taken"
+"""What a relay says when its settlement met a lane that is no longer its own."""
+
+
+def wait_for_outage(stage: Stage, *, probes: int) -> None:
+    """Until the breaker is open and was opened again by so many probes, or until nothing waits.
+
+    The first answer and each failed probe set another time for the next one.
+    """
+    times: set[str] = set()
+
+    def noticed() -> bool:
+        times.update(stage.ids("SELECT next_try_at FROM outbox_destination WHERE last_error > ''"))
+        return (len(times) > probes and "open" in stage.breakers()) or stage.waiting() == 0
+
+    stage.wait_until(noticed, what=f"the breaker is open and {probes} probes failed")
+
+
+def unbind_the_queue(stage: Stage, *, events: int) -> Findings:
+    """A queue that is unbound from its exchange while messages for it are on their way."""
+    settings = stage.folder / "bound.toml"
+    settings.write_text(BOUND.format(name=stage.event_type, url=stage.transport))
+    relay = stage.start({"CONFIG": str(settings), "TRANSPORT": ""})
+    with stage.under_load():
+        stage.freeze_unsettled(relay)
+        far_side.unbind(stage.transport, stage.event_type)
+        relay.thaw()
+    stage.write(events)
+    stage.wait_drained()
+    return stage.judge()
+
+
+def kill_a_silent_broker(stage: Stage, broker: RabbitMQServer, *, events: int) -> Findings:
+    """A broker that stops answering and is then killed: what was sent meanwhile reached nobody."""
+    relay = stage.start({"RELAY__LEASE": "10s", "RELAY__SEND_TIMEOUT": "9s"})
+    stage.write(events)
+    stage.wait_drained()
+    # A node that is killed within moments of declaring a quorum queue may forget that it has it.
+    broker.restart()
+    stage.write(events)
+    stage.wait_drained()
+    os.kill(broker.pid, signal.SIGSTOP)
+    stage.write(events)
+    in_hand = "SELECT sum(jsonb_array_length(in_hand)) FROM outbox_relay"
+    stage.wait_until(lambda: stage.number(in_hand) > 0 or stage.waiting() == 0, what=f"{relay.name} waits for answers")
+    broker.kill()
+    wait_for_outage(stage, probes=1)
+    broker.start()
+    stage.wait_drained()
+    return stage.judge()
+
+
+def come_back_from_the_dead(stage: Stage, *, events: int, leases: int, heir_works: bool) -> Findings:
+    """A relay that stands still until its lanes are another's, and then settles what it had sent.
+
+    What it settles is still there if its heir cannot send; then the lanes come back to it.
+    """
+    zombie = stage.start()
+    with stage.under_load():
+        stage.freeze_unsettled(zombie)
+    [(frozen_at,)] = stage.query("SELECT now()")
+    heir = stage.start({} if heir_works else {"TRANSPORT": NOBODY})
+    stage.wait_until(lambda: stage.lanes_of(heir) == 64, what="the heir has every lane")
+    assert not stage.lives(zombie)
+    overdue = "SELECT (now() > %s::timestamptz + %s * interval '1 second')::int"
+    stage.wait_until(lambda: stage.number(overdue, frozen_at, leases * LEASE) == 1, what=f"{leases} leases went by")
+    stage.write(events)
+    with psycopg.connect(stage.store) as meddler:
+        # No heartbeat tells it before it has tried.
+        meddler.execute("LOCK TABLE outbox_relay IN SHARE MODE")
+        zombie.thaw()
+        stage.wait_until(lambda: zombie.said(FENCED) or stage.stale() != [], what="it settles what it had sent")
+    stage.wait_until(lambda: stage.lanes_of(zombie) >= 32, what="it joins anew and gets its share")
+    stage.wait_drained()
+    return stage.judge()
+
+
+def hold_up_a_settlement(stage: Stage, *, events: int) -> Findings:
+    """A settlement that is held up by somebody's lock while its relay stands still and its lease ends."""
+    stage.write(events)
+    with psycopg.connect(stage.store) as meddler:
+        meddler.execute("SELECT FROM outbox_message FOR UPDATE")
+        # Well before the settlement gives up waiting.
+        zombie = stage.start(SHORT_LEASE)
+        held_up = """SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+                     AND application_name = 'pillarbox' AND datname = current_database()"""
+        stage.wait_until(lambda: stage.number(held_up) > 0, what="its settlement is held up")
+        zombie.freeze()
+        stage.start(wait=False)
+        stage.wait_until(lambda: not stage.lives(zombie), what="an heir buries it")
+        assert stage.number(held_up) > 0, "the settlement did not wait for long enough"
+    stage.wait_drained()
+    zombie.thaw()
+    stage.wait_until(lambda: stage.lanes_of(zombie) == 32, what="it joins anew and gets its share")
+    return stage.judge()
+
+
+def refuse_now_and_then(stage: Stage, notes: Path, *, events: int) -> Findings:
+    """A handler that refuses one event in eight when it comes for the first time."""
+    stage.write(events)
+    stage.start()
+    stage.wait_drained()
+    assert stage.charged() > 0, "nothing was refused"
+    stage.stop_all()
+    return stage.judge_by(notes.read_text().split())

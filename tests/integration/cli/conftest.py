@@ -1,0 +1,120 @@
+"""A store of each engine with its tables in place, and hands to bring events into any state."""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome
+from pillarbox.core.store import Store
+from pillarbox.record import Outbox
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+
+T = TypeVar("T")
+Verdict = tuple[Outcome, str]
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path / 'shop.db'}"
+    Stock(url).run(lambda store: store.schema.apply())
+    return url
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """A store with tables: one of each engine."""
+    url: str = request.getfixturevalue(request.param)
+    return url
+
+
+class Stock:
+    """What is in a store, and ways to change it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def run(self, work: Callable[[Store], Awaitable[T]]) -> T:
+        async def with_store() -> T:
+            store: Store = PostgresStore(self.url) if self.url.startswith("postgres") else SqliteStore(self.url)
+            try:
+                return await work(store)
+            finally:
+                await store.aclose()
+
+        return asyncio.run(with_store())
+
+    def record(self, *events: Event) -> None:
+        if self.url.startswith("postgres"):
+            with psycopg.connect(self.url) as database:
+                Outbox().record(database, *events)
+        else:
+            with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"))) as file, file:
+                Outbox().record(file, *events)
+
+    def settle(self, **outcomes: Verdict) -> None:
+        """As a relay would that leaves at once: an outcome and a destination for each event."""
+
+        async def work(store: Store) -> None:
+            owner = await Owner.of(store)
+            found = {message.event_id: message for message in await owner.ready()}
+            for event_id, (outcome, destination) in outcomes.items():
+                await owner.settle(outcome, found[event_id], to=destination)
+            await store.lanes.leave(owner.relay)
+
+        self.run(work)
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """What the database's own eyes see."""
+        if self.url.startswith("postgres"):
+            with psycopg.connect(self.url) as database:
+                return database.execute(sql.encode()).fetchall()
+        with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"))) as file:
+            return file.execute(sql).fetchall()
+
+    def states(self, *event_ids: str) -> list[str]:
+        """The status of each, in order; '' where there is none."""
+
+        async def work(store: Store) -> list[str]:
+            found = [await store.people.find(event_id) for event_id in event_ids]
+            return [row.status if row else "" for row in (next(iter(rows), None) for rows in found)]
+
+        return self.run(work)
+
+
+@pytest.fixture
+def stock(store_url: str) -> Stock:
+    return Stock(store_url)
+
+
+@pytest.fixture
+def with_letters(stock: Stock) -> Stock:
+    """Two dead letters of one key, one that blocks its key, one delivered, one that waits; on each engine."""
+    return filled(stock)
+
+
+@pytest.fixture
+def shop(sqlite_url: str) -> Stock:
+    """The same on SQLite alone, for what does not depend on the engine."""
+    return filled(Stock(sqlite_url))
+
+
+def filled(stock: Stock) -> Stock:
+    names = {"dead1": "k", "dead2": "k", "stuck": "s", "sent": None, "fresh": None}
+    for name, key in names.items():
+        stock.record(Event("order.placed", {}, event_id=name, key=key))
+    stock.settle(
+        dead1=(Dead(error="refused"), "orders"),
+        dead2=(Dead(error="timeout of 30 s"), "mail"),
+        stuck=(Dead(error="refused", block=True), "orders"),
+        sent=(DELIVERED, "orders"),
+    )
+    return stock

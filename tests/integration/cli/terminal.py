@@ -1,0 +1,48 @@
+"""`pillarbox` at a terminal, as a person sits there."""
+
+import os
+import pty
+import subprocess
+import sys
+from typing import NamedTuple
+
+from tests.integration.cli.running import environment
+
+
+class Session(NamedTuple):
+    """What came of it."""
+
+    returncode: int
+    screen: str
+
+
+def at_terminal(*arguments: str, typed: str = "", **variables: str) -> Session:
+    """Run a command whose input and output are a terminal; `typed` is what the person answers."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pillarbox", *arguments],
+            env=environment({"TERM": "xterm", "COLUMNS": "200"} | variables),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        with process:
+            os.write(ours, typed.encode())
+            screen = _everything(ours)
+            return Session(process.wait(60), screen)
+    finally:
+        os.close(ours)
+
+
+def _everything(terminal: int) -> str:
+    shown = b""
+    while True:
+        try:
+            more = os.read(terminal, 65536)
+        except OSError:  # the other side is closed
+            more = b""
+        if not more:
+            return shown.decode()
+        shown += more

@@ -1,0 +1,107 @@
+"""`pillarbox config` and the options that all commands share, as a person and as a script use them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.running import pillarbox
+
+CANARY = "canary-password"
+FILE = """
+[store]
+url = "postgresql://app:canary-password@db/shop"
+
+[relay]
+preset = "production"
+batch_size = 7
+ledger = true
+
+[transports.out]
+url = "console://"
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with settings."""
+    (tmp_path / "pillarbox.toml").write_text(FILE)
+    return tmp_path
+
+
+def test_show_tells_each_value_and_its_origin(shop: Path) -> None:
+    done = pillarbox("--set", "relay.name=till", "config", "show", cwd=shop, PILLARBOX_RELAY__IN_FLIGHT="2")
+    assert done.returncode == 0, done.stderr
+    shown = {line.split(" = ")[0]: line.split(" = ")[1].rsplit("  # ", 1) for line in done.stdout.splitlines()}
+    told = {key: (value.strip(), origin) for key, (value, origin) in shown.items()}
+    assert told["relay.name"] == ('"till"', "--set relay.name")
+    assert told["relay.in_flight"] == ("2", "PILLARBOX_RELAY__IN_FLIGHT")
+    assert told["relay.batch_size"] == ("7", "pillarbox.toml")
+    assert told["relay.poll_interval"] == ('"5s"', "preset production")
+    assert told["relay.lease"] == ('"15s"', "default")
+    assert told["store.url"] == ('"postgresql://app:***@db/shop"', "pillarbox.toml")
+    assert told["transports.out.url"] == ('"console://"', "pillarbox.toml")
+
+
+def test_show_for_a_script(shop: Path) -> None:
+    done = pillarbox("config", "show", "--json", cwd=shop)
+    settings = {one["key"]: one for one in json.loads(done.stdout)["settings"]}
+    assert settings["relay.batch_size"] == {"key": "relay.batch_size", "value": 7, "origin": "pillarbox.toml"}
+    assert CANARY not in done.stdout
+
+
+def test_check_is_content_and_says_what_is_not_active_yet(shop: Path) -> None:
+    done = pillarbox("config", "check", cwd=shop)
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        ["note: relay.ledger in pillarbox.toml is accepted, but not active in this release", "the settings are fine"],
+    )
+
+
+def test_check_for_a_script(shop: Path) -> None:
+    fine = json.loads(pillarbox("config", "check", "--json", cwd=shop).stdout)
+    assert (fine["ok"], fine["problems"], len(fine["notes"])) == (True, [], 1)
+    wrong = pillarbox("config", "check", "--json", cwd=shop, PILLARBOX_RELAY__LEASE="soon", PILLARBOX_RELAY__NAM="a")
+    assert wrong.returncode == 2
+    told = json.loads(wrong.stdout)
+    assert (told["ok"], len(told["problems"])) == (False, 2)
+
+
+def test_check_makes_what_the_settings_name(shop: Path) -> None:
+    with (shop / "pillarbox.toml").open("a") as file:
+        file.write('[transports.shop]\nimport = "nowhere:handlers"\n')
+    done = pillarbox("config", "check", cwd=shop)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "pillarbox: transports.shop in pillarbox.toml: there is no module 'nowhere' here\n",
+    )
+
+
+def test_wrong_settings_stop_every_command_but_help(shop: Path) -> None:
+    (shop / "pillarbox.toml").write_text("[relay]\nbatchsize = 5\n")
+    for command in (["relay"], ["status"], ["schema", "check"], ["config", "show"]):
+        done = pillarbox(*command, cwd=shop)
+        assert (done.returncode, done.stderr) == (
+            2,
+            "pillarbox: relay.batchsize in pillarbox.toml is no setting; did you mean relay.batch_size?\n",
+        )
+    assert pillarbox("relay", "--help", cwd=shop).returncode == 0
+
+
+def test_another_file_by_option_or_variable(shop: Path) -> None:
+    (shop / "other.toml").write_text("[relay]\nname = 'other'\n")
+    for options, variables in ((["--config", "other.toml"], {}), ([], {"PILLARBOX_CONFIG": "other.toml"})):
+        done = pillarbox(*options, "config", "show", cwd=shop, **variables)
+        assert 'relay.name = "other"' in done.stdout
+    missing = pillarbox("--config", "nowhere.toml", "status", cwd=shop)
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+
+
+def test_a_flag_without_value_is_a_usage_error(shop: Path) -> None:
+    done = pillarbox("--set", "relay.name", "config", "show", cwd=shop)
+    assert done.returncode == 2
+    assert "write KEY=VALUE" in done.stderr
+
+
+def test_help_has_examples() -> None:
+    assert "pillarbox --config shop.toml config check" in pillarbox("config", "--help").stdout

@@ -1,0 +1,148 @@
+"""`pillarbox dead` as a person and as a script use it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pillarbox.core.lane import epochs_of
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.owner import Owner
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+from tests.integration.cli.terminal import at_terminal
+
+
+def told(stock: Stock, *arguments: str) -> dict[str, Any]:
+    done = pillarbox("dead", *arguments, "--json", PILLARBOX_STORE=stock.url)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def carry_out(stock: Stock) -> int:
+    """What the owner of the lanes does about requests."""
+
+    async def work(store: Store) -> int:
+        owner = await Owner.of(store)
+        count = await store.writes.carry_out(epochs_of(owner.leases))
+        await store.lanes.leave(owner.relay)
+        return count
+
+    return stock.run(work)
+
+
+def test_dead_letters_are_listed_newest_first(with_letters: Stock) -> None:
+    page = told(with_letters, "list")
+    assert [(x["event_id"], x["destination"], x["error"]) for x in page["dead"]] == [
+        ("dead2", "mail", "timeout of 30 s"),
+        ("dead1", "orders", "refused"),
+    ]
+    assert page["after"] is None
+
+
+def test_a_list_mentions_what_is_given_up_and_no_dead_letter(shop: Stock) -> None:
+    done = pillarbox("dead", "list", PILLARBOX_STORE=shop.url)
+    assert "events list --status FAILED" in done.stderr
+    told(shop, "discard", "stuck", "--yes")
+    carry_out(shop)
+    assert pillarbox("dead", "list", PILLARBOX_STORE=shop.url).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--error", "timeout"], ["dead2"]),
+        (["--destination", "orders"], ["dead1"]),
+        (["--type", "another"], []),
+        (["--key", "k", "--since", "1h"], ["dead2", "dead1"]),
+        (["--limit", "1"], ["dead2"]),
+    ],
+)
+def test_filters(shop: Stock, options: list[str], found: list[str]) -> None:
+    assert [x["event_id"] for x in told(shop, "list", *options)["dead"]] == found
+
+
+def test_pages_are_chained_by_their_number(shop: Stock) -> None:
+    first = told(shop, "list", "--limit", "1")
+    second = told(shop, "list", "--limit", "1", "--after", str(first["after"]))
+    assert [x["event_id"] for x in second["dead"]] == ["dead1"]
+
+
+def test_one_is_shown_whole(shop: Stock) -> None:
+    [event] = told(shop, "show", "dead1")["events"]
+    assert (event["status"], event["last_error"], event["payload"]) == ("FAILED", "refused", {})
+    assert event["died_at"] is not None
+    missing = pillarbox("dead", "show", "sent", PILLARBOX_STORE=shop.url)
+    assert missing.returncode == 4
+
+
+def test_a_retry_by_id_sends_it_again(with_letters: Stock) -> None:
+    assert told(with_letters, "retry", "dead1") == {"matched": 1, "done": 1, "requested": 0, "dry_run": False}
+    assert with_letters.states("dead1", "dead2") == ["PENDING", "FAILED"]
+
+
+def test_an_event_that_blocks_its_key_is_asked_of_the_relay(with_letters: Stock) -> None:
+    assert told(with_letters, "retry", "stuck") == {"matched": 1, "done": 0, "requested": 1, "dry_run": False}
+    assert with_letters.states("stuck") == ["FAILED"]
+    assert carry_out(with_letters) == 1
+    assert with_letters.states("stuck") == ["PENDING"]
+
+
+def test_everything_that_fits_is_retried_in_the_order_it_died(with_letters: Stock) -> None:
+    assert told(with_letters, "retry", "--key", "k", "--yes")["done"] == 2
+    events = json.loads(pillarbox("events", "list", "--key", "k", "--json", PILLARBOX_STORE=with_letters.url).stdout)
+    assert {event["status"] for event in events["events"]} == {"PENDING"}
+
+    async def in_line(store: Store) -> list[str]:
+        owner = await Owner.of(store)
+        return [message.event_id for message in await owner.ready() if message.key == "k"]
+
+    assert with_letters.run(in_line) == ["dead1", "dead2"]
+
+
+def test_all_means_all(with_letters: Stock) -> None:
+    answer = told(with_letters, "discard", "--all", "--yes")
+    assert answer == {"matched": 3, "done": 2, "requested": 1, "dry_run": False}
+    carry_out(with_letters)
+    assert with_letters.states("dead1", "dead2", "stuck", "sent", "fresh") == ["", "", "", "PUBLISHED", "PENDING"]
+
+
+@pytest.mark.parametrize("verb", ["retry", "discard"])
+def test_a_dry_run_counts_and_changes_nothing(shop: Stock, verb: str) -> None:
+    done = pillarbox("dead", verb, "--all", "--dry-run", PILLARBOX_STORE=shop.url)
+    assert (done.returncode, done.stdout) == (0, f"would {verb} 2 dead letters and 1 event that holds a key\n")
+    assert shop.states("dead1", "dead2", "stuck") == ["FAILED"] * 3
+    assert carry_out(shop) == 0
+
+
+@pytest.mark.parametrize("arguments", [["retry", "--all"], ["discard", "--type", "order.placed"], ["discard", "dead1"]])
+def test_without_a_terminal_and_without_yes_nothing_happens(shop: Stock, arguments: list[str]) -> None:
+    done = pillarbox("dead", *arguments, PILLARBOX_STORE=shop.url)
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert shop.states("dead1", "dead2") == ["FAILED"] * 2
+
+
+@pytest.mark.parametrize(("typed", "code", "states"), [("y\n", 0, ["", "FAILED"]), ("n\n", 1, ["FAILED", "FAILED"])])
+def test_on_a_terminal_a_person_is_asked_with_the_count(shop: Stock, typed: str, code: int, states: list[str]) -> None:
+    shown = at_terminal("dead", "discard", "--error", "timeout", typed=typed, PILLARBOX_STORE=shop.url)
+    assert (shown.returncode, "Discard 1 dead letter?" in shown.screen) == (code, True), shown.screen
+    assert shop.states("dead2", "dead1") == states
+
+
+@pytest.mark.parametrize("arguments", [["retry"], ["discard", "--all", "--key", "k"], ["retry", "x", "--all"]])
+def test_what_is_meant_has_to_be_said(arguments: list[str]) -> None:
+    assert pillarbox("dead", *arguments).returncode == 2
+
+
+def test_what_is_not_there_is_not_found(shop: Stock) -> None:
+    done = pillarbox("dead", "retry", "sent", PILLARBOX_STORE=shop.url)
+    assert (done.returncode, done.stderr.count("\n")) == (4, 1)
+    nothing = pillarbox("dead", "retry", "--type", "another", PILLARBOX_STORE=shop.url)
+    assert (nothing.returncode, nothing.stdout) == (0, "no dead letter fits\n")
+
+
+def test_who_did_it_is_remembered(with_letters: Stock) -> None:
+    told(with_letters, "retry", "dead1")
+    assert with_letters.ask("SELECT what, subject FROM outbox_audit") == [("retry", "dead1")]

@@ -1,0 +1,86 @@
+"""`pillarbox prune`: what is old goes, by hand, and into a file first if wanted."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+from tests.integration.cli.terminal import at_terminal
+
+EVERYTHING = ("--history", "0s", "--dead", "0s")
+
+
+def told(stock: Stock, *arguments: str) -> dict[str, Any]:
+    done = pillarbox("prune", *arguments, "--json", PILLARBOX_STORE=stock.url)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_nothing_is_old_enough_by_default(with_letters: Stock) -> None:
+    done = pillarbox("prune", PILLARBOX_STORE=with_letters.url)
+    assert (done.returncode, done.stdout) == (0, "nothing is old enough\n")
+
+
+def test_a_dry_run_counts_and_drops_nothing(with_letters: Stock) -> None:
+    done = pillarbox("prune", *EVERYTHING, "--dry-run", PILLARBOX_STORE=with_letters.url)
+    assert (done.returncode, done.stdout) == (0, "would drop 1 of history and 2 dead letters\n")
+    assert with_letters.states("sent", "dead1", "dead2") == ["PUBLISHED", "FAILED", "FAILED"]
+
+
+def test_what_is_old_goes_and_what_waits_stays(with_letters: Stock) -> None:
+    assert told(with_letters, *EVERYTHING, "--yes") == {"history": 1, "dead": 2, "dropped": True, "dry_run": False}
+    assert with_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
+
+
+def test_forever_keeps(with_letters: Stock) -> None:
+    assert told(with_letters, "--history", "0s", "--dead", "forever", "--yes")["dead"] == 0
+    assert with_letters.states("sent", "dead1", "dead2") == ["", "FAILED", "FAILED"]
+
+
+def test_without_a_terminal_and_without_yes_nothing_goes(shop: Stock) -> None:
+    done = pillarbox("prune", *EVERYTHING, PILLARBOX_STORE=shop.url)
+    assert (done.returncode, "--yes" in done.stderr) == (2, True)
+    assert shop.states("sent") == ["PUBLISHED"]
+
+
+def test_on_a_terminal_a_person_is_asked_with_the_count(shop: Stock) -> None:
+    shown = at_terminal("prune", *EVERYTHING, typed="n\n", PILLARBOX_STORE=shop.url)
+    assert (shown.returncode, "Drop 1 of history and 2 dead letters?" in shown.screen) == (1, True)
+    assert shop.states("sent") == ["PUBLISHED"]
+
+
+@pytest.mark.parametrize("name", ["old.ndjson", "old.ndjson.gz"])
+def test_every_row_is_in_the_archive(with_letters: Stock, tmp_path: Path, name: str) -> None:
+    archive = tmp_path / name
+    before = json.loads(pillarbox("events", "show", "sent", "--json", PILLARBOX_STORE=with_letters.url).stdout)
+    told(with_letters, *EVERYTHING, "--archive", str(archive), "--yes")
+    content = archive.read_bytes()
+    rows = [json.loads(row) for row in (gzip.decompress(content) if name.endswith(".gz") else content).splitlines()]
+    assert [(row["event_id"], row["status"]) for row in rows] == [
+        ("sent", "PUBLISHED"),
+        ("dead1", "FAILED"),
+        ("dead2", "FAILED"),
+    ]
+    assert rows[0] == before["events"][0]
+    assert with_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
+
+
+def test_an_archive_is_never_written_over(shop: Stock, tmp_path: Path) -> None:
+    archive = tmp_path / "old.ndjson"
+    archive.write_text("precious\n")
+    done = pillarbox("prune", *EVERYTHING, "--archive", str(archive), "--yes", PILLARBOX_STORE=shop.url)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert archive.read_text() == "precious\n"
+    assert shop.states("sent") == ["PUBLISHED"]
+
+
+def test_an_archive_that_cannot_be_made_is_a_usage_error(shop: Stock, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "no" / "such" / "folder.ndjson")
+    done = pillarbox("prune", *EVERYTHING, "--archive", nowhere, "--yes", PILLARBOX_STORE=shop.url)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert shop.states("sent") == ["PUBLISHED"]

@@ -1,0 +1,134 @@
+"""`pillarbox relay` does what a settings file says: the samples on real servers, and what its first line tells."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pillarbox import Event, Outbox
+from tests.integration.cli.running import pillarbox
+from tests.integration.rabbitmq.consumer import take_all
+from tests.servers.rabbitmq import RabbitMQServer
+
+SAMPLES = Path(__file__).resolve().parents[3] / "docs" / "samples"
+
+HANDLERS = """
+from pathlib import Path
+from pillarbox import Handlers
+
+handlers = Handlers()
+
+@handlers.on("attendance.absence_notice_submitted", name="absences")
+def note(event, context):
+    Path("notes.txt").write_text(event.payload["absenceNoticeId"])
+"""
+
+
+@pytest.fixture
+def vhost(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
+    """The URL of a virtual host of the test's own: the samples name their queues themselves."""
+    rabbitmq_server.ctl("add_vhost", "samples")
+    rabbitmq_server.ctl("set_permissions", "-p", "samples", "guest", ".*", ".*", ".*")
+    yield rabbitmq_server.url("samples")
+    rabbitmq_server.ctl("delete_vhost", "samples")
+
+
+def record(url: str, *events: Event) -> None:
+    with psycopg.connect(url) as connection:
+        Outbox().record(connection, *events)
+
+
+def carry(sample: str, cwd: Path, **variables: str) -> str:
+    """What the relay of a sample says; it does not wait for its first look."""
+    file = str(SAMPLES / f"{sample}.toml")
+    done = pillarbox(
+        "--config", file, "relay", "--until-empty", cwd=cwd, PILLARBOX_RELAY__INITIAL_DELAY="0s", **variables
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_notification_producer_reaches_the_queue_of_each_audience(
+    postgres_url: str, vhost: str, tmp_path: Path
+) -> None:
+    audiences = ["restaurant", "customer", "agency", "admin"]
+    events = [
+        Event("ORDER_CREATED", {"no": number}, aggregate_type=audience.upper(), aggregate_id="5", event_id=audience)
+        for number, audience in enumerate(audiences)
+    ]
+    record(postgres_url, *events)
+    said = carry("notifications", tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=vhost)
+    assert "relay.ledger" in said.splitlines()[0]
+    for number, audience in enumerate(audiences):
+        [taken] = take_all(vhost, f"notification.{audience}")
+        assert json.loads(taken.body) == {
+            "event_id": audience,
+            "event_type": "ORDER_CREATED",
+            "aggregate_type": audience.upper(),
+            "aggregate_id": 5,
+            "payload": {"no": number},
+        }
+
+
+def test_the_ingestion_service_reaches_its_queue(postgres_url: str, vhost: str, tmp_path: Path) -> None:
+    record(postgres_url, Event("DocumentUploaded", {"documentName": "a.pdf"}))
+    carry("ingestion", tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=vhost)
+    [taken] = take_all(vhost, "document.uploaded.q")
+    assert taken.body == b'{"documentName":"a.pdf"}'
+    assert take_all(vhost, "document.uploaded.dlq") == []
+
+
+def test_the_outbox_module_calls_its_handlers(postgres_url: str, tmp_path: Path) -> None:
+    (tmp_path / "school").mkdir()
+    (tmp_path / "school" / "notifications.py").write_text(HANDLERS)
+    record(postgres_url, Event("attendance.absence_notice_submitted", {"absenceNoticeId": "n-1"}))
+    said = carry("school", tmp_path, PILLARBOX_STORE=postgres_url)
+    assert said.startswith("relay default: each event to every handler of its type in school.notifications:handlers")
+    assert (tmp_path / "notes.txt").read_text() == "n-1"
+
+
+@pytest.fixture
+def with_an_event(tmp_path: Path) -> Path:
+    assert pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
+    with closing(sqlite3.connect(tmp_path / "pillarbox.db")) as connection, connection:
+        Outbox().record(connection, Event("order.placed", {}))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("preset", "logged"), [("production", True), ("high-volume", False)])
+def test_the_high_volume_preset_logs_no_delivery(with_an_event: Path, preset: str, logged: bool) -> None:
+    done = pillarbox(
+        *("--set", f"relay.preset={preset}", "relay", "--until-empty"),
+        cwd=with_an_event,
+        PILLARBOX_TRANSPORT="console://",
+    )
+    assert ("delivered event" in done.stderr) is logged
+    assert "relay started" in done.stderr
+
+
+def test_verbose_logs_single_events_whatever_the_preset(with_an_event: Path) -> None:
+    done = pillarbox(
+        *("--verbose", "--set", "relay.preset=high-volume", "relay", "--until-empty"),
+        cwd=with_an_event,
+        PILLARBOX_TRANSPORT="console://",
+    )
+    assert "about to send event" in done.stderr
+
+
+def test_history_switched_off_leaves_nothing_behind(with_an_event: Path) -> None:
+    done = pillarbox(
+        *("--set", "store.history=off", "relay", "--until-empty"), cwd=with_an_event, PILLARBOX_TRANSPORT="console://"
+    )
+    assert done.returncode == 0, done.stderr
+    with closing(sqlite3.connect(with_an_event / "pillarbox.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM outbox_event").fetchone() == (0,)
+
+
+def test_a_relay_switched_off_in_the_file_names_the_place(with_an_event: Path) -> None:
+    (with_an_event / "pillarbox.toml").write_text("[relay]\nenabled = false\n")
+    done = pillarbox("relay", cwd=with_an_event)
+    assert (done.returncode, done.stdout) == (0, "relay: switched off by relay.enabled in pillarbox.toml\n")

@@ -1,0 +1,76 @@
+"""`pillarbox` itself: help at once, for every command and every shell."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from pillarbox.ops.cli.root import COMMANDS
+from pillarbox.ops.cli.root import pillarbox as root
+from tests.integration.cli.running import environment, pillarbox
+
+
+def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from commands(child, (*path, name))
+
+
+ALL = dict(commands(root, ()))
+LEAVES = [path for path, command in ALL.items() if not isinstance(command, click.Group)]
+
+
+def test_help_imports_neither_a_relay_nor_a_table() -> None:
+    code = (
+        "import sys; from pillarbox.ops.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print([m for m in ('asyncio', 'rich', 'pillarbox.relay', 'sqlite3') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--help"], env=environment({}), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_sentence_of_a_command_is_the_beginning_of_its_help(name: str) -> None:
+    whole = " ".join((ALL[(name,)].help or "").split())
+    assert whole.startswith(COMMANDS[name].rstrip("."))
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_command_has_examples(path: tuple[str, ...]) -> None:
+    family = [ALL[path[:length]].help or "" for length in range(1, len(path) + 1)]
+    assert any(f"pillarbox {' '.join(path)}" in text or f"pillarbox {path[0]}" in text for text in family)
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if path[0] not in ("relay", "completion")], ids=" ".join)
+def test_every_command_that_tells_something_has_json(path: tuple[str, ...]) -> None:
+    assert "--json" in [name for option in ALL[path].params for name in option.opts]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_printed(shell: str) -> None:
+    done = pillarbox("completion", shell)
+    assert (done.returncode, "_PILLARBOX_COMPLETE" in done.stdout) == (0, True), done.stderr
+
+
+def test_commands_and_options_are_completed() -> None:
+    asked = {"_PILLARBOX_COMPLETE": "bash_complete", "COMP_WORDS": "pillarbox dead re", "COMP_CWORD": "2"}
+    code = "import sys; sys.argv[0] = 'pillarbox'; from pillarbox.ops.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(asked), capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "plain,retry\n"
+
+
+def test_the_sql_comes_as_json_too(sqlite_url: str) -> None:
+    done = pillarbox("schema", "sql", "--json", PILLARBOX_STORE=sqlite_url)
+    assert "CREATE TABLE" in json.loads(done.stdout)["sql"]

@@ -1,0 +1,29 @@
+"""The databases of the record tests, and a second pair of eyes for receipts."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from tests.integration.record.conftest import database, sqlite_path, sqlite_template
+
+__all__ = ["database", "sqlite_path", "sqlite_template"]
+
+Receipts = Callable[[], list[tuple[str, str]]]
+
+
+@pytest.fixture
+def committed(database: str) -> Receipts:
+    """The receipts that a stranger sees."""
+    return lambda: committed_receipts(database)
+
+
+def committed_receipts(database: str) -> list[tuple[str, str]]:
+    query = "SELECT consumer, event_id FROM inbox_receipt ORDER BY consumer, event_id"
+    if database.startswith("postgresql://"):
+        with psycopg.connect(database) as postgres:
+            return list(postgres.execute(query))
+    with closing(sqlite3.connect(database)) as sqlite:
+        return list(sqlite.execute(query))

@@ -1,0 +1,86 @@
+"""A receipt shares the fate of the transaction it is written in, whatever the handle and the driver."""
+
+import pytest
+
+from pillarbox import Event, HandleRefused, Inbox, InboxError, NotInTransaction, Outbox
+from tests.integration.inbox.admitting import Undo, admit
+from tests.integration.inbox.conftest import Receipts
+from tests.integration.record.conftest import committed_ids
+from tests.integration.record.way import Way
+from tests.integration.record.ways import POSTGRES, SQLITE
+
+pytestmark = pytest.mark.parametrize(
+    ("way", "database"),
+    [(way, "postgres_url") for way in POSTGRES] + [(way, "sqlite_path") for way in SQLITE],
+    indirect=["database"],
+    ids=str,
+)
+
+
+async def test_an_event_is_admitted_once_per_consumer(way: Way, database: str, committed: Receipts) -> None:
+    async with way.transaction(database) as handle:
+        assert await admit(way, handle, "e1")
+        assert not await admit(way, handle, "e1")
+        assert committed() == []
+    async with way.transaction(database) as handle:
+        assert not await admit(way, handle, "e1")
+        assert await admit(way, handle, "e1", consumer="search")
+        assert await admit(way, handle, "e2")
+    assert committed() == [("billing", "e1"), ("billing", "e2"), ("search", "e1")]
+
+
+async def test_a_rollback_forgets_the_receipt_and_what_followed_from_the_event(way: Way, database: str) -> None:
+    follow_up = Event("invoice.sent", {}, event_id="follow-up")
+    for outcome in (Undo, None):
+        try:
+            async with way.transaction(database) as handle:
+                assert await admit(way, handle, "e1")
+                await way.record(Outbox(), handle, follow_up)
+                if outcome:
+                    raise outcome
+        except Undo:
+            assert committed_ids(database) == []
+    assert committed_ids(database) == ["follow-up"]
+
+
+async def test_a_savepoint_rolled_back_forgets_what_was_admitted_in_it(
+    way: Way, database: str, committed: Receipts
+) -> None:
+    async with way.transaction(database) as handle:
+        assert await admit(way, handle, "e1")
+        with pytest.raises(Undo):
+            async with way.savepoint(handle):
+                assert await admit(way, handle, "e2")
+                raise Undo
+    assert committed() == [("billing", "e1")]
+
+
+async def test_a_handle_that_commits_by_itself_is_refused_and_nothing_is_written(
+    way: Way, database: str, committed: Receipts
+) -> None:
+    async with way.autocommit(database) as handle:
+        with pytest.raises(NotInTransaction, match=r"would commit by itself.*(with|BEGIN)") as caught:
+            await admit(way, handle, "e1")
+    assert isinstance(caught.value, InboxError)
+    assert committed() == []
+
+
+async def test_the_verb_of_the_other_kind_is_refused_and_names_the_right_one(
+    way: Way, database: str, committed: Receipts
+) -> None:
+    async with way.transaction(database) as handle:
+        if way.awaited:
+            with pytest.raises(HandleRefused, match=r"is awaited; call await inbox\.aadmit"):
+                Inbox().admit(handle, "billing", "e1")
+        else:
+            with pytest.raises(HandleRefused, match=r"is not awaited; call inbox\.admit"):
+                await Inbox().aadmit(handle, "billing", "e1")
+    assert committed() == []
+
+
+async def test_a_bad_id_is_refused_before_anything_is_sent(way: Way, database: str, committed: Receipts) -> None:
+    async with way.transaction(database) as handle:
+        with pytest.raises(InboxError, match=r"control character U\+0000"):
+            await admit(way, handle, "e\x00")
+        assert await admit(way, handle, "e1")
+    assert committed() == [("billing", "e1")]

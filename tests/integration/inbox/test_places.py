@@ -1,0 +1,102 @@
+"""The table is found under the outbox's prefix and schema, however the connection is set up, and behind a pooler."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import aclosing, closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg.rows import dict_row, scalar_row
+
+from pillarbox import Inbox, NotInTransaction
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from tests.integration.inbox.admitting import Undo
+from tests.integration.inbox.conftest import committed_receipts
+from tests.servers.pgbouncer import PgBouncer
+
+INBOX = Inbox()
+
+
+async def test_a_schema_and_a_prefix_of_ones_own(postgres_url: str) -> None:
+    async with aclosing(PostgresStore(postgres_url, schema="shop", prefix="till_outbox_")) as store:
+        await store.schema.apply()
+    with psycopg.connect(postgres_url) as connection:
+        assert Inbox(schema="shop", prefix="till_outbox_").admit(connection, "billing", "e1")
+        assert not Inbox(schema="shop", prefix="till_outbox_").admit(connection, "billing", "e1")
+        assert connection.execute("SELECT event_id FROM shop.till_inbox_receipt").fetchall() == [("e1",)]
+    assert committed_receipts(postgres_url) == []
+
+
+async def test_the_search_path_does_not_matter(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SET LOCAL search_path TO pg_temp")
+        assert INBOX.admit(connection, "billing", "e1")
+    assert committed_receipts(postgres_url) == [("billing", "e1")]
+
+
+async def test_a_prefix_on_sqlite_where_a_schema_means_nothing(tmp_path: Path) -> None:
+    async with aclosing(SqliteStore(tmp_path / "shop.db", prefix="shop_")) as store:
+        await store.schema.apply()
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        assert Inbox(prefix="shop_", schema="elsewhere").admit(connection, "billing", "e1")
+        assert connection.execute("SELECT event_id FROM shop_inbox_receipt").fetchall() == [("e1",)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"row_factory": dict_row}, {"row_factory": scalar_row}, {"cursor_factory": psycopg.RawCursor}],
+    ids=["dict_row", "scalar_row", "RawCursor"],
+)
+def test_any_rows_and_cursors_of_psycopg(postgres_url: str, options: Any) -> None:
+    with psycopg.connect(postgres_url, **options) as connection:
+        assert INBOX.admit(connection, "billing", "e1")
+        assert not INBOX.admit(connection, "billing", "e1")
+
+
+def test_in_a_pipeline_the_answer_is_there_at_once(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection, connection.pipeline():
+        with connection.transaction():
+            connection.execute("SELECT 1")
+            assert INBOX.admit(connection, "billing", "e1")
+            assert not INBOX.admit(connection, "billing", "e1")
+        with pytest.raises(NotInTransaction):
+            INBOX.admit(connection, "billing", "e2")
+    assert committed_receipts(postgres_url) == [("billing", "e1")]
+
+
+@pytest.fixture
+def behind(pgbouncer: PgBouncer, postgres_url: str) -> str:
+    """The test's own database, through a pooler in transaction mode."""
+    return pgbouncer.url(urlsplit(postgres_url).path.removeprefix("/"))
+
+
+@pytest.fixture
+async def pooled(behind: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(behind, statement_cache_size=0)
+    yield connection
+    await connection.close()
+
+
+async def test_behind_a_pooler_asyncpg_admits_once_and_forgets_on_rollback(postgres_url: str, pooled: Any) -> None:
+    for repeat in range(5):
+        async with pooled.transaction():
+            assert await INBOX.aadmit(pooled, "billing", "e1") is (repeat == 0)
+    with pytest.raises(Undo):
+        async with pooled.transaction():
+            assert await INBOX.aadmit(pooled, "billing", "e2")
+            raise Undo
+    assert committed_receipts(postgres_url) == [("billing", "e1")]
+
+
+def test_behind_a_pooler_psycopg_admits_once_and_autocommit_is_refused(postgres_url: str, behind: str) -> None:
+    for repeat in range(5):
+        with psycopg.connect(behind, prepare_threshold=None) as connection:
+            assert INBOX.admit(connection, "billing", "e1") is (repeat == 0)
+    with psycopg.connect(behind, autocommit=True) as connection, pytest.raises(NotInTransaction):
+        INBOX.admit(connection, "billing", "e2")
+    assert committed_receipts(postgres_url) == [("billing", "e1")]

@@ -1,0 +1,98 @@
+"""Where an event cannot be admitted, the error says why and what to do; what concerns others passes as it is."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import asyncpg
+import psycopg
+import pytest
+from sqlalchemy import create_engine
+
+from pillarbox import HandleRefused, Inbox, InboxError, SchemaError
+from tests.integration.inbox.admitting import admit
+from tests.integration.inbox.conftest import committed_receipts
+from tests.integration.record.test_roles import Role
+from tests.integration.record.way import Way
+from tests.integration.record.ways import POSTGRES, SQLITE
+
+
+@pytest.fixture
+def role(postgres_url: str) -> Iterator[Role]:
+    role = Role(postgres_url)
+    yield role
+    role.drop()
+
+
+@pytest.mark.parametrize("way", POSTGRES, ids=str)
+async def test_an_empty_postgres_is_told_to_apply_the_schema(way: Way, empty_postgres_url: str) -> None:
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        async with way.transaction(empty_postgres_url) as handle:
+            await admit(way, handle, "e1")
+
+
+@pytest.mark.parametrize("way", SQLITE, ids=str)
+async def test_an_empty_sqlite_is_told_to_apply_the_schema(way: Way, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        async with way.transaction(str(tmp_path / "empty.db")) as handle:
+            await admit(way, handle, "e1")
+
+
+@pytest.mark.parametrize("way", POSTGRES, ids=str)
+async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way, postgres_url: str) -> None:
+    with pytest.raises(InboxError, match=r"has already failed.*roll back first"):
+        async with way.transaction(postgres_url) as handle:
+            with pytest.raises(SchemaError, match="not_there"):
+                await admit(way, handle, "e1", inbox=Inbox(schema="not_there"))
+            await admit(way, handle, "e1")
+    assert committed_receipts(postgres_url) == []
+
+
+def test_what_is_no_transaction_is_told_what_to_pass() -> None:
+    with pytest.raises(HandleRefused, match=r"builtins\.object is not a transaction to work in; pass a SQLAlchemy"):
+        Inbox().admit(object(), "billing", "e1")
+    with pytest.raises(HandleRefused, match=r"with engine\.begin\(\) as connection"):
+        Inbox().admit(create_engine("sqlite://"), "billing", "e1")
+
+
+async def test_insert_alone_is_enough_for_a_role(postgres_url: str, role: Role) -> None:
+    role.grant("INSERT ON inbox_receipt")
+    for first in (True, False):
+        with psycopg.connect(role.url) as connection:
+            assert Inbox().admit(connection, "billing", "e1") is first
+    assert committed_receipts(postgres_url) == [("billing", "e1")]
+
+
+def test_insert_and_select_do_no_harm(postgres_url: str, role: Role) -> None:
+    role.grant("INSERT, SELECT ON inbox_receipt")
+    for first in (True, False):
+        with psycopg.connect(role.url) as connection:
+            assert Inbox().admit(connection, "billing", "e1") is first
+
+
+async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role) -> None:
+    connection = await asyncpg.connect(role.url)
+    with pytest.raises(InboxError, match=r'GRANT INSERT ON "public"\."inbox_receipt"') as caught:
+        async with connection.transaction():
+            await Inbox().aadmit(connection, "billing", "e1")
+    assert isinstance(caught.value.__cause__, asyncpg.InsufficientPrivilegeError)
+    await connection.close()
+
+
+def test_a_busy_sqlite_stays_busy(sqlite_path: str) -> None:
+    with (
+        closing(sqlite3.connect(sqlite_path)) as holder,
+        closing(sqlite3.connect(sqlite_path, timeout=0)) as connection,
+    ):
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            Inbox().admit(connection, "billing", "e1")
+
+
+def test_a_lost_connection_stays_one(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection, psycopg.connect(postgres_url) as other:
+        connection.execute("SELECT 1")
+        other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+        with pytest.raises(psycopg.OperationalError):
+            Inbox().admit(connection, "billing", "e1")

@@ -1,0 +1,106 @@
+"""An archive is on the disk before anything leaves the database, whatever happens in between."""
+
+import gzip
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.archive import Archive, Table
+from pillarbox.core.browsing import EventDetail, EventFilter
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.ops.archiving import BITE, ArchiveFailed, ArchiveFile, archive
+from pillarbox.record import Outbox
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+
+COUNT = BITE + 10
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "old.ndjson.gz"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    """More delivered events than one bite holds."""
+    store = SqliteStore(tmp_path / "shop.db", busy_timeout="50ms")
+    await store.schema.apply()
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as file, file:
+        Outbox().record(file, *(Event("t", {}, event_id=f"e{number}") for number in range(COUNT)))
+    owner = await Owner.of(store)
+    await owner.settle(DELIVERED, *await owner.ready(limit=2 * COUNT, quota=2 * COUNT))
+    yield store
+    await store.aclose()
+
+
+def archived(path: Path) -> list[str]:
+    return [json.loads(line)["event_id"] for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+async def left(store: SqliteStore) -> set[str]:
+    return {event.event_id for event in (await store.browsing.events(EventFilter(), limit=2 * COUNT)).events}
+
+
+class Witness:
+    """Looks into the file whenever rows are about to be dropped."""
+
+    def __init__(self, real: Archive, path: Path) -> None:
+        self.stale = real.stale
+        self.read = real.read
+        self._drop = real.drop
+        self._path = path
+        self.bites: list[int] = []
+
+    async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
+        assert {row.event_id for row in rows} <= set(archived(self._path))
+        self.bites.append(len(rows))
+        return await self._drop(table, rows)
+
+
+async def test_each_bite_is_in_the_file_before_it_is_dropped(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    witness = Witness(store.archive, path)
+    monkeypatch.setattr(store, "archive", witness)
+    with ArchiveFile.create(path) as file:
+        assert await archive(store, "history", file, older=0) == COUNT
+    assert witness.bites == [BITE, COUNT - BITE]
+    assert archived(path) == [f"e{number}" for number in range(COUNT)]
+    assert await left(store) == set()
+
+
+async def test_what_could_not_be_dropped_is_in_both_and_nothing_in_neither(
+    store: SqliteStore, path: Path, tmp_path: Path
+) -> None:
+    with (
+        closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as writer,
+        ArchiveFile.create(path) as file,
+    ):
+        writer.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable):
+            await archive(store, "history", file, older=0)
+    everything = {f"e{number}" for number in range(COUNT)}
+    assert await left(store) == everything
+    assert archived(path) == [f"e{number}" for number in range(BITE)]
+    with ArchiveFile.create(tmp_path / "again.ndjson.gz") as file:
+        await archive(store, "history", file, older=0)
+    assert set(archived(tmp_path / "again.ndjson.gz")) == everything
+
+
+@pytest.fixture
+def full_disk() -> Iterator[ArchiveFile]:
+    with Path("/dev/full").open("wb", buffering=0) as file:
+        yield ArchiveFile(file, compressed=False)
+
+
+async def test_a_disk_that_takes_nothing_keeps_the_rows(store: SqliteStore, full_disk: ArchiveFile) -> None:
+    with pytest.raises(ArchiveFailed, match="No space left"):
+        await archive(store, "history", full_disk, older=0)
+    assert len(await left(store)) == COUNT

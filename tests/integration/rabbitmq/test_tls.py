@@ -1,0 +1,76 @@
+"""A broker behind TLS: unless a trusted authority vouches for its certificate and its name, it is told nothing."""
+
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.core.transport import Outgoing
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.servers import debian, processes
+from tests.servers.availability import available
+from tests.servers.ports import free_port
+from tests.servers.rabbitmq import RabbitMQServer
+
+Lot = Callable[..., list[Outgoing]]
+Secure = tuple[int, Path]
+"""The port, and the certificate of the authority."""
+
+
+@pytest.fixture(scope="module")
+def certificates() -> Iterator[Path]:
+    """An authority of our own and, signed by it, a certificate for `localhost`."""
+    folder = processes.make_folder("certificates")
+    openssl = available(debian.OPENSSL.path)
+    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1")
+
+    def request(*arguments: str) -> None:
+        processes.run([openssl, "req", "-x509", *new_key, *arguments], folder=folder)
+
+    request("-subj", "/CN=authority", "-keyout", "authority.key", "-out", "authority.pem")
+    request(
+        *("-subj", "/CN=broker", "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"),
+        *("-CA", "authority.pem", "-CAkey", "authority.key", "-keyout", "broker.key", "-out", "broker.pem"),
+    )
+    yield folder
+    processes.remove_folder(folder)
+
+
+@pytest.fixture(scope="module")
+def secure(certificates: Path) -> Iterator[Secure]:
+    port = free_port()
+    settings = {
+        "listeners.ssl.default": f"127.0.0.1:{port}",
+        "ssl_options.cacertfile": str(certificates / "authority.pem"),
+        "ssl_options.certfile": str(certificates / "broker.pem"),
+        "ssl_options.keyfile": str(certificates / "broker.key"),
+    }
+    with available(lambda: RabbitMQServer(settings=settings)):
+        yield port, certificates / "authority.pem"
+
+
+async def test_a_broker_whose_authority_is_trusted_is_sent_to(make: MakeTransport, secure: Secure, lot: Lot) -> None:
+    port, authority = secure
+    transport = make(f"amqps://localhost:{port}/", tls=ssl.create_default_context(cafile=str(authority)))
+    assert await transport.send(lot(5)) == [None] * 5
+
+
+async def test_a_broker_whose_authority_is_unknown_is_told_nothing(
+    make: MakeTransport, secure: Secure, lot: Lot
+) -> None:
+    port, _ = secure
+    [answer] = await make(f"amqps://localhost:{port}/").send(lot(1))
+    assert isinstance(answer, Unavailable)
+    assert "certificate verify failed" in str(answer)
+
+
+async def test_a_broker_under_another_name_than_its_own_is_told_nothing(
+    make: MakeTransport, secure: Secure, lot: Lot
+) -> None:
+    port, authority = secure
+    tls = ssl.create_default_context(cafile=str(authority))
+    [answer] = await make(f"amqps://127.0.0.1:{port}/", tls=tls).send(lot(1))
+    assert isinstance(answer, Unavailable)
+    assert "IP address mismatch" in str(answer)

@@ -1,0 +1,77 @@
+"""Plans of lists: each table is walked along an index made for it, and never sorted as a whole."""
+
+import re
+import sqlite3
+
+import pytest
+
+from pillarbox.core.names import Names
+from pillarbox.stores.sqlite.statements import Statements
+
+STATEMENTS = Statements(Names())
+PAGE: dict[str, object] = {
+    "recorded_at": "9999", "id": 1, "place": "", "since": "0000", "status": None, "type": "t", "key": "k",
+    "destination": None, "retrying": False, "most": 51, "waiting": 51, "delivered": 51, "dead": 51,
+}  # fmt: skip
+LETTERS: dict[str, object] = {
+    "before": 9, "event_id": "e", "type": "t", "key": "k", "destination": None, "since": "0000", "error": None,
+    "most": 51, "walk": 51,
+}  # fmt: skip
+OLD: dict[str, object] = {"older": 1, "limit": 9, "letter": 0, "recorded_at": "0000", "id": 0, "destination": ""}
+
+
+def plan(db: sqlite3.Connection, sql: str, given: dict[str, object]) -> list[str]:
+    return [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, given)]
+
+
+def walks(steps: list[str]) -> set[str]:
+    """The indexes along which the tables of events are walked; a table without one is named itself."""
+    found = (re.match(r"(?:SEARCH|SCAN) m(?: .*?INDEX (\w+)|.*?(PRIMARY KEY)|)", step) for step in steps)
+    return {hit[1] or hit[2] or "nothing" for hit in found if hit}
+
+
+@pytest.mark.parametrize(
+    ("of_waiting", "of_history", "indexes"),
+    [
+        (None, None, {"message_recorded", "history_recorded", "dead_recorded"}),
+        (None, "browse_of_type", {"message_recorded", "history_type", "dead_recorded"}),
+        (None, "browse_of_key", {"message_recorded", "history_key", "dead_recorded"}),
+        ("browse_blocked", None, {"message_blocked", "history_recorded", "dead_recorded"}),
+    ],
+)
+async def test_a_page_of_events(
+    sql: sqlite3.Connection, of_waiting: str | None, of_history: str | None, indexes: set[str]
+) -> None:
+    statement = STATEMENTS.narrowed("browse", wanted="browse_wanted", of_waiting=of_waiting, of_history=of_history)
+    steps = plan(sql, statement, PAGE)
+    assert walks(steps) - {"nothing"} == {f"outbox_{name}_idx" for name in indexes}, steps
+    # Each walk is in order but for copies of one place; what else is sorted is what the walks brought.
+    assert sum("OF ORDER BY" in step for step in steps) == 3, steps
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "index"),
+    [
+        (None, "PRIMARY KEY"),
+        ("letters_of_type", "outbox_dead_type_idx"),
+        ("letters_of_key", "outbox_dead_key_idx"),
+        ("letters_of_event", "outbox_dead_event_id_idx"),
+    ],
+)
+async def test_a_page_of_dead_letters(sql: sqlite3.Connection, narrowed: str | None, index: str) -> None:
+    steps = plan(sql, STATEMENTS.narrowed("letters", narrowed=narrowed), LETTERS)
+    assert index in walks(steps), steps
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("archive_read_history", "outbox_history_recorded_idx"),
+        ("archive_read_dead", "PRIMARY KEY"),
+        ("show", "outbox_history_event_id_idx"),
+        ("overview", "outbox_message_recorded_idx"),
+    ],
+)
+async def test_what_else_is_read_goes_by_an_index(sql: sqlite3.Connection, name: str, said: str) -> None:
+    steps = plan(sql, STATEMENTS.get(name), OLD | {"event_id": "e", "counted": 9})
+    assert any(said in step for step in steps), steps

@@ -1,0 +1,155 @@
+"""A page of a list reads no more than a page, or than the bound of a look, whatever lies in the tables."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import asyncpg
+import pytest
+
+from pillarbox.core.browsing import EventFilter, LetterFilter
+from pillarbox.core.message import Status
+from pillarbox.core.overview import COUNTED
+from pillarbox.core.paging import WALK
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.postgres.connection import Connection
+from tests.plans.explain import Cost, Explainer
+from tests.plans.test_reads_and_writes import STATEMENTS
+
+LIMIT = 100
+FIRST = (datetime.min.replace(tzinfo=UTC), 0, "")
+# Each of the three tables brings a page and one row more; a partition of the history shows its first row besides.
+ONE_PAGE = 4 * (LIMIT + 1) + 20
+A_LOOK = 3 * WALK + ONE_PAGE
+
+
+class Listener:
+    """Hears what the store sends."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.heard: tuple[object, ...] = ()
+        self.count = 0
+        fetch = Connection.fetch
+
+        async def hearing(connection: Connection, sql: str, *arguments: object) -> list[asyncpg.Record]:
+            self.heard = (sql, *arguments)
+            self.count += 1
+            return await fetch(connection, sql, *arguments)
+
+        monkeypatch.setattr(Connection, "fetch", hearing)
+
+
+@pytest.fixture
+async def store(bad_day: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(bad_day)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
+    return Listener(monkeypatch)
+
+
+async def of_events(store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter) -> Cost:
+    await store.browsing.events(wanted, limit=LIMIT)
+    sql, *arguments = listener.heard
+    return await explain.cost(str(sql), *arguments)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        EventFilter(),
+        EventFilter(status=Status.PUBLISHED),
+        EventFilter(status=Status.PUBLISHED, event_type="order.placed"),
+        EventFilter(status=Status.PUBLISHED, event_type="rare"),
+        EventFilter(status=Status.PUBLISHED, key="stuck"),
+        EventFilter(status=Status.FAILED),
+        EventFilter(blocked=True),
+    ],
+    ids=repr,
+)
+async def test_a_page_that_an_index_answers(
+    store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter
+) -> None:
+    cost = await of_events(store, listener, explain, wanted)
+    assert cost.everywhere <= ONE_PAGE, cost
+    assert cost.pages <= 8 * ONE_PAGE, cost
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        EventFilter(key="stuck"),
+        EventFilter(key="nobody's"),
+        EventFilter(event_type="rare"),
+        EventFilter(destination="nowhere"),
+        EventFilter(retrying=True),
+        EventFilter(status=Status.PENDING),
+        EventFilter(status=Status.PROCESSING),
+        EventFilter(status=Status.FAILED, destination="nowhere"),
+    ],
+    ids=repr,
+)
+async def test_a_page_that_has_to_search_looks_at_a_bounded_number_of_rows(
+    store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter
+) -> None:
+    cost = await of_events(store, listener, explain, wanted)
+    assert cost.everywhere <= A_LOOK, cost
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most"),
+    [
+        (LetterFilter(), LIMIT + 1),
+        (LetterFilter(event_type="order.placed"), LIMIT + 1),
+        (LetterFilter(event_type="rare"), 0),
+        (LetterFilter(key="dead 7"), LIMIT + 1),
+        (LetterFilter(event_id="x7"), 1),
+        (LetterFilter(error="nothing of the kind"), WALK),
+        (LetterFilter(destination="nowhere"), WALK),
+    ],
+    ids=repr,
+)
+async def test_a_page_of_dead_letters(
+    store: PostgresStore, listener: Listener, explain: Explainer, wanted: LetterFilter, most: int
+) -> None:
+    await store.browsing.letters(wanted, limit=LIMIT)
+    sql, *arguments = listener.heard
+    cost = await explain.cost(str(sql), *arguments)
+    assert cost.everywhere <= most, cost
+
+
+async def test_all_of_one_event(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("show"), "h7")
+    assert cost.everywhere <= 10, cost
+
+
+async def test_a_glance_counts_no_more_than_it_says(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("overview"), COUNTED)
+    # What waits, dead letters, lanes and the first of each.
+    assert cost.everywhere <= 2 * (COUNTED + 1) + 64 + 64, cost
+
+
+async def test_a_bite_of_old_history(explain: Explainer) -> None:
+    older = "UPDATE public.outbox_history SET published_at = now() - interval '10 days' WHERE id <= 2000"
+    cost = await explain.cost(
+        STATEMENTS.get("archive_read_history"),
+        86400.0,
+        LIMIT,
+        *FIRST,
+        prepare=f"{older}; ANALYZE public.outbox_history",
+    )
+    assert cost.returned == LIMIT
+    assert cost.everywhere <= 2 * LIMIT, cost
+
+
+@pytest.mark.parametrize("limit", [1, 10, 500])
+async def test_a_page_takes_one_statement_whatever_its_size(
+    store: PostgresStore, listener: Listener, limit: int
+) -> None:
+    assert len((await store.browsing.events(EventFilter(), limit=limit)).events) == limit
+    assert len((await store.browsing.letters(LetterFilter(), limit=limit)).letters) == limit
+    assert listener.count == 2
+    await store.browsing.show("h7")
+    assert listener.count == 4

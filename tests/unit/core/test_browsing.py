@@ -1,0 +1,114 @@
+"""A page is put together from what several tables brought, up to where each of them was looked at."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pillarbox.core.browsing import (
+    EventFilter,
+    LetterFilter,
+    ListedEvent,
+    ListedLetter,
+    Position,
+)
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.message import Status
+from pillarbox.core.paging import WALK, FoundEvent, FoundLetter, event_page, letter_page, walk
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def found(number: int, *, wanted: bool = True, edge: bool = False) -> FoundEvent:
+    at = NOON + timedelta(seconds=number)
+    event = ListedEvent(at, number, "", str(number), Status.PENDING, "t", None, 0, 0, None, None, None, None)
+    return FoundEvent(event, wanted, edge)
+
+
+def letter(number: int, *, wanted: bool = True, edge: bool = False) -> FoundLetter:
+    return FoundLetter(ListedLetter(number, str(number), "", "t", None, "no", 1, NOON, NOON, NOON), wanted, edge)
+
+
+def test_rows_of_several_tables_are_put_in_one_order() -> None:
+    page = event_page([found(1), found(5), found(3), found(4)], limit=10)
+    assert [event.id for event in page.events] == [5, 4, 3, 1]
+    assert page.after is None
+
+
+def test_a_full_page_goes_on_behind_its_last_event() -> None:
+    page = event_page([found(1), found(2), found(3)], limit=2)
+    assert [event.id for event in page.events] == [3, 2]
+    assert page.after == found(2).event.position
+
+
+def test_a_page_that_just_fits_is_the_last() -> None:
+    assert event_page([found(1), found(2)], limit=2).after is None
+
+
+def test_nothing_is_shown_from_beyond_the_edge_of_a_table() -> None:
+    # Another table may have rows between 3 and 1 that nobody has looked at.
+    page = event_page([found(4), found(3, wanted=False, edge=True), found(1)], limit=10)
+    assert [event.id for event in page.events] == [4]
+    assert page.after == found(3).event.position
+
+
+def test_a_wanted_row_at_the_edge_is_shown() -> None:
+    page = event_page([found(4), found(3, edge=True), found(1)], limit=10)
+    assert [event.id for event in page.events] == [4, 3]
+    assert page.after == found(3).event.position
+
+
+def test_a_page_may_be_empty_and_still_go_on() -> None:
+    assert event_page([found(3, wanted=False, edge=True)], limit=10) == ([], found(3).event.position)
+    assert letter_page([letter(3, wanted=False, edge=True)], limit=10) == ([], 3)
+
+
+def test_pages_of_dead_letters_follow_the_same_rules() -> None:
+    full = letter_page([letter(3), letter(2), letter(1)], limit=2)
+    assert ([x.id for x in full.letters], full.before) == ([3, 2], 2)
+    assert letter_page([letter(2), letter(1)], limit=2).before is None
+    cut = letter_page([letter(3), letter(2, edge=True)], limit=5)
+    assert ([x.id for x in cut.letters], cut.before) == ([3, 2], 2)
+
+
+def test_what_an_index_answers_needs_no_search() -> None:
+    assert walk(50, asked=0, answered=False) == walk(50, asked=1, answered=True) == 51
+    assert walk(50, asked=1, answered=False) == walk(50, asked=2, answered=True) == WALK
+    assert walk(WALK, asked=1, answered=False) == WALK + 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "tables"),
+    [
+        (EventFilter(), (True, True, True)),
+        (EventFilter(status=Status.PENDING), (True, False, False)),
+        (EventFilter(status=Status.PROCESSING), (True, False, False)),
+        (EventFilter(status=Status.PUBLISHED), (False, True, False)),
+        (EventFilter(status=Status.FAILED), (True, False, True)),
+        (EventFilter(retrying=True), (True, False, False)),
+        (EventFilter(blocked=True), (True, False, False)),
+    ],
+)
+def test_a_filter_knows_in_which_tables_to_look(wanted: EventFilter, tables: tuple[bool, ...]) -> None:
+    assert (wanted.waiting, wanted.delivered, wanted.dead) == tables
+
+
+def test_a_filter_of_dead_letters_knows_its_index() -> None:
+    assert LetterFilter().index is None
+    assert LetterFilter(event_type="t", error="no").index == "type"
+    assert LetterFilter(event_type="t", key="k").index == "key"
+    assert LetterFilter(event_id="e", key="k").index == "event"
+
+
+@pytest.mark.parametrize("destination", ["", "orders", "a,b c/é%"])
+def test_a_position_can_be_written_down(destination: str) -> None:
+    position = Position(NOON, 7, destination)
+    assert Position.parse(str(position)) == position
+    assert " " not in str(position)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7", "yesterday,7,x", "2026-11-30T12:00:00,7,x", "2026-11-30T12:00:00Z,x,y", "a,b"]
+)
+def test_what_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="no position"):
+        Position.parse(text)

@@ -1,0 +1,47 @@
+"""An inbox refuses settings that make no sense when it is made, not when it is used."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pillarbox import ConfigurationError, Inbox
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("prefix", "outbox-", "not a plain identifier"),
+        ("schema", "", "schema is empty"),
+        ("schema", None, "schema is empty"),
+        ("schema", 'x"; DROP TABLE y; --', "not a plain identifier"),
+        ("retention", "a while", "is not a duration"),
+        ("retention", -1, "zero or more"),
+        ("redelivery", None, "is not a duration"),
+        ("redelivery", "long", "is not a duration"),
+    ],
+)
+def test_a_wrong_setting_is_named(setting: str, value: Any, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason) as caught:
+        Inbox(**{setting: value})
+    assert setting in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("retention", "redelivery"),
+    [("7 days", "30 days"), ("7 days", "7 days"), ("30 days", timedelta(days=31)), (0, 0), ("23h", "1 day")],
+)
+def test_receipts_must_outlive_the_longest_redelivery(retention: Any, redelivery: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"retention .* must be longer than redelivery .* raise retention"):
+        Inbox(retention=retention, redelivery=redelivery)
+
+
+def test_a_retention_alone_is_measured_against_dead_letters_that_may_be_sent_again() -> None:
+    with pytest.raises(ConfigurationError, match="retention 30 days must be longer than redelivery 90 days"):
+        Inbox(retention="30 days")
+
+
+def test_what_outlives_it_is_accepted_and_none_keeps_for_ever() -> None:
+    Inbox()
+    Inbox(retention="30 days", redelivery="7 days")
+    Inbox(retention=None, redelivery="10000 days")

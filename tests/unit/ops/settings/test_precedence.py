@@ -1,0 +1,62 @@
+"""Flag over environment over file over preset over default, and each value knows where it comes from."""
+
+import pytest
+
+from pillarbox.relay.presets import PRESETS
+from tests.unit.ops.settings.conftest import Write
+from tests.unit.ops.settings.loading import load, origins, problems
+
+FILE = "[relay]\npreset = 'production'\nin_flight = 4\nbatch_size = 1\nname = 'f'\nlease = '20s'"
+
+
+def test_the_nearer_source_wins_and_is_named(write: Write) -> None:
+    settings = load(
+        write(FILE),
+        {"relay.name": "flag"},
+        PILLARBOX_RELAY__NAME="e",
+        PILLARBOX_RELAY__IN_FLIGHT="5",
+    )
+    relay, origin = settings.relay, origins(settings)
+    assert (relay.name, origin["relay.name"]) == ("flag", "--set relay.name")
+    assert (relay.in_flight, origin["relay.in_flight"]) == (5, "PILLARBOX_RELAY__IN_FLIGHT")
+    assert (relay.lease, origin["relay.lease"]) == ("20s", "pillarbox.toml")
+    assert (relay.poll_interval, origin["relay.poll_interval"]) == ("5s", "preset production")
+    assert (relay.heartbeat, origin["relay.heartbeat"]) == ("1s", "default")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_sets_its_figures_and_nothing_else(name: str) -> None:
+    settings, preset = load(PILLARBOX_RELAY__PRESET=name), PRESETS[name]
+    assert (settings.relay.tuning.poll_interval, settings.relay.tuning.batch_size) == (
+        preset.poll_interval,
+        preset.batch_size,
+    )
+    assert settings.relay.policy == preset.retry
+    assert (settings.relay.tuning.in_flight, settings.relay.tuning.lease) == (3, "15s")
+
+
+def test_keys_written_out_win_over_a_preset(write: Write) -> None:
+    settings = load(write(FILE + "\n[relay.retry]\nmax_attempts = 3"))
+    assert (settings.relay.batch_size, settings.relay.retry.max_attempts) == (1, 3)
+    assert settings.relay.retry.max == "600s"
+
+
+def test_a_preset_leaves_another_retry_policy_alone(write: Write) -> None:
+    settings = load(write("[relay]\npreset = 'staging'\n[relay.retry]\npolicy = 'none'"))
+    assert "relay.retry.multiplier" not in origins(settings)
+
+
+def test_a_flag_that_is_no_setting_is_refused_with_the_nearest() -> None:
+    assert problems(None, {"relay.batchsize": "5"}) == [
+        "--set relay.batchsize is no setting; did you mean relay.batch_size?"
+    ]
+    assert problems(None, {"relay.batch_size": "x"}) == [
+        "--set relay.batch_size is 'x': write a whole number, 1 or more"
+    ]
+
+
+def test_a_password_is_refused_on_the_command_line() -> None:
+    [problem] = problems(None, {"store.url": "postgresql://app:canary-password@db/shop"})
+    assert "PILLARBOX_STORE__URL_FILE" in problem
+    assert "canary-password" not in problem
+    assert load(None, {"store.url": "postgresql://app@db/shop"}).store.url == "postgresql://app@db/shop"

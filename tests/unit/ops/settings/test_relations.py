@@ -1,0 +1,88 @@
+"""What must fit together: refused where it cannot work, told where somebody should know."""
+
+import pytest
+
+from tests.unit.ops.settings.conftest import Write
+from tests.unit.ops.settings.loading import load, origins, problems
+
+RABBIT = "[transports.rabbit]\nurl = 'amqp://mq/'\n"
+CONSOLE = "[transports.out]\nurl = 'console://'\n"
+DESTINATION = "[destinations.d]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[relay]\nsend_timeout = '20s'", "must be shorter than relay.lease 15s"),
+        ("[relay]\nheartbeat = '6s'", "is too slow for relay.lease 15s"),
+        ("[relay]\nstall_limit = '500ms'", "is too short for relay.heartbeat 1s"),
+        (
+            "[relay]\npoll_interval = '0s'",
+            "relay.poll_interval in pillarbox.toml is 0s: it must be longer than nothing",
+        ),
+        (
+            "[relay.retry]\npolicy = 'constant'\nmax = '1h'",
+            "is only for exponential, and this is constant: take it out",
+        ),
+        ("[relay.retry]\npolicy = 'none'\nbase = '1s'", "is only for exponential and constant, and this is none"),
+        ("[transports.x]\nwindow = 5", "transports.x has neither url nor import"),
+        ("[transports.x]\nurl = 'console://'\nimport = 'a:b'", "are both set: a transport has one of them"),
+        (CONSOLE + "window = 5", "transports.out.window in pillarbox.toml is only for rabbitmq, and this is console"),
+        (CONSOLE + "[[transports.out.queues]]\nname = 'q'", "transports.out has exchanges or queues"),
+        (CONSOLE + DESTINATION + "exchange = 'x'", "is only for rabbitmq, and this is console with payload"),
+        (RABBIT + DESTINATION + "numeric_id = true", "is only for envelope, and this is rabbitmq with payload"),
+        (RABBIT + DESTINATION + "source = '/a'\nbody = 'envelope'", "is only for cloudevents"),
+        (RABBIT + DESTINATION + "transport = 'rabit'", "is 'rabit', which is no transport; did you mean 'rabbit'?"),
+        (RABBIT + CONSOLE + DESTINATION, "destinations.d.transport is missing: say which it is; there are rabbit, out"),
+        (RABBIT + DESTINATION + "[[routes]]\nto = ['e']", "routes[0].to in pillarbox.toml names 'e', which is no"),
+        (RABBIT + "[[routes]]\nto = ['e']", "which is no destination; there is none"),
+    ],
+)
+def test_what_cannot_work_is_refused(write: Write, text: str, problem: str) -> None:
+    [found] = problems(write(text))
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("[relay]\nledger = true", "relay.ledger in pillarbox.toml is accepted, but not active in this release"),
+        ("[relay]\nlisten = '127.0.0.1:9464'", "relay.listen in pillarbox.toml is accepted, but not active"),
+        ("[console]\nlogin = 'file'", "console.login in pillarbox.toml is accepted, but not active"),
+        ("[store]\nhistory = '1h'", "store.history in pillarbox.toml 1h is shorter than the 2.4 h for which"),
+        ("[relay]\nadaptive = false", 'write record.wakeup = "none" for a fixed delay'),
+        ("[relay]\ndrain_timeout = '5s'", "is shorter than relay.send_timeout 10s"),
+        ("[store]\nschema = 'shop'", "store.schema in pillarbox.toml concerns PostgreSQL only"),
+        (
+            RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\nmax_length = 5\noverflow = 'drop-head'",
+            "transports.rabbit: the queue 'q' throws messages away that were confirmed",
+        ),
+    ],
+)
+def test_what_somebody_should_know_is_told(write: Write, text: str, note: str) -> None:
+    [found] = load(write(text)).notes
+    assert note in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[store]\nhistory = 'off'",
+        "[store]\nhistory = '3h'",
+        "[store]\nhistory = '1h'\n[relay.retry]\npolicy = 'none'",
+        "[store]\nhistory = '1h'\n[relay.retry]\nmax_attempts = 0",
+        "[relay]\nadaptive = false\n[record]\nwakeup = 'none'",
+        RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\nmax_length = 5",
+    ],
+)
+def test_what_is_fine_needs_no_note(write: Write, text: str) -> None:
+    assert load(write(text)).notes == ()
+
+
+def test_defaults_of_another_kind_are_not_in_force(write: Write) -> None:
+    shown = origins(load(write(CONSOLE + DESTINATION)))
+    assert [name for name in shown if name.startswith(("transports", "destinations"))] == [
+        "transports.out.url",
+        "destinations.d.body",
+    ]

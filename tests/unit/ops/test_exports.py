@@ -1,0 +1,50 @@
+"""What is written for scripts and archives loses nothing of an event."""
+
+import base64
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.message import Status
+from pillarbox.ops import exports
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def detail(payload: bytes, content_type: str = "application/json") -> EventDetail:
+    known = {"id": 7, "event_id": "e", "destination": "d", "status": Status.PUBLISHED, "event_type": "t"}
+    known |= {"payload": payload, "content_type": content_type, "headers_json": '{"h": "v"}', "schema_version": 1}
+    known |= {"occurred_at": NOON, "recorded_at": NOON, "published_at": NOON, "attempts": 0, "retry_count": 0}
+    return EventDetail(**(dict.fromkeys(EventDetail._fields) | known))  # type: ignore[arg-type]  # by name
+
+
+def test_times_are_written_in_utc_and_headers_as_an_object() -> None:
+    record = exports.event_detail(detail(b"{}"))
+    assert (record["published_at"], record["died_at"]) == ("2026-11-30T12:00:00Z", None)
+    assert (record["headers"], record["status"]) == ({"h": "v"}, "PUBLISHED")
+    assert set(record) == set(EventDetail._fields) - {"headers_json"} | {"headers"}
+
+
+def test_json_as_we_write_it_is_decoded() -> None:
+    assert exports.payload(detail('{"n":1,"é":[true]}'.encode())) == {"payload": {"n": 1, "é": [True]}}
+
+
+@pytest.mark.parametrize("raw", [b'{"n": 1}', b'{"n":1,"n":2}', b'{"n":1.0e2}'])
+def test_json_that_somebody_else_wrote_is_decoded_and_kept_byte_by_byte(raw: bytes) -> None:
+    found = exports.payload(detail(raw))
+    assert set(found) == {"payload", "payload_base64"}
+    assert base64.b64decode(found["payload_base64"]) == raw
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x00\xff", b"{", b"NaN", b'"\\ud800"', b"[" * 100_000])
+def test_what_is_no_json_is_kept_byte_by_byte(raw: bytes) -> None:
+    found = exports.payload(detail(raw))
+    assert base64.b64decode(found.pop("payload_base64")) == raw
+    assert found == {}
+    json.dumps(found, ensure_ascii=False).encode()
+
+
+def test_bytes_of_another_type_are_not_looked_at() -> None:
+    assert exports.payload(detail(b"{}", "application/avro")) == {"payload_base64": "e30="}

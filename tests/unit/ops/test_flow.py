@@ -1,0 +1,94 @@
+"""Is it flowing, and if not, why? The sentence names the reason that explains most."""
+
+import pytest
+
+from pillarbox.core.overview import LaneView, Overview, RelayView
+from pillarbox.core.steering import Steering
+from pillarbox.ops.flow import LONG, Flow, destinations_of, flow
+
+
+def relay(name: str = "a", *, lease: float = 10, **breakers: str) -> RelayView:
+    return RelayView(name, "", "here", lease, breakers)
+
+
+def overview(*relays: RelayView, owners: str = "aa", oldest: float | None = 1.0) -> Overview:
+    lanes = [LaneView(number, owner if owner != "-" else None, 1, 0) for number, owner in enumerate(owners)]
+    return Overview(5, oldest, True, 0, lanes, list(relays))
+
+
+def wish(destination: str, *, paused: bool = False, **more: object) -> Steering:
+    return Steering(destination, paused, **({"breaker": None, "rate_limit": None, "last_error": None} | more))  # type: ignore[arg-type]  # as each test needs it
+
+
+def answer(seen: Overview, *wishes: Steering) -> Flow:
+    paused = any(w.destination == "*" and w.paused for w in wishes)
+    return flow(seen, destinations_of(seen.relays, wishes), paused=paused)
+
+
+def test_all_is_well() -> None:
+    assert answer(overview(relay(orders="closed"))) == Flow(state="flowing", why="")
+
+
+@pytest.mark.parametrize("relays", [(), (relay(lease=-1),)])
+def test_without_a_living_relay_it_is_stopped(relays: tuple[RelayView, ...]) -> None:
+    found = answer(overview(*relays))
+    assert found.state == "stopped"
+    assert "pillarbox relay" in found.why
+
+
+def test_everything_paused() -> None:
+    assert answer(overview(relay()), wish("*", paused=True)) == Flow(
+        state="stopped", why="a person paused every destination"
+    )
+
+
+def test_nobody_has_a_lane() -> None:
+    assert answer(overview(relay(), owners="--")).state == "stopped"
+
+
+def test_a_lane_of_a_dead_relay_holds_up() -> None:
+    assert answer(overview(relay(), relay("b", lease=-1), owners="ab")) == Flow(
+        state="held up", why="1 of 2 lanes have no living owner"
+    )
+
+
+def test_a_destination_that_nobody_can_reach_is_named_with_its_error() -> None:
+    seen = overview(relay(orders="open"), relay("b", orders="open"), owners="ab")
+    assert answer(seen, wish("orders", last_error="refused\nat once")) == Flow(
+        state="held up", why="orders takes nothing: refused"
+    )
+
+
+def test_one_relay_that_can_send_is_enough() -> None:
+    seen = overview(relay(orders="open"), relay("b", orders="closed"), owners="ab")
+    assert answer(seen).state == "flowing"
+
+
+def test_a_breaker_of_a_dead_relay_says_nothing() -> None:
+    seen = overview(relay(orders="closed"), relay("b", lease=-1, mail="open"))
+    assert answer(seen).state == "flowing"
+
+
+@pytest.mark.parametrize(
+    ("set_by", "why"),
+    [
+        (wish("mail", paused=True), "a person paused mail"),
+        (wish("mail", breaker="open"), "a person shut mail"),
+    ],
+)
+def test_what_a_person_did_is_said(set_by: Steering, why: str) -> None:
+    assert answer(overview(relay(mail="closed")), set_by) == Flow(state="held up", why=why)
+
+
+def test_a_breaker_that_a_person_holds_closed_lets_through() -> None:
+    assert answer(overview(relay(mail="open")), wish("mail", breaker="closed")).state == "flowing"
+
+
+def test_a_probe_is_under_way() -> None:
+    assert answer(overview(relay(mail="half-open"))).why == "mail is being tried again"
+
+
+def test_what_waits_long_although_all_is_well_has_a_next_step() -> None:
+    found = answer(overview(relay(), oldest=LONG + 1))
+    assert found.state == "flowing"
+    assert "events list --retrying" in found.why

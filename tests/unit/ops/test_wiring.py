@@ -1,0 +1,113 @@
+"""Settings become what they say, and what cannot be made of them is told with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from pillarbox import Event
+from pillarbox.core.errors import ConfigurationError, RecordError
+from pillarbox.ops import wiring
+from pillarbox.ops.settings import Settings
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.transports.memory import MemoryTransport
+
+RABBIT = "[transports.rabbit]\nurl = 'amqp://mq/'\n"
+MEMORY = "[transports.here]\nurl = 'memory://'\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def settings_of(text: str) -> Settings:
+    file = Path("pillarbox.toml")
+    file.write_text(text, encoding="utf-8")
+    return Settings.load(file, {})
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("postgresql://db/shop", PostgresStore),
+        ("postgres://db/shop", PostgresStore),
+        ("sqlite:///shop.db", SqliteStore),
+        ("memory://", MemoryStore),
+    ],
+)
+def test_the_url_says_which_store(url: str, kind: type) -> None:
+    assert isinstance(wiring.open_store(Settings.load(None, {"PILLARBOX_STORE": url}).store), kind)
+
+
+@pytest.mark.parametrize("url", ["postgresql://db/shop", "sqlite:///shop.db"])
+def test_the_tables_are_called_and_limited_as_the_settings_say(url: str) -> None:
+    text = f"[store]\nurl = '{url}'\nprefix = 'mine_'\n[record]\nmax_payload = '2 MiB'"
+    sql = wiring.open_store(settings_of(text).store).schema.sql(aliases=False)
+    assert '"mine_message"' in sql
+    assert str(2 * 1024**2) in sql
+
+
+def test_postgresql_has_the_schema_of_the_settings() -> None:
+    text = "[store]\nurl = 'postgresql://db/shop'\nschema = 'sales'"
+    assert '"sales"."outbox_message"' in wiring.open_store(settings_of(text).store).schema.sql(aliases=False)
+
+
+def test_an_outbox_refuses_what_the_settings_forbid() -> None:
+    outbox, store = wiring.make_outbox(settings_of("[record]\nmax_payload = 10")), MemoryStore()
+    with store.transaction() as transaction, pytest.raises(RecordError, match="payload"):
+        outbox.record(transaction, Event("order.placed", {"id": "much too long"}))
+
+
+def test_an_outbox_ignores_repeats_where_the_settings_say_so() -> None:
+    outbox, store = wiring.make_outbox(settings_of("[record]\nduplicate = 'ignore'")), MemoryStore()
+    with store.transaction() as transaction:
+        outbox.record(transaction, Event("order.placed", {}, event_id="e1"), Event("order.placed", {}, event_id="e1"))
+
+
+async def test_events_take_the_routes_of_the_settings() -> None:
+    text = MEMORY + "[destinations.orders]\nbody = 'envelope'\nconstants = { from = 'shop' }\n"
+    text += (
+        "[destinations.rest]\n[[routes]]\nevent_type = 'order.*'\nto = ['orders', 'rest']\n[[routes]]\nto = ['rest']"
+    )
+    settings, store, transport = settings_of(text), MemoryStore(), MemoryTransport()
+    with store.transaction() as transaction:
+        wiring.make_outbox(settings).record(transaction, Event("order.placed", {"id": 1}), Event("other", {"id": 2}))
+    await wiring.make_relay(settings, store=store, transports={"here": transport}).run_until_empty()
+    assert [b'"from":"shop"' in one.body for one in transport.delivered("orders")] == [True]
+    assert sorted(one.body for one in transport.delivered("rest")) == [b'{"id":1}', b'{"id":2}']
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\noverflow = 'reject-publish-dlx'",
+            "transports.rabbit in pillarbox.toml: queue 'q': quorum queues know",
+        ),
+        (
+            RABBIT + "[[transports.rabbit.exchanges]]\nname = 'x'\ntype = 'tropic'",
+            "transports.rabbit in pillarbox.toml: exchange 'x': type is",
+        ),
+        (
+            RABBIT + "[destinations.d]\nrouting_key = '{colour}'",
+            "destinations.d in pillarbox.toml: the routing key '{colour}' asks for",
+        ),
+        (
+            RABBIT + "[destinations.d]\nbody = 'envelope'\nfields = ['colour']",
+            "destinations.d in pillarbox.toml: envelope: 'colour' is no field",
+        ),
+        (
+            RABBIT + "[destinations.d]\n[[routes]]\nto = ['d', 'd']",
+            r"routes[0] in pillarbox.toml: the route * → d + d names a destination twice",
+        ),
+        ("[transports.h]\nimport = 'nowhere:x'", "transports.h in pillarbox.toml: there is no module 'nowhere' here"),
+        ("", "PILLARBOX_TRANSPORT is not set"),
+    ],
+)
+def test_what_cannot_be_made_is_told_with_its_place(text: str, problem: str) -> None:
+    settings = settings_of(text)
+    with pytest.raises(ConfigurationError) as raised:
+        wiring.make_relay(settings, store=MemoryStore(), transports=wiring.open_transports(settings))
+    assert problem in str(raised.value)
