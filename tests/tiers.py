@@ -1,6 +1,7 @@
 """`python -m tests.tiers [names…]`: the tiers of the test suite, one after another, with the time each took.
 
-The order is that of the fastest answer: checks first, real servers next, the built wheel last.
+The order is that of the fastest answer: checks first, real servers next, the built wheel last. What needs one core and
+hardly a server runs beside the others, and is printed when it ends.
 """
 
 import os
@@ -8,9 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET_SECONDS = 15 * 60
@@ -26,6 +31,9 @@ class Result(Enum):
     SKIPPED = "no tests yet"
 
 
+Row = tuple[str, Result, float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
     """Commands that must all succeed. With a folder, pytest over that folder is the last of them."""
@@ -34,23 +42,33 @@ class Tier:
     commands: tuple[Sequence[str], ...] = ()
     folder: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    beside: bool = False
+    """It keeps one core busy and waits for nobody: it runs beside the others."""
 
-    def run(self) -> Result:
+    def run(self, output: IO[str]) -> Row:
+        print(f"\n=== {self.name} ===", file=output, flush=True)
+        began = time.monotonic()
+        return self.name, self._result(output), time.monotonic() - began
+
+    def _result(self, output: IO[str]) -> Result:
         if self.folder is not None and not any((ROOT / self.folder).rglob("test_*.py")):
-            print(f"{self.folder} has no tests yet", flush=True)
+            print(f"{self.folder} has no tests yet", file=output, flush=True)
             return Result.SKIPPED
         # All commands run even after a failure: one run shows everything there is to mend.
-        statuses = [self._call(command) for command in self.commands]
+        statuses = [self._call(command, output) for command in self.commands]
         if self.folder is not None:
-            status = self._call(_python("-m", "pytest", self.folder))
+            status = self._call(_python("-m", "pytest", self.folder), output)
             if status == _NO_TESTS_COLLECTED and not any(statuses):
                 return Result.SKIPPED
             statuses.append(status)
         return Result.FAILED if any(statuses) else Result.PASSED
 
-    def _call(self, command: Sequence[str]) -> int:
-        print("$", *(Path(command[0]).name, *command[1:]), flush=True)
-        return subprocess.run(command, cwd=ROOT, env=os.environ | dict(self.environment), check=False).returncode
+    def _call(self, command: Sequence[str], output: IO[str]) -> int:
+        print("$", *(Path(command[0]).name, *command[1:]), file=output, flush=True)
+        environment = os.environ | dict(self.environment)
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False
+        ).returncode
 
 
 def _python(*arguments: str) -> Sequence[str]:
@@ -74,7 +92,7 @@ TIERS = (
     ),
     Tier(name="unit", folder="tests/unit"),
     Tier(name="conformance", folder="tests/conformance"),
-    Tier(name="simulation", folder="tests/simulation"),
+    Tier(name="simulation", folder="tests/simulation", beside=True),
     Tier(name="integration", folder="tests/integration"),
     Tier(
         name="sqlalchemy20",
@@ -96,18 +114,23 @@ def main(names: Sequence[str]) -> int:
     if unknown:
         print(f"no such tier: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
-    rows: list[tuple[str, Result, float]] = []
-    for tier in [known[name] for name in names] or TIERS:
-        print(f"\n=== {tier.name} ===", flush=True)
-        began = time.monotonic()
-        result = tier.run()
-        rows.append((tier.name, result, time.monotonic() - began))
-    _print_table(rows)
+    chosen = [known[name] for name in names] or TIERS
+    began = time.monotonic()
+    with ThreadPoolExecutor() as pool, ExitStack() as files:
+        beside = []
+        for tier in (tier for tier in chosen if tier.beside):
+            output = files.enter_context(TemporaryFile("w+"))
+            beside.append((pool.submit(tier.run, output), output))
+        rows = [tier.run(sys.stdout) for tier in chosen if not tier.beside]
+        for ended, output in beside:
+            rows.append(ended.result())
+            output.seek(0)
+            print(output.read(), flush=True)
+    _print_table(rows, total=time.monotonic() - began)
     return 1 if any(result is Result.FAILED for _, result, _ in rows) else 0
 
 
-def _print_table(rows: Sequence[tuple[str, Result, float]]) -> None:
-    total = sum(seconds for _, _, seconds in rows)
+def _print_table(rows: Sequence[Row], *, total: float) -> None:
     print(f"\n{'tier':<14}{'seconds':>9}  result")
     for name, result, seconds in rows:
         print(f"{name:<14}{seconds:>9.1f}  {result.value}")

@@ -32,11 +32,3 @@ def test_a_snippet_runs(page: str, number: int, code: str, tmp_path: Path) -> No
         check=False,
     )
     assert result.returncode == 0, f"block {number} of {page}:\n{result.stdout}\n{result.stderr}"
-
-
-def test_the_readme_shows_an_event_in_twenty_lines_and_its_outcome(tmp_path: Path) -> None:
-    [page] = [page for page in PAGES if name(page) == "README.md"]
-    [code] = blocks(page, "python")
-    (tmp_path / "shop.py").write_text(code, encoding="utf-8")
-    shown = subprocess.run([sys.executable, "shop.py"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert shown == "receipt for order 42\n"

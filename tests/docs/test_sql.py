@@ -3,11 +3,15 @@
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import aclosing, closing
+from pathlib import Path
 
 import pytest
 
+from pillarbox import Event, Outbox
+from pillarbox.core.outcome import DELIVERED, Dead
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
 from tests.docs.pages import ROOT, blocks
 
 SCHEMA = ROOT / "docs/reference/schema.md"
@@ -27,10 +31,32 @@ def columns(database: sqlite3.Connection, view: str) -> list[str]:
     return [name for name, *_ in database.execute(f"SELECT * FROM {view}").description]
 
 
+def undocumented(database: sqlite3.Connection, name: str) -> list[str]:
+    """Columns that the section about a table or a view does not name."""
+    section = SCHEMA.read_text(encoding="utf-8").split(f"\n## {name}\n")[1].split("\n## ")[0]
+    return [column for column in columns(database, name) if f"`{column}`" not in section]
+
+
 def test_every_column_of_the_view_is_documented(database: sqlite3.Connection) -> None:
-    text = SCHEMA.read_text(encoding="utf-8")
-    section = text[text.index("## outbox_event\n") : text.index("## For operators")]
-    assert [name for name in columns(database, "outbox_event") if f"`{name}`" not in section] == []
+    assert undocumented(database, "outbox_event") == []
+
+
+def test_every_column_of_the_ledger_is_documented(database: sqlite3.Connection) -> None:
+    assert undocumented(database, "processed_event") == []
+
+
+def test_the_ledger_takes_one_entry_each_and_known_states_only(database: sqlite3.Connection) -> None:
+    entry = "INSERT INTO processed_event (event_id, destination, status) VALUES (?, ?, ?)"
+    for status in ("PROCESSING", "SUCCESS", "FAILED"):
+        database.execute(entry, ("evt-001", status, status))
+    for refused in [
+        ("evt-001", "FAILED", "SUCCESS"),
+        ("evt-002", "", "DONE"),
+        ("evt-002", "", None),
+        (None, "", "FAILED"),
+    ]:
+        with pytest.raises(sqlite3.IntegrityError):
+            database.execute(entry, refused)
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -47,3 +73,21 @@ def test_names_with_an_asterisk_exist_here(database: sqlite3.Connection) -> None
     marked = set(re.findall(r"(\w+) \*", VOCABULARY[VOCABULARY.index("## Names") :]))
     assert len(marked) > 15
     assert sorted(marked - known) == []
+
+
+async def test_each_view_has_its_own_words_for_the_states(tmp_path: Path) -> None:
+    async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
+        await store.schema.apply(aliases=True)
+        with closing(sqlite3.connect(tmp_path / "shop.db")) as file:
+            with file:
+                Outbox().record(file, *(Event("t", {}, event_id=name) for name in ("new", "done", "dead")))
+            owner = await Owner.of(store)
+            _, done, dead = await owner.ready()
+            await owner.settle(DELIVERED, done)
+            await owner.settle(Dead(error="no"), dead)
+            words = {view: dict(file.execute(f"SELECT event_id, status FROM {view}").fetchall()) for view in VIEWS}
+    assert words == {
+        "outbox_event": {"new": "PENDING", "done": "PUBLISHED", "dead": "FAILED"},
+        "outbox_events": {"new": "PENDING", "done": "SENT", "dead": "FAILED"},
+        "event_outbox": {"new": "PENDING", "done": "PROCESSED", "dead": "FAILED"},
+    }

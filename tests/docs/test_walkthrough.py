@@ -36,6 +36,7 @@ WRONG = {
     "a line too many": "$ printf 'a\\nb\\n'\na\n",
     "a line too few": "$ echo a\na\nb\n",
     "a command that fails": "$ false\n",
+    "one that fails in another terminal": "there$ false\nthere$ true\n",
     "an end that is none": "there$ cat\n^C\n",
     "a program that never says it": "there$ cat\nhello\n",
 }

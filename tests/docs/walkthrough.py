@@ -26,7 +26,7 @@ _COMMAND = re.compile(r"(\w*)\$ (.+)")
 _CHANGING = re.compile(
     r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ|\d+\.\d s\b|…"  # ids, times, spans
 )
-_LOOKS = re.compile(r"pillarbox (status|events|dead list)\b|sqlite3? ")
+_LOOKS = re.compile(r"pillarbox (status|events|dead list)\b")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,6 +121,7 @@ class Reader:
             turn.shows.pop()
         if turn.command:
             assert shell.wait_for(shell.idle), f"{turn.terminal}$ is busy: {shell.screen}"
+            assert not shell.status, f"what ran before in {turn.terminal}$ ended with {shell.status}:\n{shell.screen}"
             self._seen[turn.terminal] = 0
             shell.type(turn.command)
         if turn.terminal:

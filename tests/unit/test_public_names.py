@@ -27,7 +27,7 @@ def test_the_version_is_that_of_the_package() -> None:
     assert pillarbox.__version__ == tomllib.loads(PROJECT.read_text())["project"]["version"]
 
 
-@pytest.mark.parametrize("statement", ["import pillarbox", "from pillarbox import Event, Outbox, EventTypes"])
+@pytest.mark.parametrize("statement", ["import pillarbox", "from pillarbox import Event, EventTypes, Inbox, Outbox"])
 def test_recording_imports_no_driver(statement: str) -> None:
     drivers = "{'asyncpg', 'psycopg', 'psycopg2', 'sqlalchemy', 'aiosqlite', 'pydantic', 'pika'}"
     check = f"{statement}; import sys; print(*sorted({drivers} & set(sys.modules)))"

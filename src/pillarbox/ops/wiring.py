@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pillarbox.transports.rabbitmq import Queue, RabbitMQ
 
 
-def open_store(store: StoreSettings) -> Store:
+def open_store(store: StoreSettings, *, ledger: bool = False) -> Store:
     """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
     prefix, history, limit = store.prefix, store.keeps_history, store.max_payload
     with _installed():
@@ -33,15 +33,17 @@ def open_store(store: StoreSettings) -> Store:
             case "postgresql" | "postgres":
                 from pillarbox.stores.postgres import PostgresStore
 
-                return PostgresStore(store.url, schema=store.schema, prefix=prefix, history=history, max_payload=limit)
+                return PostgresStore(
+                    store.url, schema=store.schema, prefix=prefix, history=history, ledger=ledger, max_payload=limit
+                )
             case "sqlite":
                 from pillarbox.stores.sqlite import SqliteStore
 
-                return SqliteStore(store.url, prefix=prefix, history=history, max_payload=limit)
+                return SqliteStore(store.url, prefix=prefix, history=history, ledger=ledger, max_payload=limit)
             case _:
                 from pillarbox.stores.memory import MemoryStore
 
-                return MemoryStore(history=history)
+                return MemoryStore(history=history, ledger=ledger)
 
 
 def make_outbox(settings: Settings) -> Outbox:

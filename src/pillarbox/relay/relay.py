@@ -170,8 +170,8 @@ class Relay:
         self._reader.recorded_after, self._reader.recorded_before = recorded_after, recorded_before
         carried = 0
         async with self._working(reading=False):
-            while not self._stopping.is_set() and not self._ownership.epochs:
-                await self._slumber.rest(FIRST_PAUSE)
+            while not self._stopping.is_set() and await self._some_lane_lies_idle():
+                await self._slumber.rest(SHORT)
             # What is only moved, such as a message that is split, comes with the next look.
             while not self._stopping.is_set() and not carried and await self._reader.look_around(thoroughly=True):
                 carried = len(self._hand)
@@ -182,17 +182,18 @@ class Relay:
 
     async def run_until_empty(
         self, *, recorded_after: datetime | None = None, recorded_before: datetime | None = None
-    ) -> None:
-        """Work until nothing can be sent now; what waits for its time, a person or a closed destination stays.
+    ) -> int:
+        """Work until nothing can be sent now; what waits for its time, a person, a closed destination or another relay
+        stays. Returns how many that are; beyond some thousands, about how many.
 
         With a range only what was recorded in it is carried, and a key with an earlier message outside is left alone.
         """
-        if not self._switched_on():
-            return
-        self._reader.recorded_after, self._reader.recorded_before = recorded_after, recorded_before
-        async with self._working():
-            while not self._stopping.is_set() and not await self._empty():
-                await self._slumber.rest(FIRST_PAUSE)
+        if self._switched_on():
+            self._reader.recorded_after, self._reader.recorded_before = recorded_after, recorded_before
+            async with self._working():
+                while not self._stopping.is_set() and not await self._empty():
+                    await self._slumber.rest(FIRST_PAUSE)
+        return (await self._store.inspection.overview()).backlog
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self.run())
@@ -316,12 +317,23 @@ class Relay:
     def _at_rest(self) -> bool:
         return len(self._hand) == 0 and self._drained()
 
+    async def _some_lane_lies_idle(self) -> bool:
+        """Whether this relay owns nothing yet, or a lane has no owner that lives: somebody ended without leaving, and
+        what he had is to be taken over first."""
+        if not self._ownership.epochs:
+            return True
+        seen = await self._store.inspection.overview()
+        alive = {relay.id for relay in seen.relays if relay.lease > 0}
+        return any(lane.owner not in alive for lane in seen.lanes)
+
     async def _empty(self) -> bool:
         """Nothing in hand, nothing to settle, and a thorough look finds nothing that could go."""
-        if not self._at_rest() or not self._ownership.epochs:
+        if not self._at_rest():
             return False
         before = self._settlements
         try:
+            if await self._some_lane_lies_idle():
+                return False
             found = await self._reader.look_around(thoroughly=True)
         except StoreUnavailable:
             return False

@@ -62,7 +62,7 @@ def test_the_notification_producer_reaches_the_queue_of_each_audience(
     ]
     record(postgres_url, *events)
     said = carry("notifications", tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=vhost)
-    assert "relay.ledger" in said.splitlines()[0]
+    assert "relay.ledger" not in said
     for number, audience in enumerate(audiences):
         [taken] = take_all(vhost, f"notification.{audience}")
         assert json.loads(taken.body) == {
@@ -72,6 +72,12 @@ def test_the_notification_producer_reaches_the_queue_of_each_audience(
             "aggregate_id": 5,
             "payload": {"no": number},
         }
+    record(postgres_url, *events)  # the same events once more
+    carry("notifications", tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=vhost)
+    assert [take_all(vhost, f"notification.{audience}") for audience in audiences] == [[], [], [], []]
+    with psycopg.connect(postgres_url) as connection:
+        noted = connection.execute("SELECT event_id, status FROM processed_event ORDER BY id").fetchall()
+    assert sorted(noted) == sorted((audience, "SUCCESS") for audience in audiences)
 
 
 def test_the_ingestion_service_reaches_its_queue(postgres_url: str, vhost: str, tmp_path: Path) -> None:

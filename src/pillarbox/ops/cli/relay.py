@@ -55,7 +55,7 @@ async def _run(settings: Settings, *, name: str, until_empty: bool) -> None:
     from pillarbox.telemetry.logs import LogListener
 
     transports = open_transports(settings)
-    store = open_store(settings.store)
+    store = open_store(settings.store, ledger=settings.relay.ledger)
     try:
         carrier = make_relay(
             settings, store=store, transports=transports, name=name, observers=[LogListener()], on_stall=_quit
@@ -63,11 +63,21 @@ async def _run(settings: Settings, *, name: str, until_empty: bool) -> None:
         await store.schema.check()
         _stop_on_signals(carrier)
         click.echo("; ".join([f"relay {name or carrier.id}: {describe_routing(settings)}", *settings.notes]))
-        await (carrier.run_until_empty() if until_empty else carrier.run())
+        if until_empty:
+            # Not among the events, where the way out is standard output.
+            click.echo(_what_is_left(await carrier.run_until_empty()), err=True)
+        else:
+            await carrier.run()
     finally:
         for transport in transports.values():
             await transport.aclose()
         await store.aclose()
+
+
+def _what_is_left(waiting: int) -> str:
+    if not waiting:
+        return "nothing is left"
+    return f"{waiting} left that cannot be sent now: `pillarbox status` and `pillarbox events list` tell why"
 
 
 def _stop_on_signals(carrier: Relay) -> None:

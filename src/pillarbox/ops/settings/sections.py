@@ -154,7 +154,7 @@ class RelaySettings:
         "an outage of a destination is waited for, or counted against max_attempts",
         default="wait",
     )
-    ledger: bool = key(Truth(), "remember what was sent, so that a repeat is not sent again", default=False, later=True)
+    ledger: bool = key(Truth(), "remember what was sent, so that a repeat is not sent again", default=False)
     listen: str | None = key(Listen(), "where metrics and health are served", default=None, later=True)
     retry: RetrySettings = part(RetrySettings)
     tuning: Tuning = field(default_factory=Tuning)

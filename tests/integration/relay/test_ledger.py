@@ -1,0 +1,151 @@
+"""The ledger on a real database: killed in between, locked out, cut off. Nothing is lost; what went out is known."""
+
+import signal
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import asyncpg
+import psycopg
+import pytest
+
+from pillarbox import Event, Handlers, Outbox, Relay, Tuning
+from pillarbox.core.observations import Observation, StoreFailed
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
+from tests.databases import Sql
+from tests.integration.cli.running import pillarbox
+from tests.integration.rabbitmq.consumer import take_all
+from tests.servers.rabbitmq import RabbitMQServer
+
+TUNING = Tuning(lease="6s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
+
+BOTH = """
+[relay]
+ledger = true
+lease = "2s"
+heartbeat = "200ms"
+send_timeout = "1s"
+
+[transports.rabbit]
+url = "{broker}"
+[[transports.rabbit.queues]]
+name = "{queue}"
+
+[transports.handlers]
+import = "noting:handlers"
+
+[destinations.far]
+transport = "rabbit"
+routing_key = "{queue}"
+
+[destinations.near]
+transport = "handlers"
+handler = "near"
+
+[[routes]]
+event_type = "*"
+to = ["far", "near"]
+"""
+
+NOTING = """
+from pillarbox import Handlers
+
+handlers = Handlers()
+
+@handlers.on("*", name="near")
+def note(event, context):
+    with open("notes.txt", "a") as notes:
+        notes.write(event.event_id + "\\n")
+"""
+
+
+@pytest.fixture
+async def sql(postgres_url: str) -> AsyncIterator[Sql]:
+    connection = await asyncpg.connect(postgres_url)
+    yield connection
+    await connection.close()
+
+
+@pytest.mark.parametrize("point", ["before-send:2", "after-confirm:1", "after-confirm:2", "before-settle:1"])
+def test_one_event_for_two_destinations_reaches_both_though_the_relay_is_killed_in_between(
+    postgres_url: str, rabbitmq_server: RabbitMQServer, tmp_path: Path, point: str
+) -> None:
+    queue = f"ledger {point}"
+    (tmp_path / "pillarbox.toml").write_text(BOTH.format(broker=rabbitmq_server.url(), queue=queue))
+    (tmp_path / "noting.py").write_text(NOTING)
+    with psycopg.connect(postgres_url) as connection:
+        Outbox().record(connection, Event("order.placed", {}, event_id="evt-001"))
+    killed = pillarbox("relay", "--until-empty", cwd=tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_FAILPOINT=point)
+    assert killed.returncode == -signal.SIGKILL
+    finished = pillarbox("relay", "--until-empty", cwd=tmp_path, PILLARBOX_STORE=postgres_url)
+    assert finished.returncode == 0, finished.stderr
+    assert {taken.properties.message_id for taken in take_all(rabbitmq_server.url(), queue)} == {"evt-001"}
+    assert set((tmp_path / "notes.txt").read_text().split()) == {"evt-001"}
+    with psycopg.connect(postgres_url) as connection:
+        noted = connection.execute("SELECT destination, status FROM processed_event ORDER BY destination").fetchall()
+    assert noted == [("far", "SUCCESS"), ("near", "SUCCESS")]
+
+
+class Shop:
+    """A relay with a ledger, and what its handler got."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self.handled: list[str] = []
+        self.failures: list[str] = []
+        handlers = Handlers()
+
+        @handlers.on("*", name="shop")
+        async def handle(event: ReceivedEvent, context: HandlerContext) -> None:
+            self.handled.append(event.event_id)
+
+        self.relay = Relay(store=store, transports={"handlers": handlers}, tuning=TUNING, observers=[self._note])
+
+    def _note(self, observation: Observation) -> None:
+        if isinstance(observation, StoreFailed):
+            self.failures.append(observation.error)
+
+    async def failed(self) -> bool:
+        return bool(self.failures)
+
+    async def has(self, number: int) -> bool:
+        return len(self.handled) >= number
+
+
+async def record(sql: Sql, number: int) -> None:
+    async with sql.transaction():
+        await Outbox().arecord(sql, *(Event("a", {}, event_id=f"{n:03}", key="k") for n in range(number)))
+
+
+async def test_a_ledger_that_is_locked_loses_nothing(sql: Sql, postgres_url: str) -> None:
+    await record(sql, 20)
+    async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
+        shop = Shop(store)
+        lock = sql.transaction()
+        await lock.start()
+        await sql.execute("LOCK TABLE processed_event IN ACCESS EXCLUSIVE MODE")
+        async with shop.relay:
+            await eventually(shop.failed, within=30)
+            assert shop.handled == []
+            await lock.rollback()
+            await eventually(lambda: shop.has(20), within=30)
+    assert shop.handled == [f"{n:03}" for n in range(20)]
+    assert await sql.fetchval("SELECT count(*) FROM processed_event WHERE status = 'SUCCESS'") == 20
+
+
+async def test_a_ledger_that_is_cut_off_loses_nothing(sql: Sql, postgres_url: str) -> None:
+    await record(sql, 200)
+    async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
+        shop = Shop(store)
+        async with shop.relay:
+            for number in (20, 60, 120):
+                await eventually(lambda reached=number: shop.has(reached), within=30)  # type: ignore[misc]
+                # Whatever runs a statement of the ledger or of a settlement loses its connection.
+                await sql.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                    " AND pid <> pg_backend_pid() AND query LIKE '%processed_event%'"
+                )
+            await eventually(lambda: shop.has(200), within=30)
+    assert list(dict.fromkeys(shop.handled)) == [f"{n:03}" for n in range(200)]
+    assert await sql.fetchval("SELECT count(*) FROM processed_event WHERE status = 'SUCCESS'") == 200
