@@ -107,3 +107,18 @@ async def test_holding_splitting_and_noting_take_one(
     copies = [message for message in await read(store, epochs) if message.destination == "x"]
     with counter.expecting(1):
         await store.writes.hold(epochs, [Resolved(message, "x") for message in copies], Held.ASIDE)
+
+
+@pytest.mark.parametrize(("messages", "keys"), SIZES)
+async def test_a_ledger_costs_one_statement_more(
+    store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
+) -> None:
+    keeping = store.beside(ledger=True)
+    epochs = await filled(keeping, postgres_url, messages, keys)
+    found = await read(keeping, epochs)
+    assert keeping.ledger is not None
+    with counter.expecting(1):
+        await keeping.ledger.begin([Resolved(message, "x") for message in found])
+    with counter.expecting(1):
+        await keeping.writes.settle(epochs, [Verdict(message, DELIVERED, "x") for message in found])
+    await keeping.aclose()

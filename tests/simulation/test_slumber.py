@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 from pillarbox import Event
@@ -87,5 +88,28 @@ def test_a_ring_that_brought_work_is_not_counted() -> None:
             await looks_in_vain(stage, slumber, until=stage.now + 1)
             assert len(bell.asked) > asked
         listening.cancel()
+
+    simulate(story, seed=1)
+
+
+def test_told_to_it_looks_at_a_fixed_delay_after_the_last_look() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        tuning = replace(TUNING, poll_interval="2s", adaptive=False, doorbell=False)
+        slumber = Slumber(relay="r", store=stage.store, clock=simulation.clock, tuning=tuning)
+        at = await looks_in_vain(stage, slumber, until=stage.now + 20)
+        assert {round(after - before, 3) for before, after in pairwise(at)} == {2.0}
+
+    simulate(story, seed=1)
+
+
+def test_a_relay_at_a_fixed_delay_carries_everything() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation, replace(TUNING, poll_interval="2s", adaptive=False, doorbell=False))
+        async with stage.running():
+            for number in range(5):
+                stage.record(Event("a", {}, event_id=f"{number}", key="k"))
+                await stage.rest(2.5)
+        assert [one.message.event_id for one in stage.transport.deliveries] == [f"{number}" for number in range(5)]
 
     simulate(story, seed=1)

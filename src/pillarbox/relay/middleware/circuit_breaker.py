@@ -7,7 +7,8 @@
 
 What must stay true: it moves only when told the time; one probe is out at a time; it stays shut for ever only if a
 person wants it so, not even when the answer to a probe is lost; answers that come late, from before it opened, do not
-lengthen the wait. To the breaker a nack is a rejection: one full queue is not the whole destination.
+lengthen the wait. A lot of which every message was nacked (a full queue) counts
+as unavailable; a nack among messages that were accepted does not count.
 """
 
 from __future__ import annotations
