@@ -64,7 +64,8 @@ class Stage:
         relay = RelayProcess(self.folder, ways | dict(settings), without=self._without)
         self.relays.append(relay)
         if wait:
-            self.wait_until(lambda: self.lives(relay), what=f"{relay.name} joins")
+            self.wait_until(lambda: self.lives(relay) or not relay.running, what=f"{relay.name} joins")
+            assert relay.running, relay.story()
         return relay
 
     def write(self, count: int) -> None:

@@ -50,5 +50,8 @@ def replaced(stage: Stage, relay: RelayProcess, point: str) -> RelayProcess:
     count = 1 if point in ONCE else stage.chance.randint(1, 5)
     doomed = stage.start({"FAILPOINT": f"{point}:{count}"}, wait=False)
     if point in ONCE:
-        stage.wait_until(lambda: stage.lanes_of(doomed) > SHARE_OF_FOUR, what=f"{doomed.name} has lanes to give back")
+        # The lease of one that was killed before may end meanwhile, and lanes be given back already.
+        stage.wait_until(
+            lambda: not doomed.running or stage.lanes_of(doomed) > SHARE_OF_FOUR, what=f"{doomed.name} has its share"
+        )
     return doomed

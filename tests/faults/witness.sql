@@ -1,7 +1,7 @@
 -- A witness in the database: it notes whoever changes or removes a message of a lane that somebody else owns.
 -- Every relay says its name in the setting `faults.relay`; what a relay is called is kept when its lease is buried.
 CREATE TABLE fault_relay (id text PRIMARY KEY, name text NOT NULL);
-CREATE TABLE fault_stale (event_id text NOT NULL, written_by text NOT NULL, owned_by text);
+CREATE TABLE fault_stale (event_id text NOT NULL, written_by text NOT NULL, owned_by text NOT NULL);
 
 CREATE FUNCTION fault_note_relay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -15,8 +15,8 @@ CREATE FUNCTION fault_note_stale() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO public.fault_stale
   SELECT t.event_id, current_setting('faults.relay'), r.name
-  FROM touched t JOIN public.outbox_lane l ON l.lane = t.lane LEFT JOIN public.fault_relay r ON r.id = l.owner
-  WHERE r.name IS DISTINCT FROM current_setting('faults.relay');
+  FROM touched t JOIN public.outbox_lane l ON l.lane = t.lane JOIN public.fault_relay r ON r.id = l.owner
+  WHERE r.name <> current_setting('faults.relay');
   RETURN NULL;
 END $$;
 CREATE TRIGGER fault_note_removal AFTER DELETE ON outbox_message REFERENCING OLD TABLE AS touched

@@ -238,12 +238,19 @@ class Reader:
         return behind
 
     async def _note_before_sending(self, suspects: list[Item]) -> None:
-        messages = [Resolved(item.message, item.destination) for item in suspects]
-        await self._store.writes.note(self._ownership.epochs, messages, error=NOTE, charge=True)
         for item in suspects:
-            item.message = item.message.to(item.destination)._replace(attempts=item.message.attempts + 1)
-            item.noted = True
-            self._hand.add(item)
+            # In hand from here on: its lane must not be given back meanwhile.
+            self._hand.keep(item)
+        messages = [Resolved(item.message, item.destination) for item in suspects]
+        try:
+            noted = await self._store.writes.note(self._ownership.epochs, messages, error=NOTE, charge=True)
+        finally:
+            self._hand.forget(suspects)
+        for item in suspects:
+            if self._ownership.owns(item.message.lane) and item.message.lane not in noted.lost:
+                item.message = item.message.to(item.destination)._replace(attempts=item.message.attempts + 1)
+                item.noted = True
+                self._hand.add(item)
 
     async def _write(self, found: Sorted) -> None:
         epochs = self._ownership.epochs

@@ -15,7 +15,7 @@ url = "postgresql://app:canary-password@db/shop"
 [relay]
 preset = "production"
 batch_size = 7
-ledger = true
+listen = "127.0.0.1:9464"
 
 [transports.out]
 url = "console://"
@@ -54,7 +54,7 @@ def test_check_is_content_and_says_what_is_not_active_yet(shop: Path) -> None:
     done = pillarbox("config", "check", cwd=shop)
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
-        ["note: relay.ledger in pillarbox.toml is accepted, but not active in this release", "the settings are fine"],
+        ["note: relay.listen in pillarbox.toml is accepted, but not active in this release", "the settings are fine"],
     )
 
 

@@ -1,0 +1,44 @@
+"""A message whose attempt is written before it is sent: its lane stays; if it is lost all the same, nothing is sent."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pillarbox import Event, Outbox, Relay
+from pillarbox.core.lane import Epochs, RelayCard, Settled
+from pillarbox.core.looks import Ready
+from pillarbox.core.outcome import Resolved
+from pillarbox.relay.hand import Item
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.transports.memory import MemoryTransport
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
+    monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    store = MemoryStore(lanes=1)
+    relay = Relay(store=store, transports={"memory": MemoryTransport()})
+    await store.lanes.join(RelayCard(id=relay.id), lease=60)
+    relay._ownership.took(await store.lanes.take(relay.id, most=1))
+    with store.transaction() as transaction:
+        Outbox().record(transaction, Event("e", {}, key="k"))
+    [message] = await store.messages.read(Ready(lanes=[0]))
+    writing, allowed = asyncio.Event(), asyncio.Event()
+    note = store.writes.note
+
+    async def note_when_allowed(epochs: Epochs, messages: Sequence[Resolved], **more: Any) -> Settled:
+        writing.set()
+        await allowed.wait()
+        return await note({0: -1} if lost else epochs, messages, **more)
+
+    monkeypatch.setattr(store.writes, "note", note_when_allowed)
+    noting = asyncio.create_task(relay._reader._note_before_sending([Item(message, "d", waited=False, since=0)]))
+    await writing.wait()
+    assert relay._hand.lanes() == {0}
+    allowed.set()
+    await noting
+    assert relay._hand.has_sendable("d") is not lost
+    assert relay._hand.lanes() == (set() if lost else {0})
