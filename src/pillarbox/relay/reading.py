@@ -64,6 +64,8 @@ class Reader:
         self._clock = clock
         self._announce = announce
         self._one_at_a_time = asyncio.Lock()
+        self.stopping = False
+        """Take nothing in hand any more."""
         self._to_read_on: deque[Slot] = deque()
         self._next_due = 0.0
         self._next_headless = 0.0
@@ -87,6 +89,11 @@ class Reader:
     def due_within(self, delay: float) -> None:
         """A message comes back after so long: do not sleep past it."""
         self._next_due = min(self._next_due, self._clock.monotonic() + delay)
+
+    @property
+    def idle(self) -> bool:
+        """No look is under way, and nothing that one found is being written."""
+        return not self._one_at_a_time.locked()
 
     @property
     def room(self) -> int:
@@ -214,7 +221,7 @@ class Reader:
         return [Seen(message, number, waited) for message in messages]
 
     async def _take(self, seen: list[Seen]) -> int:
-        if not seen:
+        if not seen or self.stopping:
             return 0
         seen.sort(key=lambda one: one.message.id)
         found = self._sorter.sort(seen, await self._held_back([one.message for one in seen]))

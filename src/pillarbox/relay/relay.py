@@ -282,7 +282,7 @@ class Relay:
     async def _drain(self) -> bool:
         self._stopping.set()
         self._tending.leaving = True
-        self._dispatch.stopping = True
+        self._dispatch.stopping = self._reader.stopping = True
         self._dispatch.let_go(self._hand.unsent())
         failpoints.hit("during-drain")
         end = self._clock.monotonic() + seconds(self._tuning.drain_timeout)
@@ -291,7 +291,7 @@ class Relay:
         return self._drained()
 
     def _drained(self) -> bool:
-        return self._dispatch.idle and self._settlement.idle
+        return self._reader.idle and self._dispatch.idle and self._settlement.idle
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Relay:
         self._stir()
 
     def _at_rest(self) -> bool:
-        return len(self._hand) == 0 and self._drained()
+        return len(self._hand) == 0 and self._dispatch.idle and self._settlement.idle
 
     async def _some_lane_lies_idle(self) -> bool:
         """Whether this relay owns nothing yet, or a lane has no owner that lives: somebody ended without leaving, and

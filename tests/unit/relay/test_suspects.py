@@ -42,3 +42,20 @@ async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
     await noting
     assert relay._hand.has_sendable("d") is not lost
     assert relay._hand.lanes() == (set() if lost else {0})
+
+
+async def test_a_relay_that_drains_charges_nobody_for_a_send_that_will_not_be() -> None:
+    store = MemoryStore(lanes=1)
+    relay = Relay(store=store, transports={"memory": MemoryTransport()})
+    await store.lanes.join(RelayCard(id=relay.id), lease=60)
+    relay._ownership.took(await store.lanes.take(relay.id, most=1))
+    relay._reader._sorter._suspicion._careful[0] = 10
+    with store.transaction() as transaction:
+        Outbox().record(transaction, Event("e", {}, event_id="1", key="k"))
+    looking = asyncio.create_task(relay._reader.look_around())
+    await asyncio.sleep(0)
+    assert not relay._reader.idle
+    assert await relay._drain()
+    await looking
+    [row] = await store.people.find("1")
+    assert (row.attempts, len(relay._hand)) == (0, 0)
