@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from pillarbox.core.event import Event
     from pillarbox.core.retry import Constant, Exponential, Never
+    from pillarbox.inbox.consumer import Consumer
     from pillarbox.inbox.inbox import Inbox
     from pillarbox.record.outbox import Outbox
     from pillarbox.record.registry import EventTypes
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ConfigurationError",
     "Constant",
+    "Consumer",
     "Destination",
     "DuplicateEvent",
     "Event",
@@ -86,6 +88,7 @@ _HOMES = {
         "Unavailable",
     ),
     "pillarbox.core.event": ("Event",),
+    "pillarbox.inbox.consumer": ("Consumer",),
     "pillarbox.inbox.inbox": ("Inbox",),
     "pillarbox.record.outbox": ("Outbox",),
     "pillarbox.core.retry": ("Constant", "Exponential", "Never"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import PermanentError, RelayFailed
+from pillarbox.core.errors import ConfigurationError, PermanentError, RelayFailed
 from pillarbox.core.observations import LanesReleased, Pruned, RelayStarted, RelayStopped, RelaySwitchedOff
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Destination, Route
@@ -266,5 +266,33 @@ def test_retention_drops_what_is_old_and_one_relay_does_it() -> None:
             await stage.rest(200)
             assert await stage.store.people.dead() == []
         assert len({one.relay for one in stage.seen(Pruned)}) == 1
+
+    told(story)
+
+
+def test_one_relay_may_run_again_and_again() -> None:
+    async def story(stage: Stage) -> None:
+        relay = stage.relay()
+        for number in range(3):
+            stage.record(Event("a", {}, event_id=f"{number}", key="k"))
+            assert await relay.run_until_empty() == 0
+            stage.record(Event("a", {}, event_id=f"{number} more", key="k"))
+            assert await relay.run_once() == 1
+            stage.record(Event("a", {}, event_id=f"{number} last", key="k"))
+            async with relay:
+                await stage.until(lambda: not stage.store._tables.waiting)
+        assert len(stage.transport.deliveries) == 9
+
+    told(story)
+
+
+def test_one_relay_does_not_run_twice_at_once() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.running() as relay:
+            await stage.until(lambda: bool(stage.seen(RelayStarted)))
+            with pytest.raises(ConfigurationError, match="runs already"):
+                await relay.run_once()
+            stage.record(Event("a", {}))
+            await stage.until(lambda: len(stage.transport.deliveries) == 1)
 
     told(story)

@@ -1,5 +1,13 @@
-"""Handled once, in effect: a receipt in the same transaction as the effect tells a repeat from a first time."""
+"""Handled once, in effect: a receipt in the same transaction as the effect tells a repeat from a first time.
 
+inbox.py       the guard: admit an event once per consumer
+consumer.py    receive → admit → handle → commit → ack
+effects.py     the functions of a consumer, each called in a transaction of its own
+verdicts.py    what becomes of a message that failed
+"""
+
+from pillarbox.inbox.consumed import ConsumedEvent
+from pillarbox.inbox.consumer import Consumer
 from pillarbox.inbox.inbox import Inbox
 
-__all__ = ["Inbox"]
+__all__ = ["ConsumedEvent", "Consumer", "Inbox"]

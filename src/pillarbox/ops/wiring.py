@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Observer
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
+from pillarbox.ops.importing import import_object
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.settings.sources import NO_TRANSPORT
 from pillarbox.ops.settings.ways_out import DestinationSettings, QueueSettings, TransportSettings
@@ -118,7 +116,9 @@ def _open_transport(settings: Settings, name: str, given: TransportSettings) -> 
 
                 return MemoryTransport()
             case _:
-                return _import_handlers(given.import_ or "")
+                from pillarbox.transports.handlers import Handlers
+
+                return import_object(given.import_ or "", Handlers)
 
 
 def _rabbitmq(settings: Settings, name: str, given: TransportSettings) -> RabbitMQ:
@@ -197,26 +197,6 @@ def _route(settings: Settings, at: int) -> Route:
     given = settings.routes[at]
     with _placed(settings, f"routes[{at}]"):
         return Route(event_type=given.event_type, aggregate_type=given.aggregate_type, to=given.to)
-
-
-def _import_handlers(path: str) -> Transport:
-    from pillarbox.transports.handlers import Handlers
-
-    module, _, attribute = path.partition(":")
-    # The application lies where the command is run, wherever the command itself is installed.
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found = getattr(import_module(module), attribute)
-    except ModuleNotFoundError as missing:
-        if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
-            raise
-        raise ConfigurationError(f"there is no module {missing.name!r} here") from None
-    except AttributeError:
-        raise ConfigurationError(f"module {module!r} has no {attribute!r}") from None
-    if not isinstance(found, Handlers):
-        raise ConfigurationError(f"{path} is a {type(found).__name__}, not Handlers")
-    return found
 
 
 @contextmanager

@@ -31,6 +31,7 @@ class Crew:
 
     def begin(self, duties: Sequence[Duty]) -> None:
         """Do all of them from now on."""
+        self.failure = None
         self._tasks = [asyncio.create_task(self._do(duty)) for duty in duties]
 
     async def end(self) -> None:

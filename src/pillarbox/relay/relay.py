@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
 from pillarbox.core.duration import seconds
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import ConfigurationError, StoreUnavailable
 from pillarbox.core.identity import uuid7
 from pillarbox.core.message import Slot
 from pillarbox.core.observations import (
@@ -94,6 +94,7 @@ class Relay:
         self._crew = Crew(relay=self.id, clock=self._clock, chance=self._chance, announce=self._announce)
         self._crew.on_failed = self._stopped_by_itself
         self._settlements = 0
+        self._lives = False
         self._assemble(Routing(routes, destinations or {}, self._transports), retry or Exponential())
 
     def _assemble(self, routing: Routing, policy: RetryPolicy) -> None:
@@ -215,6 +216,20 @@ class Relay:
 
     @asynccontextmanager
     async def _working(self, *, reading: bool = True) -> AsyncIterator[None]:
+        if self._lives:
+            raise ConfigurationError("this relay runs already; for several at once make several")
+        self._lives = True
+        try:
+            async with self._one_life(reading=reading):
+                yield
+        finally:
+            self._lives = False
+            # Ready for another life: `run_once` and `run_until_empty` may be called again and again.
+            self._stopping.clear()
+            self._tending.leaving = self._dispatch.stopping = self._reader.stopping = False
+
+    @asynccontextmanager
+    async def _one_life(self, *, reading: bool) -> AsyncIterator[None]:
         await self._clock.sleep(seconds(self._tuning.initial_delay))
         await self._tending.join()
         self._announce(RelayStarted(relay=self.id, name=self._name))

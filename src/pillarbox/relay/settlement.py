@@ -87,6 +87,7 @@ class Settlement:
 
     async def run(self) -> None:
         """Write whatever is there, again and again."""
+        self.ended = False
         try:
             while True:
                 await self._arrived.wait()

@@ -73,39 +73,39 @@ class LogListener:
             case EventDied():
                 _died(observation)
             case LookedInVain(relay=relay):
-                _say(RELAY, TRACE, "found nothing pending: relay=%(relay)s", relay=relay)
+                say(RELAY, TRACE, "found nothing pending: relay=%(relay)s", relay=relay)
             case BatchRead(relay=relay, messages=messages, seconds=seconds):
                 text = "found %(pending)d pending: relay=%(relay)s seconds=%(seconds).3f"
-                _say(RELAY, INFO, text, relay=relay, pending=len(messages), seconds=seconds)
+                say(RELAY, INFO, text, relay=relay, pending=len(messages), seconds=seconds)
             case BatchSettled():
                 _settled(observation)
             case BreakerChanged():
                 self._breaker(observation)
             case StoreFailed(relay=relay, error=error, delay=delay):
                 text = "store failed, next try in %(delay).2f s: relay=%(relay)s error=%(error)s"
-                _say(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
+                say(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
             case RelayStarted(relay=relay, name=name):
-                _say(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
+                say(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
             case RelaySwitchedOff(relay=relay):
-                _say(RELAY, INFO, "relay switched off by its settings: relay=%(relay)s", relay=relay)
+                say(RELAY, INFO, "relay switched off by its settings: relay=%(relay)s", relay=relay)
             case StopRequested(relay=relay):
-                _say(RELAY, INFO, "stop requested, draining: relay=%(relay)s", relay=relay)
+                say(RELAY, INFO, "stop requested, draining: relay=%(relay)s", relay=relay)
             case RelayStopped():
                 _stopped(observation)
             case LanesTaken():
                 _taken(observation)
             case LanesReleased(relay=relay, lanes=lanes):
-                _say(RELAY, INFO, f"gave back {_LANES}", relay=relay, count=len(lanes), lanes=list(lanes))
+                say(RELAY, INFO, f"gave back {_LANES}", relay=relay, count=len(lanes), lanes=list(lanes))
             case LanesLost(relay=relay, lanes=lanes):
                 text = f"somebody else has taken {_LANES}"
-                _say(RELAY, WARNING, text, relay=relay, count=len(lanes), lanes=list(lanes))
+                say(RELAY, WARNING, text, relay=relay, count=len(lanes), lanes=list(lanes))
             case LeaseLost(relay=relay, reason=reason):
                 text = "lease lost, dropped everything in hand: relay=%(relay)s reason=%(reason)s"
-                _say(RELAY, WARNING, text, relay=relay, reason=reason)
+                say(RELAY, WARNING, text, relay=relay, reason=reason)
             case Pruned(relay=relay, count=count):
-                _say(RELAY, INFO, "retention dropped %(count)d: relay=%(relay)s", relay=relay, count=count)
+                say(RELAY, INFO, "retention dropped %(count)d: relay=%(relay)s", relay=relay, count=count)
             case RequestsCarriedOut(relay=relay, count=count):
-                _say(RELAY, INFO, "carried out %(count)d requests: relay=%(relay)s", relay=relay, count=count)
+                say(RELAY, INFO, "carried out %(count)d requests: relay=%(relay)s", relay=relay, count=count)
             case _:
                 assert_never(observation)
 
@@ -119,11 +119,11 @@ class LogListener:
         }
         will_retry = f"will retry event: {_EVENT} next_retry_at=%(next_retry_at)s"
         if retried.charged:
-            _say(EVENTS, ERROR, f"failed to send event: {_EVENT} error=%(error)s", **fields)
-            _say(EVENTS, WARNING, will_retry, **fields)
+            say(EVENTS, ERROR, f"failed to send event: {_EVENT} error=%(error)s", **fields)
+            say(EVENTS, WARNING, will_retry, **fields)
         else:
             # The event is not at fault, and there may be thousands like it: one line, and not an error.
-            _say(EVENTS, WARNING, f"{will_retry} error=%(error)s", **fields)
+            say(EVENTS, WARNING, f"{will_retry} error=%(error)s", **fields)
 
     def _breaker(self, changed: BreakerChanged) -> None:
         level = INFO if changed.state == "closed" else WARNING
@@ -139,7 +139,7 @@ class LogListener:
             # Announced when it opens and after each probe that failed: in an outage, the one line per probe.
             text += " next_try_at=%(next_try_at)s error=%(error)s"
             fields |= {"next_try_at": self._after(changed.next_try), "error": changed.error}
-        _say(RELAY, level, text, **fields)
+        say(RELAY, level, text, **fields)
 
     def _after(self, delay: float) -> str | None:
         try:
@@ -151,31 +151,31 @@ class LogListener:
 def _delivered(delivered: EventDelivered) -> None:
     if EVENTS.isEnabledFor(INFO):
         text = f"delivered event: {_EVENT} seconds=%(seconds).3f"
-        _say(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
+        say(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
 
 
 def _skipped(skipped: EventSkipped) -> None:
     if EVENTS.isEnabledFor(INFO):
         text = f"skipped event, the ledger knows that it was sent: {_EVENT}"
-        _say(EVENTS, INFO, text, **_event(skipped, skipped.message))
+        say(EVENTS, INFO, text, **_event(skipped, skipped.message))
 
 
 def _sending(sending: Sending) -> None:
     if EVENTS.isEnabledFor(DEBUG):
         text = f"about to send event: {_EVENT} event_type=%(event_type)s bytes=%(bytes)d"
         for message in sending.messages:
-            _say(EVENTS, DEBUG, text, **_event(sending, message), bytes=len(message.payload))
+            say(EVENTS, DEBUG, text, **_event(sending, message), bytes=len(message.payload))
 
 
 def _died(died: EventDied) -> None:
     if EVENTS.isEnabledFor(ERROR):
         what = "gave up on event, its key waits for a person" if died.blocks else "gave up on event"
         fields = _event(died, died.message) | {"attempt": died.attempt, "error": died.error, "blocks": died.blocks}
-        _say(EVENTS, ERROR, f"{what}: {_EVENT} error=%(error)s", **fields)
+        say(EVENTS, ERROR, f"{what}: {_EVENT} error=%(error)s", **fields)
 
 
 def _settled(settled: BatchSettled) -> None:
-    _say(
+    say(
         RELAY,
         INFO,
         "batch completed: %(delivered)d delivered, %(failed)d failed (%(retried)d to retry, %(dead)d given up), "
@@ -192,19 +192,19 @@ def _settled(settled: BatchSettled) -> None:
 
 def _stopped(stopped: RelayStopped) -> None:
     if stopped.drained:
-        _say(RELAY, INFO, "drained and stopped: relay=%(relay)s", relay=stopped.relay, drained=True)
+        say(RELAY, INFO, "drained and stopped: relay=%(relay)s", relay=stopped.relay, drained=True)
     else:
         text = "stopped with messages in flight, which will be sent again: relay=%(relay)s"
-        _say(RELAY, WARNING, text, relay=stopped.relay, drained=False)
+        say(RELAY, WARNING, text, relay=stopped.relay, drained=False)
 
 
 def _taken(taken: LanesTaken) -> None:
     lanes, crashed = list(taken.lanes), list(taken.crashed)
     if crashed:
         text = f"took {_LANES}; from owners that did not leave: %(crashed)s"
-        _say(RELAY, WARNING, text, relay=taken.relay, count=len(lanes), lanes=lanes, crashed=crashed)
+        say(RELAY, WARNING, text, relay=taken.relay, count=len(lanes), lanes=lanes, crashed=crashed)
     else:
-        _say(RELAY, INFO, f"took {_LANES}", relay=taken.relay, count=len(lanes), lanes=lanes)
+        say(RELAY, INFO, f"took {_LANES}", relay=taken.relay, count=len(lanes), lanes=lanes)
 
 
 def _event(
@@ -220,7 +220,8 @@ def _event(
     }
 
 
-def _say(logger: logging.Logger, level: int, text: str, **fields: object) -> None:
+def say(logger: logging.Logger, level: int, text: str, **fields: object) -> None:
+    """One line, its values also as attributes of the record."""
     if logger.isEnabledFor(level):
         clean = {name: _printable(value) if isinstance(value, str) else value for name, value in fields.items()}
         logger.log(level, text, clean, extra=clean)

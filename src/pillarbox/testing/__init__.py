@@ -1,6 +1,6 @@
 """For tests of your own and for new adapters; needs the extra `testing`.
 
-    conformance/    StoreConformance: what every store must do; inherit it, give it a harness
+    conformance/    what every store, transport and source must do; inherit it, give it a harness
     machines/       state machines that walk a store at random and compare it with a model
     simulation/     an event loop with virtual time and a seeded order: a seed is one schedule, exactly replayable
     waiting.py      wait for a fact, with a bound, instead of sleeping

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected
+from pillarbox.core.payload import Upcast
 from pillarbox.core.transport import Outgoing
 from pillarbox.record import EventTypes
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
-from pillarbox.transports.handlers.received import Upcast
 from tests.unit.transports.lots import JSON, call
 
 

@@ -1,29 +1,21 @@
-"""`pillarbox relay`: carry events until told to stop.
-
-The first SIGTERM or SIGINT drains; from then on the system's own answer to a signal is in force, so that a second one
-ends the process at once, whatever its event loop is doing.
-"""
+"""`pillarbox relay`: carry events until told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import signal
 import sys
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.cli.context import LOG_FORMAT, current_invocation, current_settings
+from pillarbox.ops.cli.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from pillarbox.ops.settings import Settings
-    from pillarbox.relay.relay import Relay
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @click.command()
@@ -61,7 +53,7 @@ async def _run(settings: Settings, *, name: str, until_empty: bool) -> None:
             settings, store=store, transports=transports, name=name, observers=[LogListener()], on_stall=_quit
         )
         await store.schema.check()
-        _stop_on_signals(carrier)
+        stop_on_signals(carrier.stop)
         click.echo("; ".join([f"relay {name or carrier.id}: {describe_routing(settings)}", *settings.notes]))
         if until_empty:
             # Not among the events, where the way out is standard output.
@@ -78,18 +70,6 @@ def _what_is_left(waiting: int) -> str:
     if not waiting:
         return "nothing is left"
     return f"{waiting} left that cannot be sent now: `pillarbox status` and `pillarbox events list` tell why"
-
-
-def _stop_on_signals(carrier: Relay) -> None:
-    loop = asyncio.get_running_loop()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        loop.call_soon_threadsafe(carrier.stop)
-
-    for number in SIGNALS:
-        signal.signal(number, stop)
 
 
 def _quit(reason: str) -> None:

@@ -16,6 +16,7 @@ from pillarbox.ops.cli.lazy import LazyGroup
 COMMANDS = {
     "completion": "Print the completion script of a shell.",
     "config": "The settings: show them, check them.",
+    "consume": "Run a consumer of yours until told to stop.",
     "dead": "What was given up on: list it, show it, send it again, drop it.",
     "demo": "A small order service, handlers that fail and dawdle, a relay that may be killed, and a verdict.",
     "events": "Events, wherever they are: list them, show one.",

@@ -5,17 +5,12 @@ A view on the message, made for every call: it holds references and decodes noth
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pillarbox.core.errors import PermanentError
+from pillarbox.core.payload import Upcast, decoded
 from pillarbox.core.transport import Outgoing
-
-Upcast = Callable[[str, int, Any], Any]
-"""(event type, schema version, payload) → the payload as the current version has it: `EventTypes.upcast` is one."""
 
 _UNREAD = object()
 
@@ -112,22 +107,11 @@ class ReceivedEvent:
         return f"<ReceivedEvent {self.event_type} {self.event_id}>"
 
     def _decoded(self) -> Any:
-        if not _is_json(self._out.content_type):
-            return self._out.body
-        try:
-            payload = json.loads(self._out.body)
-        except (ValueError, RecursionError) as error:
-            # The cause is left out: it carries the whole document.
-            raise PermanentError(
-                f"the payload of {self.event_id} says {self._out.content_type} and does not decode: "
-                f"{type(error).__name__}; correct its producer"
-            ) from None
-        if self._upcast is None:
-            return payload
-        return self._upcast(self.event_type, self.schema_version, payload)
-
-
-@lru_cache(maxsize=256)
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or kind.endswith("+json")
+        return decoded(
+            self._out.body,
+            self._out.content_type,
+            event_id=self.event_id,
+            event_type=self.event_type,
+            version=self.schema_version,
+            upcast=self._upcast,
+        )

@@ -18,8 +18,10 @@ from typing import TypeVar
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Rejected, SendError, Unavailable
+from pillarbox.core.payload import Upcast
+from pillarbox.core.threads import Threads
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
-from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent, Upcast
+from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 from pillarbox.transports.handlers.registry import (
     Handler,
     HandlerFunction,
@@ -27,7 +29,6 @@ from pillarbox.transports.handlers.registry import (
     Registry,
     default_name,
 )
-from pillarbox.transports.handlers.threads import Threads
 
 LONGEST_ERROR = 500
 """Characters of an exception's first line that are kept."""

@@ -57,7 +57,7 @@ class Channel:
             raise Unavailable(f"a channel to {self._place} was used before it was open")
         return self._raw
 
-    async def call(self, method: Callable[..., None], **arguments: Any) -> None:
+    async def call(self, method: Callable[..., object], **arguments: Any) -> None:
         """One question and its answer. Raises ChannelRefused, Unavailable."""
         method(**arguments, callback=self.answered)
         await self.answer()

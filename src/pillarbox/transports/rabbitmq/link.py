@@ -112,6 +112,12 @@ class Link:
             else:
                 publisher.close()
 
+    async def adopt(self, channel: Channel) -> None:
+        """Open a channel that shares the fate of the connection. Raises Unavailable."""
+        wire = self.wire
+        self._busy.add(channel)
+        await channel.open(wire)
+
     async def round_trip(self) -> None:
         """Ask the broker something. Raises Unavailable."""
         async with self._channel():

@@ -68,13 +68,17 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """Where a queue's expired and refused messages go: an exchange, and a queue bound to it by its own name."""
+    """Where a queue's expired and refused messages go: an exchange, and a queue bound to it by its own name.
+
+    '' is the default exchange, which knows every queue by its name.
+    """
 
     exchange: str
     queue: str
 
     def __post_init__(self) -> None:
-        check_name("a dead-letter exchange", self.exchange)
+        if self.exchange != "":
+            check_name("a dead-letter exchange", self.exchange)
         check_name("a dead-letter queue", self.queue)
 
 
@@ -192,9 +196,10 @@ class Topology:
         ]
         for queue in self.queues:
             if (dead := queue.dead_letter) is not None:
-                exchanges.setdefault(dead.exchange, Exchange(name=dead.exchange, type="direct"))
                 queues.setdefault(dead.queue, Queue(name=dead.queue, type=queue.type))
-                binds.append(Bind(queue=dead.queue, exchange=dead.exchange, routing_key=dead.queue))
+                if dead.exchange != "":
+                    exchanges.setdefault(dead.exchange, Exchange(name=dead.exchange, type="direct"))
+                    binds.append(Bind(queue=dead.queue, exchange=dead.exchange, routing_key=dead.queue))
         return [*exchanges.values(), *queues.values(), *dict.fromkeys(binds)]
 
 

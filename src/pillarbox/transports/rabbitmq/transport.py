@@ -7,15 +7,15 @@ sent again, one by one, until the culprit is alone.
 
 from __future__ import annotations
 
-import asyncio
 import ssl
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected, SendError, Unavailable
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.transports.rabbitmq.address import RabbitAddress
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
+from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
 from pillarbox.transports.rabbitmq.place import place_of
@@ -55,14 +55,15 @@ class RabbitMQ:
         self._declarations = Topology(exchanges=exchanges, queues=queues).declarations()
         self._queues = frozenset(item.name for item in self._declarations if isinstance(item, Queue))
         self._declare = declare
-        self._window = _at_least_one("window", window)
+        self._window = at_least_one("window", window)
         self._room = Room(self._window)
-        self._send_timeout = _positive("send_timeout", send_timeout)
-        self._connect_timeout = _positive("connect_timeout", connect_timeout)
-        self._heartbeat = seconds(heartbeat, field="heartbeat")
-        self._link: Link | None = None
-        self._opening = asyncio.Lock()
-        self._closed = False
+        self._line = Line(
+            self._place,
+            heartbeat=seconds(heartbeat, field="heartbeat"),
+            connect_timeout=positive("connect_timeout", connect_timeout),
+            answer_timeout=positive("send_timeout", send_timeout),
+            what="transport",
+        )
 
     @staticmethod
     def to(*, exchange: str = "", routing_key: str = "{event_type}", transport: str = "") -> RabbitAddress:
@@ -78,7 +79,7 @@ class RabbitMQ:
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         """Publish everything at once and wait for the confirms. Raises Unavailable once closed."""
-        self._check_open()
+        self._line.check_open()
         answers = Answers(len(lot))
         parcels = [parcel for place, outgoing in enumerate(lot) if (parcel := _addressed(place, outgoing, answers))]
         for start in range(0, len(parcels), self._window):
@@ -96,20 +97,19 @@ class RabbitMQ:
             link = await self._ready()
         except ConfigurationError as error:
             raise _unavailable(error) from error
-        await self._in_time(link, link.round_trip())
+        await self._line.in_time(link, link.round_trip())
 
     async def declare_topology(self) -> None:
         """Declare everything configured, whatever `declare` says. Raises Unavailable, and ConfigurationError with the
         difference if something exists that is not what the configuration says."""
-        async with self._opening:
-            link = await self._connected()
-            await self._in_time(link, link.declare(self._declarations))
+        await self._line.declare(self._declarations)
 
     async def aclose(self) -> None:
         """Say goodbye and close; what is being sent is answered with Unavailable. Closing twice is fine."""
-        self._closed = True
-        if self._link is not None:
-            await self._link.aclose(self._closed_error())
+        await self._line.aclose()
+
+    async def _ready(self) -> Link:
+        return await self._line.ready(self._declarations if self._declare else ())
 
     async def _deliver(self, window: Sequence[Parcel], answers: Answers) -> None:
         """Answer every message of the window, or raise Unavailable for those that are left."""
@@ -119,7 +119,7 @@ class RabbitMQ:
             if parcels := await self._with_queues(link, parcels, answers):
                 batch = parcels[:1] if one_by_one else parcels
                 try:
-                    await self._in_time(link, self._carry(link, batch, answers))
+                    await self._line.in_time(link, self._carry(link, batch, answers))
                 except ChannelRefused as refusal:
                     if len(batch) == 1:
                         self._blame(link, batch[0], refusal, parcels, answers)
@@ -137,7 +137,7 @@ class RabbitMQ:
             return parcels
         for queue in {parcel.routing_key for parcel in parcels if parcel.exchange == ""} - self._queues:
             try:
-                await self._in_time(link, link.declare_queue(queue))
+                await self._line.in_time(link, link.declare_queue(queue))
             except (ConfigurationError, Unavailable) as error:
                 mine = [parcel for parcel in parcels if parcel.exchange == "" and parcel.routing_key == queue]
                 answers.close(mine, _unavailable(error))
@@ -163,54 +163,6 @@ class RabbitMQ:
         else:
             answers.answer(culprit.place, Rejected(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
 
-    async def _ready(self) -> Link:
-        """The connection, topology declared. Raises Unavailable, ConfigurationError."""
-        if (link := self._link) is not None and link.ready:
-            return link
-        async with self._opening:
-            link = await self._connected()
-            if not link.declared:
-                await self._in_time(link, link.declare(self._declarations if self._declare else ()))
-            return link
-
-    async def _connected(self) -> Link:
-        self._check_open()
-        link = self._link
-        if link is None or link.lost is not None:
-            if link is not None:
-                await link.gone()
-            self._check_open()
-            link = self._link = Link(self._place, heartbeat=self._heartbeat)
-            try:
-                async with asyncio.timeout(self._connect_timeout):
-                    await link.open()
-            except TimeoutError:
-                link.let_go(
-                    Unavailable(f"no connection to RabbitMQ at {self._place} within {self._connect_timeout:g} s")
-                )
-            except asyncio.CancelledError:
-                link.let_go(Unavailable("connecting was cancelled"))
-                raise
-        link.check()
-        return link
-
-    async def _in_time(self, link: Link, work: Coroutine[None, None, None]) -> None:
-        """Do it within the send timeout, or drop the connection: a late answer must find nobody who waits."""
-        try:
-            async with asyncio.timeout(self._send_timeout):
-                await work
-        except TimeoutError:
-            error = Unavailable(f"RabbitMQ at {self._place} did not answer within {self._send_timeout:g} s")
-            link.let_go(error)
-            raise error from None
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise self._closed_error()
-
-    def _closed_error(self) -> Unavailable:
-        return Unavailable(f"the transport to RabbitMQ at {self._place} is closed")
-
 
 def _addressed(place: int, outgoing: Outgoing, answers: Answers) -> Parcel | None:
     address = outgoing.address
@@ -226,15 +178,3 @@ def _addressed(place: int, outgoing: Outgoing, answers: Answers) -> Parcel | Non
 
 def _unavailable(error: SendError | ConfigurationError) -> Unavailable:
     return error if isinstance(error, Unavailable) else Unavailable(str(error))
-
-
-def _at_least_one(field: str, number: int) -> int:
-    if type(number) is not int or number < 1:
-        raise ConfigurationError(f"{field} is {number!r}; a whole number from 1")
-    return number
-
-
-def _positive(field: str, duration: Duration) -> float:
-    if (number := seconds(duration, field=field)) > 0:
-        return number
-    raise ConfigurationError(f"{field} is {duration!r}; it must be longer than nothing")

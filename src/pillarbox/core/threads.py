@@ -1,4 +1,4 @@
-"""Threads for handlers that block.
+"""Threads for functions of the user that block.
 
 They are daemons, unlike those of `concurrent.futures`: a handler that never returns must not keep a drained process
 from exiting.

@@ -1,0 +1,90 @@
+"""An event as its consumer sees it, read from a message before anything else is done with that.
+
+Whatever cannot be read will never be readable: it is a PermanentError, and the message a dead letter at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pillarbox.core.errors import PermanentError, RecordError
+from pillarbox.core.event import BYTES, LONGEST_TEXT, check_text
+from pillarbox.core.payload import Upcast, decoded
+from pillarbox.core.source import Incoming
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumedEvent:
+    """What a handler is given beside its transaction; `Event(…).caused_by(it)` is an event that follows from it."""
+
+    event_id: str
+    event_type: str
+    payload: Any = field(repr=False)
+    """JSON as Python values, upcast where there is an upcaster; anything else as bytes."""
+    payload_bytes: bytes = field(repr=False)
+    content_type: str
+    headers: Mapping[str, str] = field(repr=False)
+    aggregate_type: str | None
+    aggregate_id: str | None
+    schema_version: int
+    correlation_id: str | None
+    causation_id: str | None
+    trace_id: str | None
+    occurred_at: datetime | None
+    attempt: int
+    """1 for the first try; on a source, what failed through no fault of the event does not count."""
+
+
+def read(incoming: Incoming, upcast: Upcast | None = None) -> ConsumedEvent:
+    """Raises PermanentError for what can never be read, and whatever the upcaster raises."""
+    headers = incoming.headers
+    event_id = _identified(incoming.event_id)
+    event_type = incoming.event_type or headers.get("eventType")
+    if not event_type:
+        raise PermanentError(f"message {event_id} does not say of which type it is: neither `type` nor eventType")
+    version = _version(event_id, headers.get("schemaVersion", "1"))
+    content_type = incoming.content_type or BYTES
+    return ConsumedEvent(
+        event_id=event_id,
+        event_type=event_type,
+        payload=decoded(
+            incoming.body, content_type, event_id=event_id, event_type=event_type, version=version, upcast=upcast
+        ),
+        payload_bytes=incoming.body,
+        content_type=content_type,
+        headers=headers,
+        aggregate_type=headers.get("aggregateType"),
+        aggregate_id=headers.get("aggregateId"),
+        schema_version=version,
+        correlation_id=incoming.correlation_id or headers.get("correlationId"),
+        causation_id=headers.get("causationId"),
+        trace_id=headers.get("traceparent"),
+        occurred_at=_moment(headers.get("occurredAt", "")),
+        attempt=incoming.attempts + 1,
+    )
+
+
+def _identified(event_id: str | None) -> str:
+    if not event_id:
+        raise PermanentError("the message has no id, so nobody could tell a repeat of it; set `message_id`")
+    try:
+        check_text("the message id", event_id, LONGEST_TEXT)
+    except RecordError as error:
+        raise PermanentError(f"{error}; without a clean id nobody could tell a repeat of it") from None
+    return event_id
+
+
+def _version(event_id: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise PermanentError(f"schemaVersion of message {event_id} is no whole number; correct its producer")
+    return int(text)
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None  # a fact for people; no event fails for it

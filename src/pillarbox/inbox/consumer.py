@@ -1,0 +1,269 @@
+"""The consumer: receive → admit → handle → commit → ack, and what becomes of a message that fails.
+
+What must stay true: a message is acked only after its effect is committed, or after it is safe somewhere else. Whoever
+fails before the ack meets the message again, and the inbox tells whether it had its effect.
+
+    undecodable, PermanentError             a dead letter at once
+    no transaction, Unavailable             comes again, uncharged: an outage makes no dead letters
+    any other exception                     comes again by the retry policy, then a dead letter
+    had in hand alone by too many who died  a dead letter
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
+from pillarbox.core.consumption import (
+    AnswerLost,
+    ConsumerObservation,
+    ConsumerObserver,
+    ConsumerStarted,
+    ConsumerStopped,
+    ConsumerStopRequested,
+    EventDeadLettered,
+    EventHandled,
+    EventRepeated,
+    HandlingFailed,
+    SourceFailed,
+)
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.core.payload import Upcast
+from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.source import Delivery, Incoming, Source
+from pillarbox.inbox.consumed import ConsumedEvent, read
+from pillarbox.inbox.effects import Effects, Function, NotBegun
+from pillarbox.inbox.floor import Floor
+from pillarbox.inbox.inbox import Inbox
+from pillarbox.inbox.receipts import check_consumer
+from pillarbox.inbox.transactions import opener
+from pillarbox.inbox.verdicts import Again, Ended, GivenUp, Outcome, judge
+
+MOST_DEATHS = 5
+"""A message that was in hand alone when its consumer died so often is what kills it."""
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+DEFAULT_RETRY = Exponential(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
+
+F = TypeVar("F", bound=Function)
+
+
+class Consumer:
+    """A name, the functions that handle its events, and the transactions they work in.
+
+    Runs on a source of its own, or as a handler in-process: `handlers.add(consumer)`. Raises ConfigurationError.
+    """
+
+    def __init__(
+        self,
+        source: Source | None = None,
+        *,
+        name: str,
+        transaction: Any,
+        inbox: Inbox | None = None,
+        retry: RetryPolicy | None = None,
+        upcast: Upcast | None = None,
+        workers: int = 32,
+        drain_timeout: Duration = "30s",
+        observers: Sequence[ConsumerObserver] = (),
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+    ) -> None:
+        """
+        name: what the inbox keeps receipts under: stable across releases, one for each effect of an event.
+        transaction: opens the transaction of one event: an engine, a sessionmaker, or a function that gives a block.
+        inbox: default: one on the tables of the default outbox.
+        retry: how often and when a failed message comes again; in-process the relay's policy decides instead.
+        workers: threads for functions that are not async.
+        drain_timeout: how long a stop waits for what is in hand.
+        """
+        check_consumer(name)
+        if workers < 1:
+            raise ConfigurationError(f"consumer {name}: workers is {workers}; at least one thread is needed")
+        self.name = name
+        self._source = source
+        self._effects = Effects(name, inbox=inbox or Inbox(), open_block=opener(transaction), workers=workers)
+        self._retry = retry or DEFAULT_RETRY
+        self._upcast = upcast
+        self._drain = seconds(drain_timeout, field="drain_timeout")
+        self._observers = list(observers)
+        self._clock = clock or SystemClock()
+        self._chance = chance or system_chance()
+        self._stopping = asyncio.Event()
+        self._in_hand: set[asyncio.Task[None]] = set()
+        self._floor = Floor()
+        self._task: asyncio.Task[None] | None = None
+
+    def on(self, *event_types: str) -> Callable[[F], F]:
+        """Decorate a function `(transaction, event)`, sync or async, as the effect of these types; patterns such as
+        `order.*` are welcome, and the first that fits has the event. Raises ConfigurationError for a type that is
+        taken: a second effect is a second consumer."""
+
+        def decorate(function: F) -> F:
+            self._effects.add(function, event_types)
+            return function
+
+        return decorate
+
+    def observe(self, observer: ConsumerObserver) -> None:
+        """Tell it everything that happens from now on."""
+        self._observers.append(observer)
+
+    # -- on a source ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Consume until `stop` is called; then finish what is in hand and close the source.
+
+        When cancelled it drops what is in hand, which then comes again. Raises ConfigurationError, also for a broker
+        on which something is not as configured.
+        """
+        source = self._checked_source()
+        self._tell(ConsumerStarted(consumer=self.name))
+        drained = False
+        try:
+            async with asyncio.TaskGroup() as group:
+                intake = group.create_task(self._take_in(source, group))
+                await self._stopping.wait()
+                self._tell(ConsumerStopRequested(consumer=self.name))
+                intake.cancel()
+                drained = await self._drained()
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        finally:
+            await source.aclose()
+            self._effects.close()
+            self._tell(ConsumerStopped(consumer=self.name, drained=drained))
+
+    def stop(self) -> None:
+        """Receive no more, finish what is in hand, end. Call it from the event loop that runs the consumer."""
+        self._stopping.set()
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self.run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._task is not None:
+            await self._task
+
+    def _checked_source(self) -> Source:
+        if self._source is None:
+            raise ConfigurationError(
+                f"consumer {self.name} has no source to run on; give it one, or add it to Handlers for a relay to call"
+            )
+        if not self._effects.event_types:
+            raise ConfigurationError(f"consumer {self.name} has no function; decorate one with @consumer.on(…)")
+        return self._source
+
+    async def _take_in(self, source: Source, group: asyncio.TaskGroup) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                delivery = await source.receive()
+            except Unavailable as error:
+                self._tell(SourceFailed(consumer=self.name, error=str(error), delay=pause))
+                await self._clock.sleep(pause * (0.5 + self._chance.random() / 2))
+                pause = min(LONGEST_PAUSE, pause * 2)
+                continue
+            pause = FIRST_PAUSE
+            task = group.create_task(self._answered(delivery))
+            self._in_hand.add(task)
+            task.add_done_callback(self._in_hand.discard)
+
+    async def _drained(self) -> bool:
+        late: set[asyncio.Task[None]] = set()
+        if self._in_hand:
+            _, late = await asyncio.wait(self._in_hand, timeout=self._drain)
+        for task in late:
+            task.cancel()
+        return not late
+
+    async def _answered(self, delivery: Delivery) -> None:
+        incoming, began = delivery.incoming, self._clock.monotonic()
+        async with self._floor.taken(alone=delivery.alone):
+            outcome = await self._outcome(delivery)
+        told = {"consumer": self.name, "event_id": incoming.event_id or "", "event_type": incoming.event_type or ""}
+        attempt = incoming.attempts + 1
+        try:
+            match outcome:
+                case Ended(first=first):
+                    await delivery.ack()
+                    took = self._clock.monotonic() - began
+                    self._tell(EventHandled(**told, attempt=attempt, seconds=took) if first else EventRepeated(**told))
+                case Again(after=after, error=error, charge=charge):
+                    self._tell(HandlingFailed(**told, attempt=attempt, error=error, delay=after, charged=charge))
+                    await delivery.retry(after=after, reason=error, charge=charge)
+                case GivenUp(error=error):
+                    await delivery.reject(error)
+                    self._tell(EventDeadLettered(**told, attempt=attempt, error=error))
+        except Unavailable as lost:
+            self._tell(AnswerLost(**told, error=str(lost)))
+
+    async def _outcome(self, delivery: Delivery) -> Outcome:
+        if delivery.deaths >= MOST_DEATHS:
+            return GivenUp(
+                error=f"{delivery.deaths} consumers that had it in hand, and nothing else, died or lost their "
+                "connection; find out what it does to them before it is sent again"
+            )
+        try:
+            event = read(delivery.incoming, self._upcast)
+            return Ended(first=await self._effects.carry_out(event))
+        except KeyboardInterrupt:
+            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Its own doing, for example awaiting something that was cancelled, is an error like any other.
+            return judge(error, delivery.incoming, self._retry, self._chance)
+        except BaseException as error:
+            return judge(error, delivery.incoming, self._retry, self._chance)
+
+    # -- in-process -----------------------------------------------------------------------------------------------
+
+    @property
+    def event_type(self) -> tuple[str, ...]:
+        """The types of all functions: what `Handlers.add` asks for."""
+        return self._effects.event_types
+
+    async def handle(self, event: Any, context: Any) -> None:
+        """What `Handlers` calls: the same transaction, inbox and functions; the relay tries again and gives up.
+
+        Raises Unavailable if there was no transaction to work in, and whatever the function raises.
+        """
+        consumed = self._as_consumed(event, context)
+        began = self._clock.monotonic()
+        told = {"consumer": self.name, "event_id": consumed.event_id, "event_type": consumed.event_type}
+        try:
+            first = await self._effects.carry_out(consumed)
+        except NotBegun as error:
+            raise Unavailable(str(error)) from error
+        took = self._clock.monotonic() - began
+        self._tell(EventHandled(**told, attempt=consumed.attempt, seconds=took) if first else EventRepeated(**told))
+
+    def _as_consumed(self, event: Any, context: Any) -> ConsumedEvent:
+        return read(
+            Incoming(
+                event_id=event.event_id,
+                event_type=event.event_type,
+                body=event.payload_bytes,
+                content_type=event.content_type,
+                correlation_id=event.correlation_id,
+                headers=event.headers,
+                attempts=context.attempt - 1,
+            ),
+            self._upcast,
+        )
+
+    def _tell(self, observation: ConsumerObservation) -> None:
+        for observer in self._observers:
+            with suppress(Exception):  # a listener's own trouble is no reason to stop consuming
+                observer(observation)

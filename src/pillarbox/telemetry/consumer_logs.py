@@ -1,0 +1,83 @@
+"""What a consumer announces, as lines of the standard library's logging, by the rules of `logs.py`."""
+
+from __future__ import annotations
+
+import logging
+from logging import DEBUG, ERROR, INFO, WARNING
+from typing import assert_never
+
+from pillarbox.core.consumption import (
+    AnswerLost,
+    ConsumerObservation,
+    ConsumerStarted,
+    ConsumerStopped,
+    ConsumerStopRequested,
+    EventDeadLettered,
+    EventHandled,
+    EventRepeated,
+    HandlingFailed,
+    SourceFailed,
+)
+from pillarbox.telemetry.logs import say
+
+CONSUMER = logging.getLogger("pillarbox.consumer")
+EVENTS = logging.getLogger("pillarbox.consumer.events")
+
+_EVENT = "consumer=%(consumer)s event_id=%(event_id)s event_type=%(event_type)s"
+
+
+class ConsumerLog:
+    """An observer that logs."""
+
+    def __call__(self, observation: ConsumerObservation) -> None:
+        """Log it, if anybody wants to know."""
+        match observation:
+            case EventHandled(attempt=attempt, seconds=seconds):
+                text = f"handled event: {_EVENT} attempt=%(attempt)d seconds=%(seconds).3f"
+                say(EVENTS, DEBUG, text, **_event(observation), attempt=attempt, seconds=seconds)
+            case EventRepeated():
+                say(EVENTS, WARNING, f"event already processed, skipping: {_EVENT}", **_event(observation))
+            case HandlingFailed(attempt=attempt, error=error, delay=delay, charged=charged):
+                text = f"event failed, it comes again: {_EVENT} attempt=%(attempt)d delay=%(delay).1f error=%(error)s"
+                say(
+                    EVENTS,
+                    ERROR,
+                    text,
+                    **_event(observation),
+                    attempt=attempt,
+                    delay=delay,
+                    charged=charged,
+                    error=error,
+                )
+            case EventDeadLettered(attempt=attempt, error=error):
+                text = f"gave up on event, it is with the dead letters: {_EVENT} attempt=%(attempt)d error=%(error)s"
+                say(EVENTS, ERROR, text, **_event(observation), attempt=attempt, error=error)
+            case AnswerLost(error=error):
+                text = f"the broker could not be told of event, it comes again: {_EVENT} error=%(error)s"
+                say(EVENTS, WARNING, text, **_event(observation), error=error)
+            case SourceFailed(consumer=consumer, error=error, delay=delay):
+                text = "nothing can be received, trying again: consumer=%(consumer)s delay=%(delay).1f error=%(error)s"
+                say(CONSUMER, WARNING, text, consumer=consumer, error=error, delay=delay)
+            case ConsumerStarted(consumer=consumer):
+                say(CONSUMER, INFO, "consumer started: consumer=%(consumer)s", consumer=consumer)
+            case ConsumerStopRequested(consumer=consumer):
+                say(CONSUMER, INFO, "stop requested, draining: consumer=%(consumer)s", consumer=consumer)
+            case ConsumerStopped(consumer=consumer, drained=drained):
+                level, how = (
+                    (INFO, "drained and stopped")
+                    if drained
+                    else (WARNING, "stopped with events in hand, they come again")
+                )
+                say(CONSUMER, level, f"{how}: consumer=%(consumer)s", consumer=consumer, drained=drained)
+            case _:
+                assert_never(observation)
+
+
+def _event(
+    observation: EventHandled | EventRepeated | HandlingFailed | EventDeadLettered | AnswerLost,
+) -> dict[str, object]:
+    return {
+        "consumer": observation.consumer,
+        "event_id": observation.event_id,
+        "event_type": observation.event_type,
+    }

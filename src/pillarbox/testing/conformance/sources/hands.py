@@ -1,0 +1,86 @@
+"""Hands: no more than the prefetch in them, nothing in two at once, and what is dropped comes again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.testing.conformance.sources.harness import PREFETCH, SourceHarness
+from pillarbox.testing.conformance.sources.taking import BOUND, incoming, take, take_patiently, taken_ids
+
+IDS = [f"e{n}" for n in range(6)]
+
+
+class HandsConformance:
+    async def test_no_more_than_the_prefetch_is_given_out(self, harness: SourceHarness) -> None:
+        await harness.put(*(incoming(one) for one in IDS))
+        held = [await take(harness.source) for _ in range(PREFETCH)]
+        waiting = asyncio.create_task(harness.source.receive())
+        # Another one takes the next: so it was there to be given out.
+        other = harness.another()
+        assert (await take(other)).incoming.event_id == IDS[PREFETCH]
+        await other.aclose()
+        assert not waiting.done()
+        await held[0].ack()
+        async with asyncio.timeout(BOUND):
+            assert (await waiting).incoming.event_id in IDS[PREFETCH:]
+
+    async def test_several_share_the_queue_and_nothing_is_given_to_two(self, harness: SourceHarness) -> None:
+        await harness.put(*(incoming(one) for one in IDS))
+        first, second = harness.source, harness.another()
+        one = [await take(first) for _ in range(2)]
+        other = [await take(second) for _ in range(2)]
+        ids = [delivery.incoming.event_id for delivery in (*one, *other)]
+        assert len(set(ids)) == 4
+        for delivery in (*one, *other):
+            await delivery.ack()
+
+    async def test_what_is_unanswered_when_its_taker_closes_comes_again(self, harness: SourceHarness) -> None:
+        await harness.put(incoming("a"), incoming("b"))
+        await take(harness.source)
+        await harness.source.aclose()
+        again = harness.another()
+        assert sorted(str(one) for one in await taken_ids(again, 2)) == ["a", "b"]
+
+    async def test_an_answer_after_the_close_is_unavailable(self, harness: SourceHarness) -> None:
+        await harness.put(incoming("a"))
+        delivery = await take(harness.source)
+        await harness.source.aclose()
+        async with asyncio.timeout(BOUND):
+            with pytest.raises(Unavailable):
+                await delivery.ack()
+            with pytest.raises(Unavailable):
+                await delivery.retry(after=0, reason="late")
+            with pytest.raises(Unavailable):
+                await delivery.reject("late")
+        assert (await take_patiently(harness.another())).incoming.event_id == "a"
+
+    async def test_what_kills_its_takers_is_given_out_alone_and_counted(self, harness: SourceHarness) -> None:
+        await harness.put(incoming("poison"), incoming("b"))
+        alone = []
+        for _ in range(5):
+            source = harness.another()
+            while (delivery := await take_patiently(source)).incoming.event_id != "poison":
+                await delivery.ack()
+            alone.append((delivery.alone, delivery.deaths))
+            await source.aclose()
+        assert alone == [(False, 0), (False, 0), (True, 0), (True, 1), (True, 2)]
+
+    async def test_a_cancelled_receive_loses_nothing(self, harness: SourceHarness) -> None:
+        for turns in range(6):
+            waiting = asyncio.create_task(harness.source.receive())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait({waiting})
+        await harness.put(incoming("a"))
+        assert await taken_ids(harness.source, 1) == ["a"]
+
+    async def test_closing_twice_is_fine_and_ends_receiving(self, harness: SourceHarness) -> None:
+        async with asyncio.timeout(BOUND):
+            await harness.source.aclose()
+            await harness.source.aclose()
+            with pytest.raises(Unavailable):
+                await harness.source.receive()

@@ -1,0 +1,61 @@
+"""Outages: receiving says so, goes on by itself, and nothing that was in hand or waited is lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pillarbox.core.errors import Unavailable
+from pillarbox.testing.conformance.sources.capability import needs
+from pillarbox.testing.conformance.sources.harness import SourceHarness
+from pillarbox.testing.conformance.sources.taking import BOUND, incoming, take, take_patiently, taken_ids
+
+
+class OutageConformance:
+    async def test_without_a_way_receiving_is_unavailable_and_tells_no_secret(self, harness: SourceHarness) -> None:
+        needs(harness, "outages")
+        await harness.put(incoming("a"))
+        await harness.cut()
+        async with asyncio.timeout(BOUND):
+            with pytest.raises(Unavailable) as caught:
+                await harness.source.receive()
+        told = f"{caught.value} {harness.source!r}"
+        assert [secret for secret in harness.secrets if secret in told] == []
+        await harness.heal()
+        assert await taken_ids(harness.source, 1) == ["a"]
+
+    async def test_a_receive_that_waits_hears_of_the_cut(self, harness: SourceHarness) -> None:
+        needs(harness, "outages")
+        await harness.put(incoming("a"))
+        held = await take(harness.source)
+        waiting = asyncio.create_task(harness.source.receive())
+        await harness.cut()
+        async with asyncio.timeout(BOUND):
+            with pytest.raises(Unavailable):
+                await waiting
+            with pytest.raises(Unavailable):
+                await held.ack()
+        await harness.heal()
+        assert await taken_ids(harness.source, 1) == ["a"]
+
+    async def test_an_answer_that_does_not_get_through_has_the_message_come_again(self, harness: SourceHarness) -> None:
+        needs(harness, "outages")
+        await harness.put(incoming("a"))
+        held = await take(harness.source)
+        await harness.cut()
+        async with asyncio.timeout(BOUND):
+            with pytest.raises(Unavailable):
+                await held.reject("nobody hears it")
+        await harness.heal()
+        assert await taken_ids(harness.source, 1) == ["a"]
+        assert await harness.dead() == []
+
+    async def test_what_waits_and_its_count_survive_a_restart(self, harness: SourceHarness) -> None:
+        needs(harness, "survives_restart")
+        await harness.put(incoming("a"), incoming("b"))
+        await (await take(harness.source)).retry(after=0.05, reason="first")
+        await (await take(harness.source)).retry(after=0.05, reason="first")
+        await harness.restart()
+        again = [await take_patiently(harness.source) for _ in range(2)]
+        assert sorted((str(one.incoming.event_id), one.incoming.attempts) for one in again) == [("a", 1), ("b", 1)]

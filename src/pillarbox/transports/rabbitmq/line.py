@@ -1,0 +1,107 @@
+"""The way to one broker: the connection in use, opened on demand and replaced by a new one when it is lost.
+
+Whatever is asked of the broker is asked within a time; whoever does not answer by then loses the connection, so that a
+late answer finds nobody who waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.transports.rabbitmq.link import Link
+from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.topology import Declaration
+
+
+class Line:
+    """One connection at a time; `what` it belongs to is named once it is closed."""
+
+    def __init__(
+        self, place: Place, *, heartbeat: float, connect_timeout: float, answer_timeout: float, what: str
+    ) -> None:
+        self._place = place
+        self._heartbeat = heartbeat
+        self._connect_timeout = connect_timeout
+        self._answer_timeout = answer_timeout
+        self._what = what
+        self._link: Link | None = None
+        self._opening = asyncio.Lock()
+        self._closed = False
+
+    async def ready(self, declarations: Sequence[Declaration]) -> Link:
+        """The connection, topology declared. Raises Unavailable, ConfigurationError."""
+        if (link := self._link) is not None and link.ready:
+            return link
+        async with self._opening:
+            link = await self._connected()
+            if not link.declared:
+                await self.in_time(link, link.declare(declarations))
+            return link
+
+    async def declare(self, declarations: Sequence[Declaration]) -> None:
+        """Declare all of it, whatever was declared before. Raises Unavailable, ConfigurationError."""
+        async with self._opening:
+            link = await self._connected()
+            await self.in_time(link, link.declare(declarations))
+
+    async def in_time(self, link: Link, work: Coroutine[None, None, None]) -> None:
+        """Do it within the time for answers, or drop the connection. Raises Unavailable."""
+        try:
+            async with asyncio.timeout(self._answer_timeout):
+                await work
+        except TimeoutError:
+            error = Unavailable(f"RabbitMQ at {self._place} did not answer within {self._answer_timeout:g} s")
+            link.let_go(error)
+            raise error from None
+
+    def check_open(self) -> None:
+        """Raise Unavailable once it is closed."""
+        if self._closed:
+            raise self._closed_error()
+
+    async def aclose(self) -> None:
+        """Say goodbye and close; whatever waits for an answer is told Unavailable. Closing twice is fine."""
+        self._closed = True
+        if self._link is not None:
+            await self._link.aclose(self._closed_error())
+
+    async def _connected(self) -> Link:
+        self.check_open()
+        link = self._link
+        if link is None or link.lost is not None:
+            if link is not None:
+                await link.gone()
+            self.check_open()
+            link = self._link = Link(self._place, heartbeat=self._heartbeat)
+            try:
+                async with asyncio.timeout(self._connect_timeout):
+                    await link.open()
+            except TimeoutError:
+                link.let_go(
+                    Unavailable(f"no connection to RabbitMQ at {self._place} within {self._connect_timeout:g} s")
+                )
+            except asyncio.CancelledError:
+                link.let_go(Unavailable("connecting was cancelled"))
+                raise
+        link.check()
+        return link
+
+    def _closed_error(self) -> Unavailable:
+        return Unavailable(f"the {self._what} to RabbitMQ at {self._place} is closed")
+
+
+def at_least_one(field: str, number: int) -> int:
+    """The number. Raises ConfigurationError for anything else."""
+    if type(number) is not int or number < 1:
+        raise ConfigurationError(f"{field} is {number!r}; a whole number from 1")
+    return number
+
+
+def positive(field: str, duration: Duration) -> float:
+    """The duration in seconds. Raises ConfigurationError for none at all."""
+    if (number := seconds(duration, field=field)) > 0:
+        return number
+    raise ConfigurationError(f"{field} is {duration!r}; it must be longer than nothing")

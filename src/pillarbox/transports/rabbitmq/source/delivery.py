@@ -1,0 +1,67 @@
+"""One message in hand. It is acked where it came from only after it is safe wherever it goes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pillarbox.core.source import Incoming
+from pillarbox.transports.rabbitmq.driver import BasicProperties
+from pillarbox.transports.rabbitmq.source.intake import Arrival, Intake
+from pillarbox.transports.rabbitmq.source.mover import Mover
+from pillarbox.transports.rabbitmq.source.notes import delivery_count, failed, incoming_of, moved
+from pillarbox.transports.rabbitmq.source.queues import Queues
+
+SUSPECT = 2
+"""A message that was given out so often and never answered is isolated."""
+
+
+class RabbitMQDelivery:
+    """See `pillarbox.core.source.Delivery`."""
+
+    def __init__(self, arrival: Arrival, *, intake: Intake, mover: Mover, queues: Queues) -> None:
+        self._arrival = arrival
+        self._intake = intake
+        self._mover = mover
+        self._queues = queues
+
+    @cached_property
+    def incoming(self) -> Incoming:
+        return incoming_of(self._arrival.properties, self._arrival.body)
+
+    @property
+    def alone(self) -> bool:
+        return self._arrival.queue == self._queues.suspects
+
+    @property
+    def deaths(self) -> int:
+        return self._given_out if self.alone else 0
+
+    @property
+    def suspect(self) -> bool:
+        """Whether it should be isolated, and is not yet. A classic queue counts only to one."""
+        return not self.alone and self._given_out >= (SUSPECT if self._queues.work.type == "quorum" else 1)
+
+    @property
+    def _given_out(self) -> int:
+        return delivery_count(self._arrival.properties, redelivered=self._arrival.redelivered)
+
+    async def ack(self) -> None:
+        self._intake.ack(self._arrival.tag)
+
+    async def retry(self, *, after: float, reason: str, charge: bool = True) -> None:
+        await self._move(self._queues.waiting(after), self._failed(reason, charge=charge))
+
+    async def reject(self, reason: str) -> None:
+        await self._move(self._queues.dead, self._failed(reason, charge=True))
+
+    async def isolate(self) -> None:
+        """Have it come again where one message at a time is given out."""
+        await self._move(self._queues.suspects, moved(self._arrival.properties))
+
+    def _failed(self, reason: str, *, charge: bool) -> BasicProperties:
+        queue = self._queues.work.name
+        return failed(self._arrival.properties, self.incoming, queue=queue, reason=reason, charge=charge)
+
+    async def _move(self, queue: str, properties: BasicProperties) -> None:
+        await self._mover.move(queue, properties, self._arrival.body, wanted=lambda: self._intake.alive)
+        await self.ack()

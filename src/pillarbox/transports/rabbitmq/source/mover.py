@@ -1,0 +1,101 @@
+"""From one queue to another: persistent, mandatory, confirmed, one at a time.
+
+It has a connection of its own: a broker that is short of memory stops listening to connections that publish, and acks
+must still get through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from pillarbox.core.clock import Clock
+from pillarbox.core.errors import Unavailable
+from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
+from pillarbox.transports.rabbitmq.driver import (
+    AMQPError,
+    Basic,
+    BasicProperties,
+    Method,
+    RawChannel,
+)
+from pillarbox.transports.rabbitmq.line import Line
+from pillarbox.transports.rabbitmq.link import Link
+from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.topology import Declaration
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+
+
+class Mover:
+    """Puts messages into queues of the same broker."""
+
+    def __init__(self, place: Place, line: Line, declarations: Sequence[Declaration], clock: Clock) -> None:
+        self._place = place
+        self._line = line
+        self._declarations = declarations
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._channel: Channel | None = None
+        self._refusal = ""
+
+    async def move(self, queue: str, properties: BasicProperties, body: bytes, *, wanted: Callable[[], bool]) -> None:
+        """Returns when the message is safe in that queue; tries for as long as it is wanted there. Raises Unavailable
+        if it no longer is."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                async with self._turn:
+                    return await self._put(queue, properties, body)
+            except Unavailable as error:
+                if not wanted():
+                    raise Unavailable(f"the message did not reach queue {queue!r}: {error}; it comes again") from error
+            await self._clock.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
+
+    async def aclose(self) -> None:
+        await self._line.aclose()
+
+    async def _put(self, queue: str, properties: BasicProperties, body: bytes) -> None:
+        link = await self._line.ready(self._declarations)
+        try:
+            channel = await self._opened(link)
+            self._refusal = ""
+            channel.raw.basic_publish("", queue, body, properties, mandatory=True)
+            await self._line.in_time(link, channel.answer())
+        except ChannelRefused as refusal:
+            raise self._dropped(link, f"RabbitMQ refuses it: {refusal}") from refusal
+        except AMQPError as error:
+            raise self._dropped(link, f"{type(error).__name__}: {error}") from error
+        except asyncio.CancelledError:
+            self._dropped(link, "cancelled")  # a late confirm must find nobody who waits for another
+            raise
+        if self._refusal:
+            link.doubt()
+            raise Unavailable(self._refusal)
+
+    def _dropped(self, link: Link, reason: str) -> Unavailable:
+        link.let_go(error := Unavailable(reason))
+        return error
+
+    async def _opened(self, link: Link) -> Channel:
+        if self._channel is None or self._channel.failure is not None:
+            channel = Channel(self._place)
+            await self._line.in_time(link, self._open(link, channel))
+            self._channel = channel
+        return self._channel
+
+    async def _open(self, link: Link, channel: Channel) -> None:
+        await link.adopt(channel)
+        channel.raw.add_on_return_callback(self._returned)
+        await channel.call(channel.raw.confirm_delivery, ack_nack_callback=self._confirmed)
+
+    def _confirmed(self, frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
+        if isinstance(frame.method, Basic.Nack):
+            self._refusal = "the broker said no to it, as a full queue does"
+        if self._channel is not None:
+            self._channel.answered()
+
+    def _returned(self, _: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
+        self._refusal = f"there is no such queue: {method.reply_text} ({method.reply_code})"

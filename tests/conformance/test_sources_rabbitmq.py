@@ -1,0 +1,94 @@
+"""RabbitMQ keeps the contract of all sources, behind a proxy that can cut the way to it."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pika
+import pytest
+
+from pillarbox.core.source import Incoming
+from pillarbox.testing.conformance.sources import Letter, SourceCapabilities, SourceConformance, SourceHarness
+from pillarbox.testing.conformance.sources.harness import PREFETCH
+from pillarbox.transports.rabbitmq import Queue, RabbitMQSource
+from tests.integration.consume.broker import WAITS, declared, remove_queues
+from tests.integration.rabbitmq.consumer import channel, take_all
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.rabbitmq import RabbitMQServer
+
+
+class RabbitMQSourceHarness(SourceHarness):
+    """A queue of its own; both ends are seen with pika's own client."""
+
+    capabilities = SourceCapabilities(survives_restart=True, outages=True)
+    secrets = ("guest:guest",)
+
+    def __init__(self, server: RabbitMQServer, proxy: Proxy) -> None:
+        self._server = server
+        self._proxy = proxy
+        self._queue = Queue(name=f"test-{uuid.uuid4().hex[:12]}")
+        self._made: list[RabbitMQSource] = []
+        self._letters: list[Letter] = []
+        self._source = self.another(f"amqp://guest:guest@127.0.0.1:{proxy.port}/")
+
+    @property
+    def source(self) -> RabbitMQSource:
+        return self._source
+
+    def another(self, url: str | None = None) -> RabbitMQSource:
+        source = RabbitMQSource(url or self._server.url(), queue=self._queue, prefetch=PREFETCH, waits=WAITS)
+        self._made.append(source)
+        return source
+
+    async def put(self, *messages: Incoming) -> None:
+        await asyncio.to_thread(self._put, messages)
+
+    def _put(self, messages: tuple[Incoming, ...]) -> None:
+        with channel(self._server.url()) as broker:
+            declared(broker, self._queue)
+            for message in messages:
+                properties = pika.BasicProperties(
+                    message_id=message.event_id,
+                    type=message.event_type,
+                    content_type=message.content_type,
+                    correlation_id=message.correlation_id,
+                    headers=dict(message.headers),
+                    delivery_mode=2,
+                )
+                broker.basic_publish("", self._queue.name, message.body, properties, mandatory=True)
+
+    async def dead(self) -> list[Letter]:
+        def look() -> None:
+            with channel(self._server.url()) as broker:
+                declared(broker, Queue(name=f"{self._queue.name}.dlq"))
+            for taken in take_all(self._server.url(), f"{self._queue.name}.dlq"):
+                headers: dict[str, Any] = dict(taken.properties.headers or {})
+                attempts, reason = headers["pillarbox-attempts"], headers["pillarbox-reason"]
+                self._letters.append(Letter(taken.properties.message_id, taken.body, attempts, reason))
+
+        await asyncio.to_thread(look)
+        return self._letters
+
+    async def restart(self) -> None:
+        await asyncio.to_thread(self._server.restart)
+
+    async def cut(self) -> None:
+        await self._proxy.cut()
+
+    async def heal(self) -> None:
+        await self._proxy.heal()
+
+    async def clean(self) -> None:
+        for source in self._made:
+            await source.aclose()
+        await asyncio.to_thread(remove_queues, self._server.url(), self._queue.name)
+
+
+class TestRabbitMQSource(SourceConformance):
+    @pytest.fixture
+    async def harness(self, rabbitmq_server: RabbitMQServer) -> AsyncIterator[SourceHarness]:
+        async with Proxy(rabbitmq_server.port) as proxy:
+            harness = RabbitMQSourceHarness(rabbitmq_server, proxy)
+            yield harness
+            await harness.clean()

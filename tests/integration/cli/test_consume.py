@@ -1,0 +1,36 @@
+"""`pillarbox consume` says what is wrong with what it was told to run."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.running import pillarbox
+
+MODULE = """
+from pillarbox import Consumer
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.transports.memory_source import MemorySource
+
+nothing = 42
+sourceless = Consumer(name="billing", transaction=MemoryStore().transaction)
+idle = Consumer(MemorySource(), name="billing", transaction=MemoryStore().transaction)
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("billing", "names no object; write MODULE:OBJECT"),
+        ("elsewhere:consumer", "there is no module 'elsewhere' here"),
+        ("shop:consumer", "module 'shop' has no 'consumer'"),
+        ("shop:nothing", "shop:nothing is a int, not Consumer"),
+        ("shop:sourceless", "consumer billing has no source to run on"),
+        ("shop:idle", "consumer billing has no function"),
+    ],
+)
+def test_what_cannot_be_run_is_a_line_and_exit_code_two(tmp_path: Path, path: str, says: str) -> None:
+    (tmp_path / "shop.py").write_text(MODULE)
+    done = pillarbox("consume", path, cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

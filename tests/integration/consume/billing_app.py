@@ -1,0 +1,53 @@
+"""The application of the tests with processes; it runs in a folder of its own."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pillarbox import Constant, Consumer
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.transports.rabbitmq import RabbitMQSource
+
+HERE = Path.cwd()
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_once(point: str) -> None:
+    """Die if there is a file of that name, which is then gone."""
+    if (HERE / point).exists():
+        (HERE / point).unlink()
+        die()
+
+
+@contextmanager
+def transaction() -> Iterator[Any]:
+    with psycopg.connect(os.environ["DATABASE"]) as connection:
+        yield connection
+    die_once("after-commit")
+
+
+source = RabbitMQSource(os.environ["BROKER"], queue=os.environ["QUEUE"], waits=["50ms", "100ms"])
+consumer = Consumer(source, name="billing", transaction=transaction, retry=Constant(wait="50ms", max_attempts=3))
+
+
+@consumer.on("order.placed")
+def bill(connection: Any, event: ConsumedEvent) -> None:
+    connection.execute("INSERT INTO effect VALUES (%s)", [event.event_id])
+    die_once("before-commit")
+    if event.event_id == "poison":
+        with (HERE / "killed").open("a") as notes:
+            notes.write("x")
+        die()
+    if event.event_id == "slow":
+        (HERE / "begun").touch()
+        while not (HERE / "go-on").exists():
+            time.sleep(0.01)

@@ -1,0 +1,55 @@
+"""The broker around a consumer, seen and meddled with by a client that is not ours."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+
+from pillarbox.transports.rabbitmq import Queue
+from tests.integration.rabbitmq.consumer import Taken, channel, take_all
+
+WAITS = ("50ms", "100ms")
+
+
+def declared(broker: BlockingChannel, queue: Queue) -> int:
+    """Declare it as the source does; how many messages are ready in it."""
+    found = broker.queue_declare(queue.name, durable=True, arguments=queue.all_arguments())
+    return int(found.method.message_count)
+
+
+def remove_queues(url: str, work: str) -> None:
+    """The work queue and all around it."""
+    with channel(url) as broker:
+        for name in (work, f"{work}.dlq", f"{work}.suspects", *(f"{work}.wait.{wait}" for wait in (*WAITS, "2s"))):
+            broker.queue_delete(name)
+
+
+def publish(url: str, queue: str | Queue, *event_ids: str, body: bytes | None = None, **properties: Any) -> None:
+    """Orders, as somebody else's producer would publish them."""
+    work = Queue(name=queue) if isinstance(queue, str) else queue
+    given: dict[str, Any] = {
+        "type": "order.placed",
+        "content_type": "application/json",
+        "delivery_mode": 2,
+    } | properties
+    with channel(url) as broker:
+        declared(broker, work)
+        broker.confirm_delivery()
+        for event_id in event_ids:
+            told = pika.BasicProperties(message_id=event_id, **given)
+            content = json.dumps({"id": event_id}).encode() if body is None else body
+            broker.basic_publish("", work.name, content, told, mandatory=True)
+
+
+def ready(url: str, queue: str) -> int:
+    """How many messages wait in a queue that exists, not counting those that somebody has in hand."""
+    with channel(url) as broker:
+        return int(broker.queue_declare(queue, passive=True).method.message_count)
+
+
+def dead_letters(url: str, work: str) -> list[Taken]:
+    """What is with the dead letters, which are gone afterwards."""
+    return take_all(url, f"{work}.dlq")

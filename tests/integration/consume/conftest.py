@@ -1,0 +1,144 @@
+"""A work queue and a database for each test, and consumers between them, in this process or in their own."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+
+from pillarbox import Constant, Consumer
+from pillarbox.core.consumption import ConsumerObservation
+from pillarbox.transports.rabbitmq import RabbitMQSource
+from tests.integration.consume.broker import WAITS, remove_queues
+from tests.integration.consume.processes import ConsumerProcess
+from tests.integration.rabbitmq.conftest import proxied, proxy
+from tests.servers.rabbitmq import RabbitMQServer
+
+__all__ = ["proxied", "proxy"]
+
+
+@pytest.fixture
+def url(rabbitmq_server: RabbitMQServer) -> str:
+    return rabbitmq_server.url()
+
+
+@pytest.fixture
+def queue(url: str) -> Iterator[str]:
+    """The name of a work queue that does not exist yet."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    yield name
+    remove_queues(url, name)
+
+
+@pytest.fixture
+def database(postgres_url: str) -> str:
+    """A database with the inbox's table and one for effects."""
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE effect (event_id text NOT NULL)")
+    return postgres_url
+
+
+class Effects:
+    """What consumers did, as a stranger sees it."""
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+
+    def __call__(self) -> list[str]:
+        with psycopg.connect(self._database) as connection:
+            return [row[0] for row in connection.execute("SELECT event_id FROM effect ORDER BY event_id")]
+
+
+@pytest.fixture
+def effects(database: str) -> Effects:
+    return Effects(database)
+
+
+class Shop:
+    """One consumer in this process: what it does, what it tells, and whether it runs."""
+
+    def __init__(self, database: str, source: RabbitMQSource, **settings: Any) -> None:
+        self.told: list[ConsumerObservation] = []
+        self.began: list[str] = []
+        self.source = source
+        self._database = database
+        self.consumer = Consumer(
+            source,
+            name="billing",
+            transaction=settings.pop("transaction", self.transaction),
+            **{"retry": Constant(wait="50ms", max_attempts=3), "observers": [self.told.append], **settings},
+        )
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Any]:
+        connection = await asyncpg.connect(self._database)
+        try:
+            async with connection.transaction():
+                yield connection
+        finally:
+            await connection.close()
+
+    async def effect(self, transaction: Any, event: Any) -> None:
+        """Note that it began, and write a row."""
+        self.began.append(event.event_id)
+        await transaction.execute("INSERT INTO effect VALUES ($1)", event.event_id)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.consumer.run())
+        try:
+            yield
+        finally:
+            self.consumer.stop()
+            async with asyncio.timeout(30):
+                await task
+
+    def kinds(self, *kinds: type[Any]) -> list[Any]:
+        """What it told of these kinds."""
+        return [one for one in self.told if isinstance(one, kinds)]
+
+
+MakeShop = Callable[..., Shop]
+
+
+@pytest.fixture
+async def make_shop(url: str, queue: str, database: str) -> AsyncIterator[MakeShop]:
+    """Consumers of the test's queue; their sources are closed when the test ends."""
+    sources: list[RabbitMQSource] = []
+
+    def make(
+        *,
+        broker: str = url,
+        prefetch: int = 10,
+        waits: Any = WAITS,
+        work: Any = queue,
+        exchanges: Any = (),
+        **settings: Any,
+    ) -> Shop:
+        source = RabbitMQSource(broker, queue=work, exchanges=exchanges, prefetch=prefetch, waits=waits)
+        sources.append(source)
+        return Shop(database, source, **settings)
+
+    yield make
+    for source in sources:
+        await source.aclose()
+
+
+@pytest.fixture
+def start(url: str, queue: str, database: str, tmp_path: Path) -> Iterator[Callable[[], ConsumerProcess]]:
+    """Processes of `pillarbox consume` that are gone when the test ends."""
+    started: list[ConsumerProcess] = []
+
+    def start_one() -> ConsumerProcess:
+        started.append(ConsumerProcess(tmp_path, BROKER=url, QUEUE=queue, DATABASE=database))
+        return started[-1]
+
+    yield start_one
+    for process in started:
+        with suppress(ProcessLookupError):
+            process.end()

@@ -1,0 +1,205 @@
+"""What fails comes again a bounded number of times, then lies with the dead letters; nothing is lost on the way."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pika
+import pytest
+
+from pillarbox import Constant, PermanentError
+from pillarbox.core.consumption import EventDeadLettered, EventHandled, HandlingFailed
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue
+from tests.integration.consume.broker import dead_letters, publish, ready
+from tests.integration.consume.conftest import Effects, MakeShop, Shop
+from tests.integration.rabbitmq.consumer import Taken, channel, take_all
+
+
+async def letter_of(shop: Shop, url: str, queue: str) -> tuple[Taken, dict[str, Any]]:
+    """The one dead letter, and what is written on it."""
+    await eventually(lambda: asyncio.sleep(0, shop.kinds(EventDeadLettered)), within=30)
+    [letter] = await asyncio.to_thread(dead_letters, url, queue)
+    return letter, dict(letter.properties.headers or {})
+
+
+@pytest.mark.parametrize(
+    ("body", "properties", "reason"),
+    [
+        (b'{"id": ', {}, "says application/json and does not decode"),
+        (b"\xff\xfe", {}, "says application/json and does not decode"),
+        (b"{}", {"message_id": None}, "has no id"),
+        (b"{}", {"message_id": "a\nb"}, "control character"),
+        (b"{}", {"type": None}, "does not say of which type it is"),
+        (b"{}", {"headers": {"schemaVersion": "new"}}, "schemaVersion"),
+    ],
+    ids=["half a JSON", "no UTF-8", "no id", "an id with a line end", "no type", "no version"],
+)
+async def test_what_cannot_be_decoded_is_a_dead_letter_at_once_and_whole(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects, body: bytes, properties: dict[str, Any], reason: str
+) -> None:
+    await asyncio.to_thread(_publish_spoiled, url, queue, body, properties)
+    await asyncio.to_thread(publish, url, queue, "good")
+    shop = make_shop(retry=Constant(wait="1h"))
+    shop.consumer.on("*")(shop.effect)
+    async with shop.running():
+        letter, notes = await letter_of(shop, url, queue)
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventHandled)))
+    assert letter.body == body
+    assert reason in notes["pillarbox-reason"]
+    assert notes["pillarbox-queue"] == queue
+    assert effects() == shop.began == ["good"]
+
+
+def _publish_spoiled(url: str, queue: str, body: bytes, properties: dict[str, Any]) -> None:
+    publish(url, queue)
+    given: dict[str, Any] = {"message_id": "bad", "type": "order.placed", "content_type": "application/json"}
+    with channel(url) as broker:
+        broker.basic_publish("", queue, body, pika.BasicProperties(**(given | properties)))
+
+
+async def test_retries_are_bounded_and_the_dead_letter_tells_the_story(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects
+) -> None:
+    publish(url, queue, "e1", headers={"tenant": "acme"}, app_id="till")
+    shop = make_shop(retry=Constant(wait="50ms", max_attempts=3))
+
+    @shop.consumer.on("order.placed")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        await shop.effect(transaction, event)
+        raise ValueError(f"attempt {event.attempt} failed\nand this is not told")
+
+    async with shop.running():
+        letter, notes = await letter_of(shop, url, queue)
+    assert (shop.began, effects()) == (["e1"] * 3, [])
+    assert (letter.properties.message_id, letter.properties.app_id, notes["tenant"]) == ("e1", "till", "acme")
+    assert (notes["pillarbox-attempts"], notes["pillarbox-tries"]) == (3, 0)
+    assert notes["pillarbox-reason"] == "ValueError: attempt 3 failed"
+    assert notes["pillarbox-first-failed-at"] < notes["pillarbox-last-failed-at"]
+    assert [failure.error for failure in shop.kinds(HandlingFailed)] == [
+        "ValueError: attempt 1 failed",
+        "ValueError: attempt 2 failed",
+    ]
+    assert ready(url, queue) == 0
+
+
+async def test_a_permanent_error_is_a_dead_letter_at_once(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects
+) -> None:
+    publish(url, queue, "e1")
+    shop = make_shop()
+
+    @shop.consumer.on("order.placed")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        await shop.effect(transaction, event)
+        raise PermanentError("order 42 has no address")
+
+    async with shop.running():
+        _, notes = await letter_of(shop, url, queue)
+    assert (shop.began, effects(), notes["pillarbox-attempts"]) == (["e1"], [], 1)
+    assert notes["pillarbox-reason"] == "order 42 has no address"
+
+
+async def test_a_type_that_nobody_handles_waits_for_a_deployment_and_then_dies(
+    url: str, queue: str, make_shop: MakeShop
+) -> None:
+    publish(url, queue, "e1", type="order.cancelled")
+    shop = make_shop()
+    shop.consumer.on("order.placed")(shop.effect)
+    async with shop.running():
+        _, notes = await letter_of(shop, url, queue)
+    assert "no function for order.cancelled" in notes["pillarbox-reason"]
+    assert notes["pillarbox-attempts"] == 3
+
+
+async def test_without_a_database_nothing_is_charged_however_long_it_takes(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects
+) -> None:
+    publish(url, queue, "e1")
+    refusals = 4
+
+    @asynccontextmanager
+    async def transaction() -> AsyncIterator[Any]:
+        nonlocal refusals
+        if refusals:
+            refusals -= 1
+            raise ConnectionRefusedError("the database is away")
+        async with shop.transaction() as connection:
+            yield connection
+
+    shop = make_shop(transaction=transaction, retry=Constant(wait="50ms", max_attempts=2))
+    shop.consumer.on("order.placed")(shop.effect)
+    async with shop.running():
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventHandled)))
+    assert [failure.charged for failure in shop.kinds(HandlingFailed)] == [False] * 4
+    assert [handled.attempt for handled in shop.kinds(EventHandled)] == [1]
+    assert effects() == ["e1"]
+    assert dead_letters(url, queue) == []
+
+
+async def test_a_message_that_waits_holds_up_nobody_and_occupies_nobody(
+    url: str, queue: str, make_shop: MakeShop
+) -> None:
+    publish(url, queue, "bad", "good1", "good2")
+    shop = make_shop(prefetch=1, waits=["2s"])
+
+    @shop.consumer.on("order.placed")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        await shop.effect(transaction, event)
+        if event.event_id == "bad" and event.attempt == 1:
+            raise ValueError("not yet")
+
+    async with shop.running():
+        await eventually(lambda: asyncio.sleep(0, len(shop.kinds(EventHandled)) == 3))
+    assert shop.began == ["bad", "good1", "good2", "bad"]
+
+
+@pytest.mark.parametrize("error", [ValueError("it waits"), PermanentError("it does not")], ids=repr)
+async def test_what_the_broker_would_act_upon_again_is_taken_off(
+    url: str, queue: str, make_shop: MakeShop, error: Exception
+) -> None:
+    elsewhere = f"{queue}.wait.2s"  # a name that is removed with the others
+    with channel(url) as broker:
+        broker.queue_declare(elsewhere)
+    publish(url, queue, "e1", expiration="60000", user_id="guest", headers={"CC": [elsewhere]})
+    assert len(take_all(url, elsewhere)) == 1
+    shop = make_shop()
+
+    @shop.consumer.on("order.placed")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        raise error
+
+    async with shop.running():
+        letter, notes = await letter_of(shop, url, queue)
+    assert (letter.properties.expiration, letter.properties.user_id) == (None, None)
+    assert [name for name in notes if name.startswith(("x-", "CC"))] in ([], ["x-delivery-count"])  # of its new queue
+    assert take_all(url, elsewhere) == []
+
+
+async def test_what_is_configured_around_the_queue_is_declared_and_its_dead_letters_go_where_it_has_them(
+    url: str, queue: str, make_shop: MakeShop
+) -> None:
+    work = Queue(
+        name=queue,
+        dead_letter=DeadLetter(exchange=f"{queue}.dlx", queue=f"{queue}.dlq"),
+        bindings=[Binding(exchange=f"{queue}.events", routing_key="order.*")],
+    )
+    shop = make_shop(work=work, exchanges=[Exchange(name=f"{queue}.events")])
+
+    @shop.consumer.on("order.placed")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        raise PermanentError("no")
+
+    await shop.source.declare_topology()
+    with channel(url) as broker:
+        broker.confirm_delivery()
+        order = pika.BasicProperties(message_id="e1", type="order.placed")
+        broker.basic_publish(f"{queue}.events", "order.placed", b"{}", order, mandatory=True)
+    async with shop.running():
+        _, notes = await letter_of(shop, url, queue)
+    assert notes["pillarbox-reason"] == "no"
+    with channel(url) as broker:
+        for name in (f"{queue}.events", f"{queue}.dlx"):
+            broker.exchange_delete(name)

@@ -1,0 +1,87 @@
+"""Consumer processes that are killed where it hurts most, told to drain, or killed by a message."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.integration.consume.broker import dead_letters, publish, ready
+from tests.integration.consume.conftest import Effects
+from tests.integration.consume.processes import ConsumerProcess
+from tests.servers.waiting import wait_until
+
+Start = Callable[[], ConsumerProcess]
+BOUND = 40.0
+
+
+def test_killed_between_commit_and_ack_the_effect_is_there_once(
+    url: str, queue: str, start: Start, effects: Effects, tmp_path: Path
+) -> None:
+    publish(url, queue, "e1")
+    (tmp_path / "after-commit").touch()
+    first = start()
+    assert first.wait() == -signal.SIGKILL
+    assert effects() == ["e1"]
+    second = start()
+    wait_until(lambda: "skipping" in second.story(), bound=BOUND, what="the repeat is skipped")
+    second.terminate()
+    assert second.wait() == 0
+    assert "WARNING pillarbox.consumer.events: event already processed, skipping" in second.story()
+    assert "event_id=e1" in second.story()
+    assert effects() == ["e1"]
+    assert ready(url, queue) == 0
+
+
+def test_killed_between_handling_and_commit_it_is_rolled_back_and_handled_again(
+    url: str, queue: str, start: Start, effects: Effects, tmp_path: Path
+) -> None:
+    publish(url, queue, "e1")
+    (tmp_path / "before-commit").touch()
+    first = start()
+    assert first.wait() == -signal.SIGKILL
+    assert effects() == []
+    second = start()
+    wait_until(lambda: effects() == ["e1"], bound=BOUND, what="the event is handled again")
+    second.terminate()
+    assert second.wait() == 0
+    assert ready(url, queue) == 0
+
+
+def test_a_message_that_kills_its_consumer_is_found_out_and_its_neighbours_are_handled(
+    url: str, queue: str, start: Start, effects: Effects
+) -> None:
+    publish(url, queue, "poison", *(f"e{n}" for n in range(5)))
+    kills = 0
+    while not _finds_out(process := start()):
+        kills += 1
+        assert process.wait() == -signal.SIGKILL
+    wait_until(lambda: len(effects()) == 5, bound=BOUND, what="the neighbours are handled")
+    process.terminate()
+    assert process.wait() == 0
+    # Twice among others, five times alone; killed in the middle of being moved it may be in two queues for a while.
+    assert 7 <= kills <= 9
+    assert effects() == [f"e{n}" for n in range(5)]
+    [letter] = dead_letters(url, queue)
+    assert letter.properties.message_id == "poison"
+    assert "died or lost their connection" in str((letter.properties.headers or {})["pillarbox-reason"])
+
+
+def test_told_to_stop_it_finishes_what_it_has_in_hand(url: str, queue: str, start: Start, effects: Effects) -> None:
+    publish(url, queue, "slow")
+    process = start()
+    wait_until((process.folder / "begun").exists, bound=BOUND, what="the event is in hand")
+    process.terminate()
+    wait_until(lambda: "draining" in process.story(), bound=BOUND, what="the stop is heard")
+    (process.folder / "go-on").touch()
+    assert process.wait() == 0
+    assert effects() == ["slow"]
+    assert ready(url, queue) == 0
+    story = process.story()
+    assert "INFO pillarbox.consumer: consumer started" in story
+    assert "INFO pillarbox.consumer: drained and stopped" in story
+
+
+def _finds_out(process: ConsumerProcess) -> bool:
+    """Whether it gives up on the message before that kills it."""
+    told = "gave up on event"
+    wait_until(lambda: process.ended or told in process.story(), bound=BOUND, what="the message kills or is found out")
+    return not process.ended

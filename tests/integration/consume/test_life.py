@@ -1,0 +1,237 @@
+"""Lost connections, restarted brokers, deleted queues, draining: it goes on by itself and loses nothing."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pillarbox import ConfigurationError, Constant, Exponential, Never
+from pillarbox.core.consumption import (
+    ConsumerStopped,
+    EventDeadLettered,
+    EventHandled,
+    EventRepeated,
+    HandlingFailed,
+    SourceFailed,
+)
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import Queue
+from tests.integration.consume.broker import dead_letters, publish, ready
+from tests.integration.consume.conftest import Effects, MakeShop
+from tests.integration.rabbitmq.consumer import channel
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.rabbitmq import RabbitMQServer
+
+BOUND = 30.0
+
+
+async def test_what_waits_outlives_the_broker_and_keeps_its_count(
+    rabbitmq_server: RabbitMQServer, url: str, queue: str, make_shop: MakeShop
+) -> None:
+    publish(url, queue, "e1")
+    shop = make_shop(waits=["2s"], retry=Constant(wait="2s", max_attempts=2))
+
+    @shop.consumer.on("order.placed")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        shop.began.append(event.event_id)
+        raise ValueError(f"attempt {event.attempt}")
+
+    async with shop.running():
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(HandlingFailed)), within=BOUND)
+        assert await eventually(lambda: asyncio.to_thread(ready, url, f"{queue}.wait.2s")) == 1
+        await asyncio.to_thread(rabbitmq_server.restart)
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventDeadLettered)), within=BOUND)
+    assert shop.kinds(SourceFailed)
+    [letter] = dead_letters(url, queue)
+    assert (letter.properties.headers or {})["pillarbox-attempts"] == 2
+    assert shop.began == ["e1", "e1"]
+
+
+async def test_what_has_waited_is_kept_until_the_work_queue_can_take_it(
+    rabbitmq_server: RabbitMQServer, url: str, queue: str, make_shop: MakeShop
+) -> None:
+    await make_shop().source.declare_topology()
+    with channel(url) as broker:
+        broker.queue_delete(queue)
+        broker.confirm_delivery()
+        broker.basic_publish("", f"{queue}.wait.50ms", b"{}", mandatory=True)
+
+    # `list_queues` does not show what was sent on and never confirmed.
+    found = f'{{ok, Queue}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"{queue}.wait.50ms">>))'
+    ask = f"{found}, rabbit_quorum_queue:info(Queue, [messages_dlx])."
+
+    async def waits_for_its_queue() -> bool:
+        return "{messages_dlx,1}" in await asyncio.to_thread(rabbitmq_server.ctl, "eval", ask)
+
+    await eventually(waits_for_its_queue, within=BOUND)
+
+
+async def test_after_a_lost_connection_it_goes_on_and_the_effect_is_there_once(
+    url: str, proxied: str, proxy: Proxy, queue: str, make_shop: MakeShop, effects: Effects
+) -> None:
+    publish(url, queue, "e1")
+    shop, begun, go_on = make_shop(broker=proxied), asyncio.Event(), asyncio.Event()
+
+    @shop.consumer.on("order.placed")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        await shop.effect(transaction, event)
+        begun.set()
+        await go_on.wait()
+
+    async with shop.running():
+        await asyncio.wait_for(begun.wait(), BOUND)
+        await proxy.reset()
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(SourceFailed)), within=BOUND)
+        go_on.set()  # commits, and cannot ack
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventRepeated)), within=BOUND)
+        await asyncio.to_thread(publish, url, queue, "e2")
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventHandled)), within=BOUND)
+    assert effects() == ["e1", "e2"]
+    assert ready(url, queue) == 0
+
+
+async def test_a_queue_that_is_deleted_is_declared_again(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects
+) -> None:
+    publish(url, queue, "e1")
+    shop = make_shop()
+    shop.consumer.on("*")(shop.effect)
+    async with shop.running():
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventHandled)))
+        with channel(url) as broker:
+            broker.queue_delete(queue)
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(SourceFailed)))
+        await asyncio.to_thread(publish, url, queue, "e2")
+        await eventually(lambda: asyncio.sleep(0, len(shop.kinds(EventHandled)) == 2))
+    assert effects() == ["e1", "e2"]
+
+
+async def test_a_dead_letter_queue_that_is_deleted_is_declared_again_before_anything_is_lost(
+    url: str, queue: str, make_shop: MakeShop
+) -> None:
+    publish(url, queue, "e1")
+    shop = make_shop(retry=Never())
+
+    @shop.consumer.on("*")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        raise ValueError("no")
+
+    async with shop.running():
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventDeadLettered)), within=BOUND)
+        with channel(url) as broker:
+            broker.queue_delete(f"{queue}.dlq")
+        await asyncio.to_thread(publish, url, queue, "e2")
+        await eventually(lambda: asyncio.sleep(0, len(shop.kinds(EventDeadLettered)) == 2), within=BOUND)
+    assert [letter.properties.message_id for letter in dead_letters(url, queue)] == ["e2"]
+
+
+@pytest.fixture
+def short_of_disk(rabbitmq_server: RabbitMQServer) -> Iterator[Callable[[], str]]:
+    """Makes the broker stop listening to publishers, until the test ends."""
+    yield lambda: rabbitmq_server.ctl("set_disk_free_limit", "1000000GB")
+    rabbitmq_server.ctl("set_disk_free_limit", "10MB")
+
+
+async def test_a_broker_that_takes_no_messages_still_hears_acks_and_loses_nothing_that_fails(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects, short_of_disk: Callable[[], str]
+) -> None:
+    publish(url, queue, "bad", "good")
+    shop, go_on = make_shop(drain_timeout="500ms"), asyncio.Event()
+
+    @shop.consumer.on("*")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        await shop.effect(transaction, event)
+        await go_on.wait()
+        if event.event_id == "bad":
+            raise ValueError("it has to wait, and there is nowhere to put it")
+
+    async with shop.running():
+        await eventually(lambda: asyncio.sleep(0, len(shop.began) == 2), within=BOUND)
+        await asyncio.to_thread(short_of_disk)
+        go_on.set()
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventHandled) and shop.kinds(HandlingFailed)))
+    assert effects() == ["good"]
+    assert await eventually(lambda: asyncio.to_thread(ready, url, queue)) == 1
+
+
+async def test_a_stop_finishes_what_is_in_hand_and_takes_no_more(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects
+) -> None:
+    publish(url, queue, "e1", "e2", "e3")
+    shop, begun, go_on = make_shop(prefetch=1), asyncio.Event(), asyncio.Event()
+
+    @shop.consumer.on("*")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        await shop.effect(transaction, event)
+        begun.set()
+        await go_on.wait()
+
+    running = asyncio.create_task(shop.consumer.run())
+    await asyncio.wait_for(begun.wait(), BOUND)
+    shop.consumer.stop()
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.wait_for(running, BOUND)
+    assert effects() == ["e1"]
+    assert ready(url, queue) == 2
+    assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
+
+
+async def test_what_takes_longer_than_the_drain_is_rolled_back_and_given_back(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects
+) -> None:
+    publish(url, queue, "e1")
+    shop, begun = make_shop(drain_timeout="10ms"), asyncio.Event()
+
+    @shop.consumer.on("*")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        await shop.effect(transaction, event)
+        begun.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(shop.consumer.run())
+    await asyncio.wait_for(begun.wait(), BOUND)
+    shop.consumer.stop()
+    await asyncio.wait_for(running, BOUND)
+    assert effects() == []
+    assert await eventually(lambda: asyncio.to_thread(ready, url, queue)) == 1
+    assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=False)
+
+
+async def test_inside_an_application_it_runs_as_a_block(
+    url: str, queue: str, make_shop: MakeShop, effects: Effects
+) -> None:
+    publish(url, queue, "e1")
+    shop = make_shop()
+    shop.consumer.on("*")(shop.effect)
+    async with shop.consumer:
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventHandled)))
+    assert effects() == ["e1"]
+
+
+async def test_a_queue_that_is_not_as_configured_ends_it_with_the_difference(
+    url: str, queue: str, make_shop: MakeShop
+) -> None:
+    publish(url, Queue(name=queue, max_length=10))
+    shop = make_shop()
+    shop.consumer.on("*")(shop.effect)
+    with pytest.raises(ConfigurationError, match="is not what the configuration says"):
+        await shop.consumer.run()
+
+
+async def test_a_classic_queue_is_worked_off_too(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
+    work = Queue(name=queue, type="classic")
+    publish(url, work, "e1", "e2")
+    shop = make_shop(work=work, retry=Exponential(base="10ms", jitter="none", max_attempts=3))
+
+    @shop.consumer.on("*")
+    async def bill(transaction: Any, event: ConsumedEvent) -> None:
+        await shop.effect(transaction, event)
+        if event.attempt == 1:
+            raise ValueError("not yet")
+
+    async with shop.running():
+        await eventually(lambda: asyncio.sleep(0, len(shop.kinds(EventHandled)) == 2))
+    assert effects() == ["e1", "e2"]

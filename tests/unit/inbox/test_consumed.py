@@ -1,0 +1,96 @@
+"""Reading an event from a message: everything the relay says of it, and a reason where that is not possible."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pillarbox import Event, PermanentError
+from pillarbox.core.source import Incoming
+from pillarbox.inbox.consumed import read
+
+HEADERS = {
+    "eventType": "order.placed",
+    "aggregateType": "ORDER",
+    "aggregateId": "42",
+    "schemaVersion": "3",
+    "occurredAt": "2026-01-02T03:04:05.678901Z",
+    "causationId": "c1",
+    "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+}
+
+
+def message(**other: object) -> Incoming:
+    given: dict[str, object] = {
+        "event_id": "e1",
+        "event_type": "order.placed",
+        "body": b'{"id":42}',
+        "content_type": "application/json",
+        "correlation_id": "r1",
+        "headers": HEADERS,
+        "attempts": 2,
+    }
+    return Incoming(**(given | other))  # type: ignore[arg-type] # made to be wrong by some tests
+
+
+def test_everything_the_relay_says_is_there() -> None:
+    event = read(message())
+    assert (event.event_id, event.event_type, event.payload, event.payload_bytes) == (
+        "e1",
+        "order.placed",
+        {"id": 42},
+        b'{"id":42}',
+    )
+    assert (event.aggregate_type, event.aggregate_id, event.schema_version, event.attempt) == ("ORDER", "42", 3, 3)
+    assert event.occurred_at == datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+    assert (event.correlation_id, event.causation_id, event.trace_id) == ("r1", "c1", HEADERS["traceparent"])
+
+
+def test_a_message_of_somebody_else_needs_no_more_than_an_id_and_a_type() -> None:
+    event = read(Incoming(event_id="e1", event_type="t", body=b"\xff"))
+    assert (event.payload, event.content_type, event.schema_version) == (b"\xff", "application/octet-stream", 1)
+    assert (event.occurred_at, event.correlation_id, event.attempt) == (None, None, 1)
+
+
+def test_the_type_may_stand_in_the_headers_alone() -> None:
+    assert read(message(event_type=None)).event_type == "order.placed"
+
+
+def test_a_time_that_is_none_is_no_reason_to_fail() -> None:
+    assert read(message(headers={"occurredAt": "yesterday"})).occurred_at is None
+
+
+def test_json_is_upcast_and_bytes_are_not() -> None:
+    def upcast(event_type: str, version: int, payload: object) -> object:
+        return event_type, version, payload
+
+    assert read(message(), upcast).payload == ("order.placed", 3, {"id": 42})
+    assert read(message(content_type="application/x"), upcast).payload == b'{"id":42}'
+
+
+def test_what_follows_leads_back_to_it() -> None:
+    follow_up = Event("invoice.sent", {}).caused_by(read(message()))
+    assert (follow_up.causation_id, follow_up.correlation_id) == ("e1", "r1")
+    first = Event("invoice.sent", {}).caused_by(read(message(correlation_id=None)))
+    assert first.correlation_id == "e1"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"event_id": None},
+        {"event_id": ""},
+        {"event_id": "x" * 256},
+        {"event_id": "a\x00"},
+        {"event_type": None, "headers": {}},
+        {"headers": {"schemaVersion": "-1"}},
+        {"headers": {"schemaVersion": "new"}},
+        {"body": b"{"},
+        {"body": b"[" * 100_000},
+        {"body": b"\xff"},
+    ],
+    ids=lambda wrong: str(wrong)[:40],
+)
+def test_what_can_never_be_read_is_permanent(wrong: dict[str, object]) -> None:
+    with pytest.raises(PermanentError) as caught:
+        read(message(**wrong))
+    assert len(str(caught.value)) < 400

@@ -1,0 +1,54 @@
+"""A consumer that could never work is refused when it is made."""
+
+from typing import Any
+
+import pytest
+
+from pillarbox import ConfigurationError, Consumer
+from pillarbox.stores.memory import MemoryStore
+
+TRANSACTION = MemoryStore().transaction
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"name": ""}, "consumer is empty"),
+        ({"name": "a\nb"}, "control character"),
+        ({"workers": 0}, "at least one thread"),
+        ({"drain_timeout": "soon"}, "drain_timeout"),
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        Consumer(**{"name": "billing", "transaction": TRANSACTION, **settings})
+
+
+def _yields(transaction: object, event: object) -> Any:
+    yield
+
+
+def _takes_too_little(event: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [(_yields, "yields"), (_takes_too_little, r"must take \(transaction, event\)"), (42, "cannot be called")],
+    ids=["generator", "one argument", "number"],
+)
+def test_what_could_never_be_called_is_refused(function: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        Consumer(name="billing", transaction=TRANSACTION).on("order.placed")(function)
+
+
+def test_a_second_effect_of_a_type_is_a_second_consumer() -> None:
+    consumer = Consumer(name="billing", transaction=TRANSACTION)
+    consumer.on("order.placed", "order.paid")(lambda transaction, event: None)
+    with pytest.raises(ConfigurationError, match="a second effect is a second consumer"):
+        consumer.on("order.paid")(lambda transaction, event: None)
+    assert consumer.event_type == ("order.placed", "order.paid")
+
+
+def test_a_function_without_a_type_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="at least one event type"):
+        Consumer(name="billing", transaction=TRANSACTION).on()(lambda transaction, event: None)

@@ -1,0 +1,76 @@
+"""An event that may have killed its consumer is handled with nothing else at work, and given up on in the end."""
+
+import asyncio
+
+from pillarbox import Consumer
+from pillarbox.core.consumption import ConsumerObservation, EventDeadLettered, EventHandled
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.consumer import MOST_DEATHS
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.conformance.sources import incoming
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.memory_source import SUSPECT, MemoryQueue, MemorySource
+
+
+async def drop(queue: MemoryQueue, number: int) -> None:
+    """Take so many and die."""
+    source = MemorySource(queue)
+    for _ in range(number):
+        await source.receive()
+    await source.aclose()
+
+
+async def test_suspects_are_handled_one_at_a_time_and_others_side_by_side() -> None:
+    queue = MemoryQueue()
+    for name in ("s1", "s2"):
+        queue.put(incoming(name))
+    for _ in range(SUSPECT):
+        await drop(queue, 2)
+    for name in ("a", "b", "c"):
+        queue.put(incoming(name))
+    at_work: set[str] = set()
+    seen: list[set[str]] = []
+    told: list[ConsumerObservation] = []
+    consumer = Consumer(MemorySource(queue), name="billing", transaction=_Nothing, observers=[told.append])
+
+    @consumer.on("*")
+    async def bill(transaction: object, event: ConsumedEvent) -> None:
+        at_work.add(event.event_id)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+            seen.append(set(at_work))
+        at_work.discard(event.event_id)
+
+    async with consumer:
+        await eventually(lambda: asyncio.sleep(0, sum(isinstance(one, EventHandled) for one in told) == 5))
+    assert all(len(together) == 1 for together in seen if together & {"s1", "s2"})
+    assert {"a", "b", "c"} in seen
+
+
+class _Nothing:
+    """A transaction of the memory store that several may have open in one event loop."""
+
+    _store = MemoryStore()
+
+    async def __aenter__(self) -> object:
+        self._block = self._store.transaction()
+        return self._block.__enter__()
+
+    async def __aexit__(self, *error: object) -> None:
+        self._block.__exit__(None, None, None)
+
+
+async def test_after_so_many_deaths_it_is_given_up_on_without_being_handled() -> None:
+    queue, told = MemoryQueue(), list[ConsumerObservation]()
+    queue.put(incoming("poison"))
+    for _ in range(SUSPECT + MOST_DEATHS):
+        await drop(queue, 1)
+    consumer = Consumer(
+        MemorySource(queue), name="billing", transaction=MemoryStore().transaction, observers=[told.append]
+    )
+    handled: list[str] = []
+    consumer.on("*")(lambda transaction, event: handled.append(event.event_id))
+    async with consumer:
+        await eventually(lambda: asyncio.sleep(0, any(isinstance(one, EventDeadLettered) for one in told)))
+    assert handled == []
+    assert "died or lost their connection" in queue.dead[0].reason

@@ -1,0 +1,58 @@
+"""What a consumer tells, as lines: their levels, their loggers, and the event's id in each line about one."""
+
+import logging
+from typing import get_args
+
+import pytest
+
+from pillarbox.core.consumption import (
+    AnswerLost,
+    ConsumerObservation,
+    ConsumerStarted,
+    ConsumerStopped,
+    ConsumerStopRequested,
+    EventDeadLettered,
+    EventHandled,
+    EventRepeated,
+    HandlingFailed,
+    SourceFailed,
+)
+from pillarbox.telemetry.consumer_logs import ConsumerLog
+
+EVENT = {"consumer": "billing", "event_id": "e1", "event_type": "order.placed"}
+LINES: list[tuple[ConsumerObservation, str, str, str]] = [
+    (ConsumerStarted(consumer="billing"), "INFO", "", "consumer started"),
+    (ConsumerStopRequested(consumer="billing"), "INFO", "", "draining"),
+    (ConsumerStopped(consumer="billing", drained=True), "INFO", "", "drained and stopped"),
+    (ConsumerStopped(consumer="billing", drained=False), "WARNING", "", "they come again"),
+    (SourceFailed(consumer="billing", error="no way", delay=0.1), "WARNING", "", "no way"),
+    (EventHandled(**EVENT, attempt=1, seconds=0.5), "DEBUG", ".events", "handled event"),
+    (EventRepeated(**EVENT), "WARNING", ".events", "already processed, skipping"),
+    (HandlingFailed(**EVENT, attempt=2, error="oh", delay=5, charged=True), "ERROR", ".events", "error=oh"),
+    (EventDeadLettered(**EVENT, attempt=7, error="oh"), "ERROR", ".events", "gave up"),
+    (AnswerLost(**EVENT, error="cut"), "WARNING", ".events", "comes again"),
+]
+
+
+@pytest.mark.parametrize(("told", "level", "logger", "words"), LINES, ids=lambda value: type(value).__name__)
+def test_a_line(
+    caplog: pytest.LogCaptureFixture, told: ConsumerObservation, level: str, logger: str, words: str
+) -> None:
+    with caplog.at_level(logging.DEBUG, "pillarbox.consumer"):
+        ConsumerLog()(told)
+    [record] = caplog.records
+    assert (record.levelname, record.name) == (level, f"pillarbox.consumer{logger}")
+    assert words in record.getMessage()
+    assert "consumer=billing" in record.getMessage()
+    if logger:
+        assert "event_id=e1" in record.getMessage()
+        assert vars(record)["event_id"] == "e1"
+
+
+def test_every_kind_has_a_line() -> None:
+    assert {type(told) for told, *_ in LINES} == set(get_args(ConsumerObservation))
+
+
+def test_a_line_stays_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    ConsumerLog()(EventDeadLettered(consumer="billing", event_id="a\nb", event_type="t", attempt=1, error="x\r\ny"))
+    assert "\n" not in caplog.records[0].getMessage()

@@ -1,0 +1,73 @@
+"""The queues around a work queue: their names, their waits, and what they tell the broker."""
+
+import pytest
+
+from pillarbox import ConfigurationError
+from pillarbox.transports.rabbitmq import DeadLetter, Exchange, Queue, RabbitMQSource
+from pillarbox.transports.rabbitmq.source.queues import WAITS, Queues
+
+
+def test_the_names() -> None:
+    queues = Queues.around("billing", WAITS)
+    assert (queues.suspects, queues.dead) == ("billing.suspects", "billing.dlq")
+    assert [queue.name for queue in queues.beside()[2:]] == [
+        "billing.wait.1s",
+        "billing.wait.5s",
+        "billing.wait.30s",
+        "billing.wait.3min",
+        "billing.wait.15min",
+        "billing.wait.1h",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after", "queue"),
+    [(0, "1s"), (1, "1s"), (1.001, "5s"), (25, "30s"), (125, "3min"), (625, "15min"), (3125, "1h"), (86_400, "1h")],
+)
+def test_a_retry_waits_for_the_shortest_wait_that_is_long_enough(after: float, queue: str) -> None:
+    assert Queues.around("billing", WAITS).waiting(after) == f"billing.wait.{queue}"
+
+
+def test_what_waits_returns_to_the_work_queue_and_is_forgotten_only_when_it_is_there() -> None:
+    wait = Queues.around("billing", ["1500ms"]).beside()[-1]
+    assert wait.name == "billing.wait.1500ms"
+    assert wait.all_arguments() == {
+        "x-queue-type": "quorum",
+        "x-message-ttl": 1500,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "billing",
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+    }
+
+
+def test_a_dead_letter_queue_that_there_is_already_is_declared_as_its_queue_says() -> None:
+    work = Queue(name="billing", type="classic", dead_letter=DeadLetter(exchange="dlx", queue="graveyard"))
+    declared = Queues.around(work, ["1s"]).declarations([Exchange(name="events")])
+    assert [item for item in declared if isinstance(item, Queue) and item.name == "graveyard"] == [
+        Queue(name="graveyard", type="classic")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"waits": []}, "at least one"),
+        ({"waits": ["0s"]}, "would spin"),
+        ({"waits": ["soon"]}, "waits"),
+        ({"waits": ["60 days"]}, "49 days"),
+        ({"queue": "x" * 250}, "shorter name"),
+        ({"queue": ""}, "must have a name"),
+        ({"prefetch": 0}, "prefetch"),
+        ({"answer_timeout": 0}, "answer_timeout"),
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, object], says: str) -> None:
+    given: dict[str, object] = {"queue": "billing"}
+    with pytest.raises(ConfigurationError, match=says):
+        RabbitMQSource("amqp://mq/", **(given | settings))  # type: ignore[arg-type] # made to be wrong
+
+
+def test_it_does_not_show_its_password() -> None:
+    shown = repr(RabbitMQSource("amqp://app:secret@mq/", queue="billing"))
+    assert shown == "<RabbitMQSource 'billing' at mq:5672, virtual host '/'>"
