@@ -19,7 +19,7 @@ class HandlerContext(NamedTuple):
     """The circumstances of one call."""
 
     attempt: int
-    """1 for the first try; what failed through no fault of the event does not count."""
+    """Which try this is, from 1; those that an outage ended count."""
     headers: Mapping[str, str]
     epoch: int
     """Grows whenever the events of this key change hands: a handler that guards something of its own may refuse what
