@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
 from pillarbox.core.duration import seconds
@@ -31,20 +31,11 @@ from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay import failpoints
+from pillarbox.relay.assembly import assemble
 from pillarbox.relay.crew import Crew, Duty
-from pillarbox.relay.dispatch import Dispatch
-from pillarbox.relay.gates import Gates
-from pillarbox.relay.hand import Hand
-from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread, Pulse
-from pillarbox.relay.lanes import Ownership
-from pillarbox.relay.reading import Reader
+from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread
 from pillarbox.relay.routing import Destination, Route, Routing
-from pillarbox.relay.settlement import Settlement
-from pillarbox.relay.slumber import FIRST_PAUSE, Slumber
-from pillarbox.relay.sorting import Sorter
-from pillarbox.relay.stops import Stops
-from pillarbox.relay.suspicion import Suspicion
-from pillarbox.relay.tending import Tending
+from pillarbox.relay.slumber import FIRST_PAUSE
 from pillarbox.relay.tuning import Tuning
 
 SHORT = 0.05
@@ -85,64 +76,30 @@ class Relay:
         self._tuning = tuning or Tuning()
         self._name = name
         self._clock = clock or SystemClock()
-        self._chance = chance or system_chance()
+        chance = chance or system_chance()
         self._threaded = threaded_heartbeat
         self._on_stall = on_stall
         self._announce = Announcer(list(observers))
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._crew = Crew(relay=self.id, clock=self._clock, chance=self._chance, announce=self._announce)
+        self._crew = Crew(relay=self.id, clock=self._clock, chance=chance, announce=self._announce)
         self._crew.on_failed = self._stopped_by_itself
         self._settlements = 0
         self._lives = False
-        self._assemble(Routing(routes, destinations or {}, self._transports), retry or Exponential())
-
-    def _assemble(self, routing: Routing, policy: RetryPolicy) -> None:
-        """Wire the parts together: they know each other only through what they are handed here."""
-        given: dict[str, Any] = {"relay": self.id, "announce": self._announce, "clock": self._clock}
-        self._hand = given["hand"] = Hand()
-        stops = given["stops"] = Stops()
-        lease, lanes = seconds(self._tuning.lease), self._store.lanes.count
-        self._ownership = given["ownership"] = Ownership(self._clock, lease=lease, count=lanes)
-        given["chance"] = self._chance
-        self._settlement = Settlement(store=self._store, batch=2 * self._tuning.batch_size, **given)
-        gates = Gates(relay=self.id, clock=self._clock, chance=self._chance, announce=self._announce)
-        for place in routing.places():
-            gates.of(place)
-        given |= {"routing": routing, "gates": gates, "settlement": self._settlement, "tuning": self._tuning}
-        self._dispatch = Dispatch(policy=policy, ledger=self._store.ledger, **given)
-        suspicion = Suspicion(window=self._tuning.most_in_hand)
-        self._reader = Reader(
+        parts = assemble(
             relay=self.id,
-            store=self._store,
-            routing=routing,
-            gates=gates,
-            hand=self._hand,
-            stops=stops,
-            ownership=self._ownership,
-            sorter=Sorter(suspicion=suspicion, **given),
+            name=name,
+            store=store,
+            routing=Routing(routes, destinations or {}, self._transports),
+            policy=retry or Exponential(),
             tuning=self._tuning,
             clock=self._clock,
+            chance=chance,
             announce=self._announce,
         )
-        self._slumber = Slumber(relay=self.id, store=self._store, clock=self._clock, tuning=self._tuning)
-        self._pulse = Pulse(relay=self.id)
-        self._tending = Tending(
-            relay=self.id,
-            name=self._name,
-            store=self._store,
-            pulse=self._pulse,
-            ownership=self._ownership,
-            suspicion=suspicion,
-            hand=self._hand,
-            gates=gates,
-            dispatch=self._dispatch,
-            reader=self._reader,
-            tuning=self._tuning,
-            clock=self._clock,
-            announce=self._announce,
-        )
-        self._settlement.on_passed = suspicion.passed
+        self._hand, self._ownership, self._pulse = parts.hand, parts.ownership, parts.pulse
+        self._slumber, self._reader, self._dispatch = parts.slumber, parts.reader, parts.dispatch
+        self._settlement, self._tending = parts.settlement, parts.tending
         self._settlement.on_written = self._after_settlement
         self._dispatch.on_change = self._tending.on_change = self._stir
 

@@ -1,0 +1,93 @@
+"""The parts of one relay, wired together: they know each other only through what they are handed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.duration import seconds
+from pillarbox.core.observations import Announcer
+from pillarbox.core.retry import RetryPolicy
+from pillarbox.core.store import Store
+from pillarbox.relay.dispatch import Dispatch
+from pillarbox.relay.gates import Gates
+from pillarbox.relay.hand import Hand
+from pillarbox.relay.heartbeat import Pulse
+from pillarbox.relay.lanes import Ownership
+from pillarbox.relay.reading import Reader
+from pillarbox.relay.routing import Routing
+from pillarbox.relay.settlement import Settlement
+from pillarbox.relay.slumber import Slumber
+from pillarbox.relay.sorting import Sorter
+from pillarbox.relay.stops import Stops
+from pillarbox.relay.suspicion import Suspicion
+from pillarbox.relay.tending import Tending
+from pillarbox.relay.tuning import Tuning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a relay itself deals with."""
+
+    hand: Hand
+    ownership: Ownership
+    pulse: Pulse
+    slumber: Slumber
+    reader: Reader
+    dispatch: Dispatch
+    settlement: Settlement
+    tending: Tending
+
+
+def assemble(
+    *,
+    relay: str,
+    name: str,
+    store: Store,
+    routing: Routing,
+    policy: RetryPolicy,
+    tuning: Tuning,
+    clock: Clock,
+    chance: Chance,
+    announce: Announcer,
+) -> Parts:
+    """Make the parts of a relay."""
+    told: dict[str, Any] = {"relay": relay, "clock": clock, "announce": announce}
+    hand, stops, pulse = Hand(), Stops(), Pulse(relay=relay)
+    ownership = Ownership(clock, lease=seconds(tuning.lease), count=store.lanes.count)
+    gates = Gates(chance=chance, **told)
+    for place in routing.places():
+        gates.of(place)
+    suspicion = Suspicion(window=tuning.most_in_hand)
+    held: dict[str, Any] = {"hand": hand, "stops": stops, "ownership": ownership}
+    settlement = Settlement(store=store, batch=2 * tuning.batch_size, chance=chance, **held, **told)
+    settlement.on_passed = suspicion.passed
+    ways: dict[str, Any] = {"routing": routing, "gates": gates, "tuning": tuning}
+    sent: dict[str, Any] = {"settlement": settlement, "chance": chance}
+    dispatch = Dispatch(policy=policy, ledger=store.ledger, **sent, **ways, **held, **told)
+    sorter = Sorter(suspicion=suspicion, **sent, **ways, **held, **told)
+    reader = Reader(store=store, sorter=sorter, **ways, **held, **told)
+    tending = Tending(
+        name=name,
+        store=store,
+        pulse=pulse,
+        ownership=ownership,
+        suspicion=suspicion,
+        hand=hand,
+        gates=gates,
+        dispatch=dispatch,
+        reader=reader,
+        tuning=tuning,
+        **told,
+    )
+    return Parts(
+        hand=hand,
+        ownership=ownership,
+        pulse=pulse,
+        slumber=Slumber(relay=relay, store=store, clock=clock, tuning=tuning),
+        reader=reader,
+        dispatch=dispatch,
+        settlement=settlement,
+        tending=tending,
+    )
