@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pillarbox.relay.failpoints import POINTS
+from pillarbox.core.failpoints import POINTS
 from tests.faults.conftest import MakeStage
 from tests.faults.relays import IN_HAND, RelayProcess
 from tests.faults.stage import TIMES, Stage, assert_sound
@@ -13,7 +13,8 @@ KEYS = 500
 RELAYS = 3
 AT_RANDOM = "at random"
 DEATHS = [*POINTS, *4 * [AT_RANDOM]]
-ONCE = {"before-release", "during-drain"}
+WHEN_LEAVING = {"before-drain", "after-drain"}
+ONCE = {"before-release", "after-release"} | WHEN_LEAVING
 """Points that a relay comes to when others join, or when it leaves."""
 SHARE_OF_FOUR = 16
 SENT_AND_NOT_SETTLED = {AT_RANDOM, "after-confirm", "before-settle"}
@@ -32,7 +33,7 @@ def test_relays_killed_at_random_and_at_each_point(
                 victim = relays.pop(stage.chance.randrange(RELAYS))
                 doomed = victim if death == AT_RANDOM else replaced(stage, victim, death)
                 relays.append(stage.start())
-                if death in (AT_RANDOM, "during-drain"):
+                if death == AT_RANDOM or death in WHEN_LEAVING:
                     stage.freeze_unsettled(doomed)
                     doomed.kill() if death == AT_RANDOM else doomed.terminate()
                     doomed.thaw()

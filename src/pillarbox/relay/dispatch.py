@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from pillarbox.core import failpoints
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, StoreUnavailable, Unavailable
@@ -19,7 +20,6 @@ from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Resolved
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Ledger
 from pillarbox.core.transport import Outgoing, Result, Transport
-from pillarbox.relay import failpoints
 from pillarbox.relay.bodies import compose, outgoing_headers
 from pillarbox.relay.gates import A_LOT, Gate, Gates
 from pillarbox.relay.hand import Hand, Item

@@ -12,13 +12,13 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from datetime import datetime
 
+from pillarbox.core import failpoints
 from pillarbox.core.clock import Clock
 from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.observations import Announcer, BatchRead, LookedInVain
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Store
-from pillarbox.relay import failpoints
 from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand, Item, line_of
 from pillarbox.relay.lanes import Ownership
@@ -213,6 +213,7 @@ class Reader:
         self._stops.looks += 1
         number = self._stops.looks
         began = self._clock.monotonic()
+        failpoints.hit("before-read")
         messages = await self._store.messages.read(look)
         if messages:
             failpoints.hit("after-read")

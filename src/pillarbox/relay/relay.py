@@ -14,6 +14,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from pillarbox.core import failpoints
 from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError, StoreUnavailable
@@ -30,7 +31,6 @@ from pillarbox.core.observations import (
 from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
-from pillarbox.relay import failpoints
 from pillarbox.relay.assembly import assemble
 from pillarbox.relay.crew import Crew, Duty
 from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread
@@ -256,10 +256,11 @@ class Relay:
         self._tending.leaving = True
         self._dispatch.stopping = self._reader.stopping = True
         self._dispatch.let_go(self._hand.unsent())
-        failpoints.hit("during-drain")
+        failpoints.hit("before-drain")
         end = self._clock.monotonic() + seconds(self._tuning.drain_timeout)
         while self._clock.monotonic() < end and not self._drained() and not self._settlement.ended:
             await self._slumber.rest(SHORT)
+        failpoints.hit("after-drain")
         return self._drained()
 
     def _drained(self) -> bool:

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pillarbox.core import failpoints
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import StoreUnavailable
 from pillarbox.core.message import Message, Slot
 from pillarbox.core.observations import Announcer, BatchSettled, LanesLost, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
 from pillarbox.core.store import Store
-from pillarbox.relay import failpoints
 from pillarbox.relay.hand import Hand, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.stops import Stops

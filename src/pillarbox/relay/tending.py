@@ -6,6 +6,7 @@ import platform
 import threading
 from collections.abc import Callable, Mapping
 
+from pillarbox.core import failpoints
 from pillarbox.core.clock import Clock
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import PillarboxError, StoreUnavailable
@@ -19,7 +20,6 @@ from pillarbox.core.observations import (
     RequestsCarriedOut,
 )
 from pillarbox.core.store import Store
-from pillarbox.relay import failpoints
 from pillarbox.relay.dispatch import Dispatch
 from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand
@@ -164,6 +164,7 @@ class Tending:
         failpoints.hit("before-release")
         # Forgotten only once it is known: a lane that the store gives to nobody else must not be orphaned.
         await self._store.lanes.release(self.relay, epochs)
+        failpoints.hit("after-release")
         self._ownership.lose(lanes)
         self._announce(LanesReleased(relay=self.relay, lanes=tuple(sorted(lanes))))
 

@@ -155,17 +155,18 @@ MUTANTS: list[tuple[type[MemoryTransport], str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What never comes need not be waited for long."""
     for module in (sending, outage, life):
         monkeypatch.setattr(module, "BOUND", 0.1)
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(("mutant", "test", "values"), MUTANTS, ids=[f"{m.__name__}-{t}" for m, t, _ in MUTANTS])
-async def test_a_broken_transport_fails(mutant: type[MemoryTransport], test: str, values: dict[str, Any]) -> None:
+async def test_a_broken_transport_fails(
+    monkeypatch: pytest.MonkeyPatch, mutant: type[MemoryTransport], test: str, values: dict[str, Any]
+) -> None:
     judged = getattr(TransportConformance(), f"test_{test}")
     await judged(MemoryTransportHarness(), **values)
+    impatient(monkeypatch)
     with pytest.raises((AssertionError, TimeoutError, BaseExceptionGroup, SendError, pytest.fail.Exception)):
         await judged(MemoryTransportHarness(mutant), **values)

@@ -80,8 +80,8 @@ def _quit(reason: str) -> None:
 
 def _arm(failpoint: str) -> None:
     if failpoint:
+        from pillarbox.core import failpoints
         from pillarbox.ops.settings.sources import FAILPOINT
-        from pillarbox.relay import failpoints
 
         point, _, count = failpoint.partition(":")
         if not (count or "1").isdecimal():

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+from pillarbox.core import failpoints
 from pillarbox.core.errors import Nacked, PermanentError, Rejected, Unavailable
 from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.confirms import Confirms
@@ -101,6 +102,7 @@ class Publisher:
         self._window = window
         try:
             if window.confirms.open:
+                failpoints.hit("after-send")
                 await self._channel.answer()
             self._window = None
         finally:
@@ -136,6 +138,7 @@ class Publisher:
 
     def _confirmed(self, frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
         if self._window is not None:
+            failpoints.hit("before-confirm")
             method = frame.method
             self._window.confirms.resolve(
                 method.delivery_tag, multiple=method.multiple, accepted=isinstance(method, Basic.Ack)

@@ -13,7 +13,18 @@ from typing import Literal, get_args
 from pillarbox.core.errors import ConfigurationError
 
 Point = Literal[
-    "after-read", "before-send", "after-confirm", "before-settle", "after-settle", "before-release", "during-drain"
+    "before-read",
+    "after-read",
+    "before-send",
+    "after-send",
+    "before-confirm",
+    "after-confirm",
+    "before-settle",
+    "after-settle",
+    "before-release",
+    "after-release",
+    "before-drain",
+    "after-drain",
 ]
 POINTS: tuple[str, ...] = get_args(Point)
 
