@@ -43,7 +43,7 @@ WRITES: dict[str, Given] = {
     "remove": {},
     "place": {},
     "hold": {"held": "aside"},
-    "note": {"charge": 0, "error": ""},
+    "note": {"charge": 0, "noted": 0, "error": ""},
     "split_copy": {},
     "split_replace": {},
     "requests": {"limit": 5},
