@@ -76,3 +76,9 @@ def test_commands_and_options_are_completed() -> None:
 def test_the_sql_comes_as_json_too(sqlite_url: str) -> None:
     done = pillarbox("schema", "sql", "--json", PILLARBOX_STORE=sqlite_url)
     assert "CREATE TABLE" in json.loads(done.stdout)["sql"]
+
+
+def test_a_misspelt_command_is_told_the_nearest() -> None:
+    done = pillarbox("relaay")
+    assert done.returncode == 2
+    assert "there is no command 'relaay'; did you mean 'relay'?" in done.stderr
