@@ -53,6 +53,13 @@ def rabbitmq_server() -> Iterator[RabbitMQServer]:
         yield server
 
 
+@pytest.fixture
+def mortal_rabbitmq() -> Iterator[RabbitMQServer]:
+    """A broker for one test, to be restarted or killed: it is not always quite itself afterwards."""
+    with available(RabbitMQServer) as server:
+        yield server
+
+
 @pytest.fixture(scope="session")
 def pgbouncer(postgres_server: PostgresServer) -> Iterator[PgBouncer]:
     """Transaction pooling in front of `postgres_server`, for every database in it."""

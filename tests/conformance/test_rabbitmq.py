@@ -75,9 +75,15 @@ class RabbitMQHarness(TransportHarness):
 
 class TestRabbitMQ(TransportConformance):
     @pytest.fixture
-    async def harness(self, rabbitmq_server: RabbitMQServer) -> AsyncIterator[TransportHarness]:
-        async with Proxy(rabbitmq_server.port) as proxy:
-            harness = RabbitMQHarness(rabbitmq_server, proxy)
+    def server(self, request: pytest.FixtureRequest) -> RabbitMQServer:
+        restarts = "restart" in request.node.name
+        server: RabbitMQServer = request.getfixturevalue("mortal_rabbitmq" if restarts else "rabbitmq_server")
+        return server
+
+    @pytest.fixture
+    async def harness(self, server: RabbitMQServer) -> AsyncIterator[TransportHarness]:
+        async with Proxy(server.port) as proxy:
+            harness = RabbitMQHarness(server, proxy)
             yield harness
             await harness.transport.aclose()
             harness.clean()

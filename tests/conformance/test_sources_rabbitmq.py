@@ -87,8 +87,14 @@ class RabbitMQSourceHarness(SourceHarness):
 
 class TestRabbitMQSource(SourceConformance):
     @pytest.fixture
-    async def harness(self, rabbitmq_server: RabbitMQServer) -> AsyncIterator[SourceHarness]:
-        async with Proxy(rabbitmq_server.port) as proxy:
-            harness = RabbitMQSourceHarness(rabbitmq_server, proxy)
+    def server(self, request: pytest.FixtureRequest) -> RabbitMQServer:
+        restarts = "restart" in request.node.name
+        server: RabbitMQServer = request.getfixturevalue("mortal_rabbitmq" if restarts else "rabbitmq_server")
+        return server
+
+    @pytest.fixture
+    async def harness(self, server: RabbitMQServer) -> AsyncIterator[SourceHarness]:
+        async with Proxy(server.port) as proxy:
+            harness = RabbitMQSourceHarness(server, proxy)
             yield harness
             await harness.clean()

@@ -22,9 +22,17 @@ from tests.integration.consume.broker import dead_letters, publish, ready
 from tests.integration.consume.conftest import Effects, MakeShop
 from tests.integration.rabbitmq.consumer import channel
 from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.availability import available
 from tests.servers.rabbitmq import RabbitMQServer
 
 BOUND = 30.0
+
+
+@pytest.fixture(scope="module")
+def rabbitmq_server() -> Iterator[RabbitMQServer]:
+    """One that may be restarted."""
+    with available(RabbitMQServer) as server:
+        yield server
 
 
 async def test_what_waits_outlives_the_broker_and_keeps_its_count(

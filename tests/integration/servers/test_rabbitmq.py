@@ -6,6 +6,7 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
+from tests.servers.availability import available
 from tests.servers.rabbitmq import RabbitMQServer
 
 
@@ -28,6 +29,13 @@ def _take(server: RabbitMQServer, queue: str) -> bytes | None:
         channel: BlockingChannel = connection.channel()
         _, _, body = channel.basic_get(queue, auto_ack=True)
         return body
+
+
+@pytest.fixture(scope="module")
+def rabbitmq_server() -> Iterator[RabbitMQServer]:
+    """One that may be restarted and killed."""
+    with available(RabbitMQServer) as server:
+        yield server
 
 
 def test_a_confirmed_message_survives_a_restart(rabbitmq_server: RabbitMQServer, survivor: str) -> None:
