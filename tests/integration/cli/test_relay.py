@@ -159,3 +159,12 @@ def test_without_tables_it_says_what_to_run(tmp_path: Path) -> None:
 
 def test_help_has_examples() -> None:
     assert "pillarbox relay --until-empty" in pillarbox("relay", "--help").stdout
+
+
+def test_a_script_reads_when_it_starts_and_what_is_left(shop: Path) -> None:
+    done = pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    assert done.returncode == 0, done.stderr
+    started, *events, ended = map(json.loads, done.stdout.splitlines())
+    assert events
+    assert started["relay"] == ended["relay"]
+    assert (started["name"], started["notes"], ended["left"]) == ("", [], 0)

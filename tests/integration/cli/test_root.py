@@ -51,9 +51,7 @@ def test_every_command_has_examples(path: tuple[str, ...]) -> None:
     assert any(f"pillarbox {' '.join(path)}" in text or f"pillarbox {path[0]}" in text for text in family)
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in LEAVES if path[0] not in ("relay", "consume", "completion")], ids=" ".join
-)
+@pytest.mark.parametrize("path", [path for path in LEAVES if path[0] not in ("consume", "completion")], ids=" ".join)
 def test_every_command_that_tells_something_has_json(path: tuple[str, ...]) -> None:
     assert "--json" in [name for option in ALL[path].params for name in option.opts]
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.cli.context import LOG_FORMAT, current_invocation, current_settings
+from pillarbox.ops.cli.output import as_json
 from pillarbox.ops.cli.signals import stop_on_signals
 
 if TYPE_CHECKING:
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--until-empty", is_flag=True, help="Stop once nothing can be sent now, for cron and tests.")
 @click.option("--name", metavar="LABEL", default="", help="What people see this relay called; default: relay.name.")
-def relay(until_empty: bool, name: str) -> None:
+@as_json
+def relay(until_empty: bool, name: str, as_json: bool) -> None:
     """Carry events from the store to their destinations until SIGTERM or SIGINT.
 
     The way out is named by [transports] in the settings file or by PILLARBOX_TRANSPORT. The first signal drains, a
@@ -35,14 +39,14 @@ def relay(until_empty: bool, name: str) -> None:
     """
     settings = current_settings()
     if not settings.relay.enabled:
-        click.echo(f"relay: switched off by {settings.called('relay', 'enabled')}")
+        _tell(f"relay: switched off by {settings.called('relay', 'enabled')}", {"enabled": False}, as_json)
         return
     _arm(settings.failpoint)
     _log_to_stderr(settings)
-    asyncio.run(_run(settings, name=name or settings.relay.name, until_empty=until_empty))
+    asyncio.run(_run(settings, name=name or settings.relay.name, until_empty=until_empty, as_json=as_json))
 
 
-async def _run(settings: Settings, *, name: str, until_empty: bool) -> None:
+async def _run(settings: Settings, *, name: str, until_empty: bool, as_json: bool) -> None:
     from pillarbox.ops.wiring import describe_routing, make_relay, open_store, open_transports
     from pillarbox.telemetry.logs import LogListener
 
@@ -54,16 +58,23 @@ async def _run(settings: Settings, *, name: str, until_empty: bool) -> None:
         )
         await store.schema.check()
         stop_on_signals(carrier.stop)
-        click.echo("; ".join([f"relay {name or carrier.id}: {describe_routing(settings)}", *settings.notes]))
+        routing, notes = describe_routing(settings), settings.notes
+        started = {"relay": carrier.id, "name": name, "routing": routing, "notes": list(notes)}
+        _tell("; ".join([f"relay {name or carrier.id}: {routing}", *notes]), started, as_json)
         if until_empty:
-            # Not among the events, where the way out is standard output.
-            click.echo(_what_is_left(await carrier.run_until_empty()), err=True)
+            # A sentence does not belong among the events, where the way out is standard output.
+            left = await carrier.run_until_empty()
+            _tell(_what_is_left(left), {"relay": carrier.id, "left": left}, as_json, err=not as_json)
         else:
             await carrier.run()
     finally:
         for transport in transports.values():
             await transport.aclose()
         await store.aclose()
+
+
+def _tell(line: str, facts: Mapping[str, object], as_json: bool, *, err: bool = False) -> None:
+    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else line, err=err)
 
 
 def _what_is_left(waiting: int) -> str:
