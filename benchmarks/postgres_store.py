@@ -144,7 +144,7 @@ def measure(server: PostgresServer, way: str, keys: int, processes: int, events:
 
 
 def main() -> None:
-    events = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
+    events = int(sys.argv[1]) if len(sys.argv) > 1 else 150_000
     repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     rows = [(label, processes) for label in KEYS for processes in (1, 2)]
     figures: dict[tuple[str, int, str], list[float]] = {}
