@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from pillarbox.core.browsing import EventDetail
+from pillarbox.core.retention import Retention
 
 Table = Literal["history", "dead"]
 
@@ -15,13 +16,16 @@ class Stale(NamedTuple):
 
     history: int
     dead: int
+    receipts: int
+    ledger: int
+    audit: int
 
 
 class Archive(Protocol):
     """What was delivered or given up long ago, by the database's clock. What waits is never touched."""
 
-    async def stale(self, *, history: float | None, dead: float | None) -> Stale:
-        """How much was delivered or given up longer ago than that many seconds; None: none of it."""
+    async def stale(self, kept: Retention) -> Stale:
+        """How much was done with longer ago than it is kept."""
         ...
 
     async def read(

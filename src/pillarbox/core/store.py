@@ -32,6 +32,7 @@ from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
 from pillarbox.core.overview import Overview
 from pillarbox.core.people import Action, DeadLetter, EventRow
+from pillarbox.core.retention import Retention
 from pillarbox.core.schema import SchemaStatus
 from pillarbox.core.steering import KEEP, Forced, Keep, Steering
 
@@ -225,12 +226,11 @@ class Upkeep(Protocol):
         """Make room for the history of the coming days, where the store needs that."""
         ...
 
-    async def prune(
-        self, *, history: float | None, dead: float | None, receipts: float | None = None, most: int = 1000
-    ) -> int:
-        """Drop what was delivered, given up or admitted longer ago than that many seconds (None keeps it for ever).
+    async def prune(self, kept: Retention, *, most: int = 1000) -> int:
+        """Drop what was done with longer ago than it is kept.
 
-        At most `most` rows, or whole days of history; returns how many rows or days went. Never touches what waits.
+        At most `most` rows of each kind, or whole days of history; returns how many rows or days went. Never touches
+        what waits.
         """
         ...
 

@@ -15,6 +15,7 @@ from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.names import Names
 from pillarbox.core.receipt import REDELIVERY, RETENTION, InProcessInbox, Receipt
+from pillarbox.core.retention import Retention
 from pillarbox.core.sqlfiles import statement
 from pillarbox.core.store import Store
 from pillarbox.inbox.once import Once
@@ -99,7 +100,7 @@ class Inbox:
         if self._retention is None:
             return 0
         pruned = 0
-        while gone := await store.upkeep.prune(history=None, dead=None, receipts=self._retention, most=PRUNED_AT_ONCE):
+        while gone := await store.upkeep.prune(Retention(receipts=self._retention), most=PRUNED_AT_ONCE):
             pruned += gone
         return pruned
 

@@ -178,11 +178,8 @@ class Tending:
         """Retention, in small bites: the owner of the first lane does it for all."""
         if now < self._next_upkeep or not self._ownership.owns(0):
             return
-        history, dead = (None if kept is None else seconds(kept) for kept in (self._tuning.history, self._tuning.dead))
         await self._store.upkeep.prepare()
-        pruned = await self._store.upkeep.prune(
-            history=history, dead=dead, receipts=self._tuning.receipts_kept, most=PRUNED_AT_ONCE
-        )
+        pruned = await self._store.upkeep.prune(self._tuning.retention, most=PRUNED_AT_ONCE)
         if pruned:
             self._announce(Pruned(relay=self.relay, count=pruned))
         # A full bite: there is more.

@@ -8,6 +8,7 @@ from typing import Literal
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.receipt import RETENTION
+from pillarbox.core.retention import Retention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,10 @@ class Tuning:
     """How long dead letters are kept; None: for ever."""
     receipts: Duration | None = RETENTION
     """How long receipts of the inbox are kept, but never shorter than dead letters; None: for ever."""
+    ledger: Duration | None = "30 days"
+    """How long the ledger remembers what was sent; None: for ever."""
+    audit: Duration | None = "365 days"
+    """How long it is kept what people did; None: for ever."""
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "in_flight"):
@@ -51,7 +56,7 @@ class Tuning:
         send = seconds(self.send_timeout, field="relay.send_timeout")
         for name in ("poll_interval", "initial_delay", "drain_timeout", "stall_limit"):
             seconds(getattr(self, name), field=f"relay.{name}")
-        for name in ("history", "dead", "receipts"):
+        for name in ("history", "dead", "receipts", "ledger", "audit"):
             if (kept := getattr(self, name)) is not None:
                 seconds(kept, field=f"relay.{name}")
         if beat * 3 > lease:
@@ -79,8 +84,16 @@ class Tuning:
         return self.batch_size * self.in_flight
 
     @property
-    def receipts_kept(self) -> float | None:
-        """In seconds; None: for ever. A person may send a dead letter again, and a consumer may have had it already."""
-        if self.receipts is None or self.dead is None:
-            return None
-        return max(seconds(self.receipts), seconds(self.dead))
+    def retention(self) -> Retention:
+        """Receipts are kept as long as dead letters: a person may send one again that a consumer had already."""
+        history, dead, receipts, ledger, audit = (
+            None if kept is None else seconds(kept)
+            for kept in (self.history, self.dead, self.receipts, self.ledger, self.audit)
+        )
+        return Retention(
+            history=history,
+            dead=dead,
+            receipts=None if receipts is None or dead is None else max(receipts, dead),
+            ledger=ledger,
+            audit=audit,
+        )

@@ -33,7 +33,15 @@ def test_a_dry_run_counts_and_drops_nothing(with_letters: Stock) -> None:
 
 
 def test_what_is_old_goes_and_what_waits_stays(with_letters: Stock) -> None:
-    assert told(with_letters, *EVERYTHING, "--yes") == {"history": 1, "dead": 2, "dropped": True, "dry_run": False}
+    assert told(with_letters, *EVERYTHING, "--yes") == {
+        "history": 1,
+        "dead": 2,
+        "receipts": 0,
+        "ledger": 0,
+        "audit": 0,
+        "dropped": True,
+        "dry_run": False,
+    }
     assert with_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
 
 

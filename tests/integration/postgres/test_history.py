@@ -7,6 +7,7 @@ import pytest
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.looks import Ready
 from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 
@@ -98,7 +99,7 @@ async def test_old_days_are_dropped_whole_and_young_ones_stay(store: PostgresSto
     yesterday, before, old = await make_past_days(sql, 3)
     for day in (yesterday, before, old):
         await sql.fetchval(PUT, "x", day)
-    assert await store.upkeep.prune(history=2 * DAY, dead=None) == 1
+    assert await store.upkeep.prune(Retention(history=2 * DAY)) == 1
     assert table(old) not in await days(sql)
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 2
 
@@ -109,12 +110,12 @@ async def test_a_reader_keeps_its_day_and_nobody_waits_for_him(store: PostgresSt
     await reading.start()
     await meddler.execute(f"SELECT FROM {table(yesterday)}")
 
-    assert await store.upkeep.prune(history=0, dead=None) == 0
+    assert await store.upkeep.prune(Retention(history=0)) == 0
     assert await deliver_one(store, sql)
     assert table(yesterday) in await days(sql)
 
     await reading.rollback()
-    assert await store.upkeep.prune(history=0, dead=None) == 1
+    assert await store.upkeep.prune(Retention(history=0)) == 1
     assert table(yesterday) not in await days(sql)
 
 
@@ -136,7 +137,7 @@ async def test_days_are_not_made_against_a_reader_and_come_with_the_next_call(
 async def test_what_no_day_took_is_pruned_in_bites(store: PostgresStore, sql: Sql) -> None:
     for number in range(25):
         await sql.fetchval(PUT, f"old {number}", today() - timedelta(days=30))
-    assert await store.upkeep.prune(history=7 * DAY, dead=None, most=10) == 10
-    assert await store.upkeep.prune(history=7 * DAY, dead=None, most=10) == 10
-    assert await store.upkeep.prune(history=7 * DAY, dead=None, most=10) == 5
-    assert await store.upkeep.prune(history=7 * DAY, dead=None, most=10) == 0
+    assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 10
+    assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 10
+    assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 5
+    assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 0

@@ -10,6 +10,7 @@ import pytest
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
+from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 
@@ -123,7 +124,7 @@ async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url:
         since = datetime.now(UTC) - timedelta(hours=1)
         assert await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds(recorded_after=since))) != []
         await store.upkeep.prepare()
-        await store.upkeep.prune(history=0, dead=0)
+        await store.upkeep.prune(Retention(history=0, dead=0, receipts=0, ledger=0, audit=0))
         await store.wakeup.doze("a", 1)
         await store.lanes.leave("a")
 

@@ -4,6 +4,7 @@ import sqlite3
 
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.core.retention import Retention
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
 
@@ -98,7 +99,7 @@ async def test_attempts_are_pruned_only_when_neither_history_nor_dead_letters_ne
 ) -> None:
     sql.execute(INSERT, ("a",))
     await owner.settle(Retry(delay=60, error="no"), *await owner.ready())
-    assert await store.upkeep.prune(history=0, dead=None) == 0
-    assert await store.upkeep.prune(history=0, dead=3600) == 0
-    assert await store.upkeep.prune(history=0, dead=0) == 1
+    assert await store.upkeep.prune(Retention(history=0)) == 0
+    assert await store.upkeep.prune(Retention(history=0, dead=3600)) == 0
+    assert await store.upkeep.prune(Retention(history=0, dead=0)) == 1
     assert sql.execute("SELECT count(*) FROM outbox_message").fetchone() == (1,)

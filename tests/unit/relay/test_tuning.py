@@ -36,4 +36,4 @@ def test_what_is_in_hand_is_bounded() -> None:
     [("10s", "5s", 10), ("5s", "10s", 10), (None, "10s", None), ("10s", None, None)],
 )
 def test_receipts_are_kept_at_least_as_long_as_dead_letters(receipts: Any, dead: Any, kept: float | None) -> None:
-    assert Tuning(receipts=receipts, dead=dead).receipts_kept == kept
+    assert Tuning(receipts=receipts, dead=dead).retention.receipts == kept

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pillarbox.core.duration import seconds
 from pillarbox.core.overview import COUNTED
 from pillarbox.ops.cli.exits import confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, number, print_json
@@ -16,35 +17,41 @@ from pillarbox.ops.cli.parameters import retention
 
 if TYPE_CHECKING:
     from pillarbox.core.archive import Stale
+    from pillarbox.core.retention import Retention
     from pillarbox.core.store import Store
     from pillarbox.ops.archiving import ArchiveFile
 
+KINDS = {
+    "history": "of history",
+    "dead": "dead letters",
+    "receipts": "receipts of the inbox",
+    "ledger": "entries of the ledger",
+    "audit": "entries of the audit",
+}
 
-class Ages(NamedTuple):
-    """In seconds; None keeps for ever."""
 
-    history: float | None
-    dead: float | None
+def _ages(command: Callable[..., None]) -> Callable[..., None]:
+    for name, what in reversed(KINDS.items()):
+        told = "Delivered events" if name == "history" else what[0].upper() + what[1:]
+        option = click.option(f"--{name}", type=retention, metavar="AGE", help=f"{told} older than this.")
+        command = option(command)
+    return command
 
 
 @click.command()
-@click.option(
-    "--history", type=retention, metavar="AGE", help="Delivered events older than this; default: the settings."
-)
-@click.option("--dead", type=retention, metavar="AGE", help="Dead letters older than this; default: the settings.")
+@_ages
 @click.option(
     "--archive",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write every row to this new file before it is dropped: lines of JSON, compressed if it ends with .gz.",
+    help="Write every delivered event and dead letter to this new file first: lines of JSON, compressed if it ends "
+    "with .gz.",
 )
 @dry_run_option
 @yes_option
 @as_json
-def prune(
-    history: float | None, dead: float | None, archive: Path | None, dry_run: bool, yes: bool, as_json: bool
-) -> None:
-    """Drop delivered events and dead letters that are older than the settings keep them, or than AGE; `forever` keeps.
+def prune(archive: Path | None, dry_run: bool, yes: bool, as_json: bool, **ages: float | None) -> None:
+    """Drop what was done with longer ago than the settings keep it, or than AGE; `forever` keeps.
 
     What waits is never touched.
 
@@ -58,14 +65,13 @@ def prune(
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import with_shared_store
 
-    settings = current_settings().store
-    ages = Ages(history=_age(history, settings.history_for), dead=_age(dead, settings.dead_for))
-    stale = with_shared_store(lambda store: store.archive.stale(history=ages.history, dead=ages.dead))
+    kept = _asked(current_settings().relay.tuning.retention, ages)
+    stale = with_shared_store(lambda store: store.archive.stale(kept))
     if any(stale) and not dry_run:
         confirm(f"Drop {_told(stale)}?", yes=yes)
         with nullcontext() if archive is None else ArchiveFile.create(archive) as file:
-            archived = with_shared_store(lambda store: _drop(store, ages, file))
-        stale = stale if archive is None else archived
+            archived = with_shared_store(lambda store: _drop(store, kept, file))
+        stale = stale if archive is None else stale._replace(history=archived.history, dead=archived.dead)
     if as_json:
         done = {"dropped": any(stale) and not dry_run, "dry_run": dry_run}
         print_json(stale._asdict() | done)
@@ -75,26 +81,34 @@ def prune(
         click.echo(f"{'would drop' if dry_run else 'dropped'} {_told(stale)}")
 
 
-async def _drop(store: Store, ages: Ages, file: ArchiveFile | None) -> Stale:
-    from pillarbox.core.archive import Stale
+class Archived(NamedTuple):
+    """How many rows went row by row."""
+
+    history: int
+    dead: int
+
+
+async def _drop(store: Store, kept: Retention, file: ArchiveFile | None) -> Archived:
     from pillarbox.ops.archiving import archive
 
-    if file is None:
-        # Whole days at once where there are any; what is left of the last one goes row by row.
-        while await store.upkeep.prune(history=ages.history, dead=ages.dead):
-            pass
-    return Stale(
-        history=0 if ages.history is None else await archive(store, "history", file, older=ages.history),
-        dead=0 if ages.dead is None else await archive(store, "dead", file, older=ages.dead),
+    # Whole days at once where there are any and no file wants them; what is left of the last one goes row by row.
+    at_once = kept if file is None else replace(kept, history=None, dead=None)
+    while await store.upkeep.prune(at_once):
+        pass
+    return Archived(
+        history=0 if kept.history is None else await archive(store, "history", file, older=kept.history),
+        dead=0 if kept.dead is None else await archive(store, "dead", file, older=kept.dead),
     )
 
 
-def _age(given: float | None, setting: str | None) -> float | None:
-    """In seconds; None keeps for ever."""
-    if given is None:
-        return None if setting is None else seconds(setting)
-    return None if given == float("inf") else given
+def _asked(kept: Retention, ages: Mapping[str, float | None]) -> Retention:
+    given = {name: None if age == float("inf") else age for name, age in ages.items() if age is not None}
+    return replace(kept, **given)
 
 
 def _told(stale: Stale) -> str:
-    return f"{number(stale.history, most=COUNTED)} of history and {number(stale.dead, most=COUNTED)} dead letters"
+    """Each kind that there is something of, in words."""
+    *most, last = [
+        f"{number(count, most=COUNTED)} {what}" for what, count in zip(KINDS.values(), stale, strict=True) if count
+    ]
+    return f"{', '.join(most)} and {last}" if most else last

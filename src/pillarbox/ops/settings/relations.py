@@ -23,6 +23,8 @@ _ELSEWHERE = {
     "relay.history": "store.history",
     "relay.dead": "store.dead_retention",
     "relay.receipts": "store.inbox_retention",
+    "relay.ledger": "store.ledger_retention",
+    "relay.audit": "store.audit_retention",
 }
 """What the library calls otherwise than the file does."""
 

@@ -46,6 +46,10 @@ class StoreSettings:
         "how long receipts of the inbox are kept; at least as long as dead letters",
         default=RETENTION,
     )
+    ledger_retention: str = key(
+        Span(("forever",)), "how long the ledger remembers that an event was sent", default="30 days"
+    )
+    audit_retention: str = key(Span(("forever",)), "how long it is kept what people did", default="365 days")
     max_payload: int = payload_limit("1 MiB")
     """Bytes, from [record]: the tables have the same limit."""
 
@@ -56,17 +60,7 @@ class StoreSettings:
     @property
     def history_for(self) -> str | None:
         """None: for ever. What lies there from the time before `off` goes after a week."""
-        return {"forever": None, "off": "7 days"}.get(self.history, self.history)
-
-    @property
-    def dead_for(self) -> str | None:
-        """None: for ever."""
-        return None if self.dead_retention == "forever" else self.dead_retention
-
-    @property
-    def receipts_for(self) -> str | None:
-        """None: for ever."""
-        return None if self.inbox_retention == "forever" else self.inbox_retention
+        return "7 days" if self.history == "off" else _unless_forever(self.history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +182,12 @@ def make_tuning(store: StoreSettings, record: RecordSettings, relay: RelaySettin
         outages=relay.outages,
         after_death=relay.retry.after_death,
         history=store.history_for,
-        dead=store.dead_for,
-        receipts=store.receipts_for,
+        dead=_unless_forever(store.dead_retention),
+        receipts=_unless_forever(store.inbox_retention),
+        ledger=_unless_forever(store.ledger_retention),
+        audit=_unless_forever(store.audit_retention),
     )
+
+
+def _unless_forever(kept: str) -> str | None:
+    return None if kept == "forever" else kept

@@ -8,8 +8,10 @@ from datetime import datetime
 from pillarbox.core.archive import Stale, Table
 from pillarbox.core.browsing import EventDetail
 from pillarbox.core.overview import COUNTED
+from pillarbox.core.retention import Retention
 from pillarbox.stores.memory.browsing import delivered, given_up
 from pillarbox.stores.memory.tables import Tables, verb
+from pillarbox.stores.memory.upkeep import stale
 
 
 class MemoryArchive:
@@ -19,11 +21,11 @@ class MemoryArchive:
         self._tables = tables
 
     @verb
-    def stale(self, *, history: float | None, dead: float | None) -> Stale:
-        return Stale(
-            0 if history is None else min(len(self._old("history", history)), COUNTED + 1),
-            0 if dead is None else min(len(self._old("dead", dead)), COUNTED + 1),
+    def stale(self, kept: Retention) -> Stale:
+        history, dead, receipts, ledger = (
+            min(sum(1 for _ in old), COUNTED + 1) for _, old in stale(self._tables, kept)
         )
+        return Stale(history, dead, receipts, ledger, audit=0)
 
     @verb
     def read(self, table: Table, *, older: float, limit: int, after: EventDetail | None = None) -> list[EventDetail]:

@@ -19,7 +19,5 @@ class MemoryLedger:
         sent = []
         for message, destination in messages:
             identity = (message.event_id, destination)
-            sent.append(self._tables.processed.get(identity) == "SUCCESS")
-            if not sent[-1]:
-                self._tables.processed[identity] = "PROCESSING"
+            sent.append(not self._tables.note(identity, "PROCESSING"))
         return sent

@@ -67,6 +67,14 @@ class Buried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Processed:
+    """A row of the ledger."""
+
+    status: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What a person asked for."""
 
@@ -117,8 +125,8 @@ class Tables:
         self.places: dict[Place, Stored] = {}
         self.history: dict[int, Published] = {}
         self.dead: dict[int, Buried] = {}
-        self.processed: dict[Identity, str] = {}
-        """The ledger: event and destination → status."""
+        self.processed: dict[Identity, Processed] = {}
+        """The ledger, by event and destination."""
         self.receipts: dict[Receipt, datetime] = {}
         self.admitting: dict[Receipt, object] = {}
         """Receipts of transactions that are still open, with whose each is."""
@@ -180,6 +188,16 @@ class Tables:
     def bury(self, stored: Stored, error: str) -> None:
         """Add a dead letter; the row is no longer in the hot table."""
         self.dead[self.draw()] = Buried(stored=stored, error=error, died_at=self.now())
+
+    def note(self, identity: Identity, status: str) -> bool:
+        """Write to the ledger; False, and nothing, if it knows of a success."""
+        known = self.processed.get(identity)
+        if known is not None and known.status == "SUCCESS":
+            return False
+        self.processed[identity] = Processed(
+            status=status, created_at=self.now() if known is None else known.created_at
+        )
+        return True
 
     def of_key(self, lane: int, key: str) -> Iterator[Stored]:
         """The rows of a key that are not ready, in order of their place."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from itertools import islice
+from typing import Any
 
-from pillarbox.core.receipt import Receipt
+from pillarbox.core.retention import Retention
 from pillarbox.stores.memory.tables import Tables, verb
 
 
 class MemoryUpkeep:
-    """See `pillarbox.core.store.Upkeep`."""
+    """See `pillarbox.core.store.Upkeep`. It is not kept here what people did."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -20,31 +22,32 @@ class MemoryUpkeep:
         """Nothing: there is always room."""
 
     @verb
-    def prune(
-        self, *, history: float | None, dead: float | None, receipts: float | None = None, most: int = 1000
-    ) -> int:
-        delivered = list(islice(self._delivered_before(history), most))
-        for number in delivered:
-            del self._tables.history[number]
-        given_up = list(islice(self._dead_before(dead), most - len(delivered)))
-        for number in given_up:
-            del self._tables.dead[number]
-        admitted = list(islice(self._admitted_before(receipts), most - len(delivered) - len(given_up)))
-        for receipt in admitted:
-            del self._tables.receipts[receipt]
-        return len(delivered) + len(given_up) + len(admitted)
+    def prune(self, kept: Retention, *, most: int = 1000) -> int:
+        gone = 0
+        for table, old in stale(self._tables, kept):
+            for key in list(islice(old, most - gone)):
+                del table[key]
+                gone += 1
+        return gone
 
-    def _delivered_before(self, age: float | None) -> Iterator[int]:
-        if age is not None:
-            limit = self._tables.after(-age)
-            yield from (n for n, row in self._tables.history.items() if row.published_at <= limit)
 
-    def _dead_before(self, age: float | None) -> Iterator[int]:
-        if age is not None:
-            limit = self._tables.after(-age)
-            yield from (n for n, row in self._tables.dead.items() if row.died_at <= limit)
-
-    def _admitted_before(self, age: float | None) -> Iterator[Receipt]:
-        if age is not None:
-            limit = self._tables.after(-age)
-            yield from (receipt for receipt, at in self._tables.receipts.items() if at <= limit)
+def stale(tables: Tables, kept: Retention) -> Iterator[tuple[dict[Any, Any], Iterator[Any]]]:
+    """History, dead letters, receipts and ledger, each with the keys of its rows that are old enough to go."""
+    kinds: tuple[dict[Any, Any], ...] = (tables.history, tables.dead, tables.receipts, tables.processed)
+    ends: tuple[Callable[[Any], datetime | None], ...] = (
+        lambda row: row.published_at,
+        lambda row: row.died_at,
+        lambda received_at: received_at,
+        lambda entry: None if entry.status == "PROCESSING" else entry.created_at,
+    )
+    ages = (kept.history, kept.dead, kept.receipts, kept.ledger)
+    for table, end, age in zip(kinds, ends, ages, strict=True):
+        limit = None if age is None else tables.after(-age)
+        yield (
+            table,
+            (
+                key
+                for key, row in table.items()
+                if limit is not None and (ended := end(row)) is not None and ended <= limit
+            ),
+        )

@@ -128,9 +128,8 @@ class MemoryWrites:
                 assert_never(verdict.outcome)
 
     def _note(self, stored: Stored, status: str) -> None:
-        identity = stored.message.identity
-        if self._ledger and self._tables.processed.get(identity) != "SUCCESS":
-            self._tables.processed[identity] = status
+        if self._ledger:
+            self._tables.note(stored.message.identity, status)
 
     def _place(self, stored: Stored, tally: Tally) -> None:
         """Put a row back, unless its event already waits there."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pillarbox.core.archive import Stale, Table
 from pillarbox.core.browsing import EventDetail
 from pillarbox.core.overview import COUNTED
+from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres.browsing import detail_of
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
@@ -26,9 +27,10 @@ class PostgresArchive:
         self._drop_history = statements.get("archive_drop_history")
         self._drop_dead = statements.get("archive_drop_dead")
 
-    async def stale(self, *, history: float | None, dead: float | None) -> Stale:
-        [(delivered, given_up)] = await self._connection.fetch(self._count, history, dead, COUNTED + 1)
-        return Stale(delivered, given_up)
+    async def stale(self, kept: Retention) -> Stale:
+        ages = (kept.history, kept.dead, kept.receipts, kept.ledger, kept.audit)
+        [counts] = await self._connection.fetch(self._count, *ages, COUNTED + 1)
+        return Stale(*counts)
 
     async def read(
         self, table: Table, *, older: float, limit: int, after: EventDetail | None = None

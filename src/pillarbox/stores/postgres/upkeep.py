@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -21,21 +22,24 @@ class PostgresUpkeep:
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
         self._receipts = statements.get("prune_receipts")
+        self._ledger = statements.get("prune_ledger")
+        self._audit = statements.get("prune_audit")
 
     async def prepare(self) -> None:
         await self._connection.fetch(self._make, DAYS_AHEAD)
 
-    async def prune(
-        self, *, history: float | None, dead: float | None, receipts: float | None = None, most: int = 1000
-    ) -> int:
+    async def prune(self, kept: Retention, *, most: int = 1000) -> int:
         gone = 0
-        if history is not None:
-            gone += (await self._connection.fetch(self._drop, timedelta(seconds=history)))[0][0]
-            gone += (await self._connection.fetch(self._history, history, most))[0][0]
-        if dead is not None:
-            gone += (await self._connection.fetch(self._dead, dead, most))[0][0]
-        if history is not None and dead is not None:
-            gone += (await self._connection.fetch(self._attempts, max(history, dead), most))[0][0]
-        if receipts is not None:
-            gone += (await self._connection.fetch(self._receipts, receipts, most))[0][0]
+        if kept.history is not None:
+            gone += (await self._connection.fetch(self._drop, timedelta(seconds=kept.history)))[0][0]
+        for sql, age in (
+            (self._history, kept.history),
+            (self._dead, kept.dead),
+            (self._attempts, kept.attempts),
+            (self._receipts, kept.receipts),
+            (self._ledger, kept.ledger),
+            (self._audit, kept.audit),
+        ):
+            if age is not None:
+                gone += (await self._connection.fetch(sql, age, most))[0][0]
         return gone

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from pillarbox.core.archive import Stale, Table
 from pillarbox.core.browsing import EventDetail
 from pillarbox.core.overview import COUNTED
+from pillarbox.core.retention import Retention
 from pillarbox.stores.sqlite.browsing import EVER, detail_of, written
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
@@ -24,10 +26,10 @@ class SqliteArchive:
         self._drop_history = statements.get("archive_drop_history")
         self._drop_dead = statements.get("archive_drop_dead")
 
-    async def stale(self, *, history: float | None, dead: float | None) -> Stale:
-        given = {"history": history, "dead": dead, "most": COUNTED + 1}
-        [(delivered, given_up)] = await self._connection.read(lambda db: db.execute(self._count, given).fetchall())
-        return Stale(delivered, given_up)
+    async def stale(self, kept: Retention) -> Stale:
+        given = asdict(kept) | {"most": COUNTED + 1}
+        [counts] = await self._connection.read(lambda db: db.execute(self._count, given).fetchall())
+        return Stale(*counts)
 
     async def read(
         self, table: Table, *, older: float, limit: int, after: EventDetail | None = None

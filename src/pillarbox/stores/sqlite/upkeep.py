@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from pillarbox.core.retention import Retention
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -17,20 +18,22 @@ class SqliteUpkeep:
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
         self._receipts = statements.get("prune_receipts")
+        self._ledger = statements.get("prune_ledger")
+        self._audit = statements.get("prune_audit")
+        self._requests = statements.get("prune_requests")
 
     async def prepare(self) -> None:
         """Nothing: the history is one table."""
 
-    async def prune(
-        self, *, history: float | None, dead: float | None, receipts: float | None = None, most: int = 1000
-    ) -> int:
-        # An attempt may still explain something as long as either of the two is kept.
-        attempts = max(history, dead) if history is not None and dead is not None else None
+    async def prune(self, kept: Retention, *, most: int = 1000) -> int:
         ages = (
-            (self._history, history),
-            (self._dead, dead),
-            (self._attempts, attempts),
-            (self._receipts, receipts),
+            (self._history, kept.history),
+            (self._dead, kept.dead),
+            (self._attempts, kept.attempts),
+            (self._receipts, kept.receipts),
+            (self._ledger, kept.ledger),
+            (self._audit, kept.audit),
+            (self._requests, kept.audit),
         )
 
         def work(db: sqlite3.Connection) -> int:

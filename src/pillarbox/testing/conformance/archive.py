@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.core.archive import Table
+from pillarbox.core.archive import Stale, Table
 from pillarbox.core.browsing import EventDetail
 from pillarbox.core.message import Status
 from pillarbox.core.outcome import DELIVERED, Dead
+from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
@@ -77,7 +78,7 @@ class ArchiveConformance:
     async def test_what_is_old_is_counted(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a", "b")
         stale = harness.store.archive.stale
-        counts = {"history": (2, 0), "dead": (0, 2)}[table]
-        assert await stale(history=0, dead=0) == counts
-        assert await stale(history=None, dead=None) == (0, 0)
-        assert await stale(history=HOUR, dead=HOUR) == (0, 0)
+        nothing = Stale(0, 0, 0, 0, 0)
+        assert await stale(Retention(history=0, dead=0)) == nothing._replace(**{table: 2})
+        assert await stale(Retention()) == nothing
+        assert await stale(Retention(history=HOUR, dead=HOUR)) == nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.events import HOUR
 from pillarbox.testing.conformance.harness import StoreHarness
 
@@ -47,16 +48,16 @@ class InboxConformance:
 
     async def test_old_receipts_go_and_their_events_are_new_again(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", "e2")
-        assert await harness.store.upkeep.prune(history=None, dead=None, receipts=0) == 2
+        assert await harness.store.upkeep.prune(Retention(receipts=0)) == 2
         assert await _admitted(harness, "e1") == [True]
 
     async def test_receipts_that_are_young_enough_stay(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1")
         for age in (HOUR, 1e10, None):
-            assert await harness.store.upkeep.prune(history=0, dead=0, receipts=age) == 0
+            assert await harness.store.upkeep.prune(Retention(history=0, dead=0, receipts=age)) == 0
         assert await _admitted(harness, "e1") == [False]
 
     async def test_receipts_go_in_bites(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", "e2", "e3", "e4", "e5")
         prune = harness.store.upkeep.prune
-        assert [await prune(history=None, dead=None, receipts=0, most=2) for _ in range(4)] == [2, 2, 1, 0]
+        assert [await prune(Retention(receipts=0), most=2) for _ in range(4)] == [2, 2, 1, 0]

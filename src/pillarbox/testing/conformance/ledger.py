@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
+from pillarbox.core.retention import Retention
 from pillarbox.core.store import Ledger, Store
-from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
 
@@ -86,3 +87,27 @@ class LedgerConformance:
     async def test_a_lot_of_nothing_is_fine(self, harness: StoreHarness) -> None:
         _, ledger = await kept(harness)
         assert await ledger.begin([]) == []
+
+    async def test_what_was_noted_long_ago_goes_in_bites_and_its_event_is_new_again(
+        self, harness: StoreHarness
+    ) -> None:
+        store, ledger = await kept(harness)
+        owner = await Owner.of(store)
+        await harness.commit(*(event(name) for name in "abc"))
+        messages = await owner.ready()
+        lot = [Resolved(message, "orders") for message in messages]
+        await ledger.begin(lot)
+        await owner.settle(DELIVERED, *messages, to="orders")
+        for age in (HOUR, 1e10, None):
+            assert await store.upkeep.prune(Retention(ledger=age)) == 0
+        assert await ledger.begin(lot) == [True, True, True]
+        assert [await store.upkeep.prune(Retention(ledger=0), most=2) for _ in range(3)] == [2, 1, 0]
+        assert await ledger.begin(lot) == [False, False, False]
+
+    async def test_what_may_be_under_way_is_kept(self, harness: StoreHarness) -> None:
+        store, ledger = await kept(harness)
+        owner = await Owner.of(store)
+        await harness.commit(event("a"))
+        [message] = await owner.ready()
+        await ledger.begin([Resolved(message, "orders")])
+        assert await store.upkeep.prune(Retention(ledger=0)) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -33,21 +34,21 @@ class UpkeepConformance:
         needs(harness, partitions=False)
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 3)
-        assert await harness.store.upkeep.prune(history=0, dead=None) == 3
+        assert await harness.store.upkeep.prune(Retention(history=0)) == 3
         assert await harness.store.people.find("done 0") == []
 
     async def test_old_dead_letters_go(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 3)
-        assert await harness.store.upkeep.prune(history=None, dead=0) == 3
+        assert await harness.store.upkeep.prune(Retention(dead=0)) == 3
         assert await harness.store.people.dead() == []
 
     async def test_what_is_young_enough_stays(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 1)
         await _bury(harness, owner, 1)
-        assert await harness.store.upkeep.prune(history=HOUR, dead=HOUR) == 0
-        assert await harness.store.upkeep.prune(history=1e10, dead=1e10) == 0
+        assert await harness.store.upkeep.prune(Retention(history=HOUR, dead=HOUR)) == 0
+        assert await harness.store.upkeep.prune(Retention(history=1e10, dead=1e10)) == 0
         assert await harness.store.people.find("done 0") != []
         assert len(await harness.store.people.dead()) == 1
 
@@ -55,28 +56,28 @@ class UpkeepConformance:
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 1)
         await _bury(harness, owner, 1)
-        assert await harness.store.upkeep.prune(history=None, dead=None) == 0
+        assert await harness.store.upkeep.prune(Retention()) == 0
         assert await harness.store.people.find("done 0") != []
         assert len(await harness.store.people.dead()) == 1
 
     async def test_one_prune_takes_one_bite(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 5)
-        assert await harness.store.upkeep.prune(history=None, dead=0, most=2) == 2
+        assert await harness.store.upkeep.prune(Retention(dead=0), most=2) == 2
         assert [letter.event_id for letter in await harness.store.people.dead()] == [
             "dead 4",
             "dead 3",
             "dead 2",
         ]
-        assert await harness.store.upkeep.prune(history=None, dead=0, most=2) == 2
-        assert await harness.store.upkeep.prune(history=None, dead=0, most=2) == 1
-        assert await harness.store.upkeep.prune(history=None, dead=0, most=2) == 0
+        assert await harness.store.upkeep.prune(Retention(dead=0), most=2) == 2
+        assert await harness.store.upkeep.prune(Retention(dead=0), most=2) == 1
+        assert await harness.store.upkeep.prune(Retention(dead=0), most=2) == 0
 
     async def test_history_goes_in_bites_too(self, harness: StoreHarness) -> None:
         needs(harness, partitions=False)
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 5)
-        bites = [await harness.store.upkeep.prune(history=0, dead=0, most=2) for _ in range(4)]
+        bites = [await harness.store.upkeep.prune(Retention(history=0, dead=0), most=2) for _ in range(4)]
         assert bites == [2, 2, 1, 0]
 
     async def test_what_waits_is_never_touched(self, harness: StoreHarness) -> None:
@@ -88,6 +89,6 @@ class UpkeepConformance:
         await owner.settle(Dead(error="no", block=True), blocked)
         await owner.hold(Held.ASIDE, aside)
         await owner.hold(Held.BEHIND, behind)
-        await harness.store.upkeep.prune(history=0, dead=0)
+        await harness.store.upkeep.prune(Retention(history=0, dead=0))
         for name in [*names, "delayed"]:
             assert len(await harness.store.people.find(name)) == 1

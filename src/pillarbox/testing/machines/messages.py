@@ -13,6 +13,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Retry
 from pillarbox.core.people import Action
+from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.machines.machine import StoreMachine
 from pillarbox.testing.machines.model import Identity, Line, Model, Row, Time
@@ -184,10 +185,10 @@ class MessageLife(StoreMachine):
     @rule(history=st.booleans())
     def prune(self, history: bool) -> None:
         if not history:
-            self.run(self.store.upkeep.prune(history=None, dead=0))
+            self.run(self.store.upkeep.prune(Retention(dead=0)))
             self.model.dead.clear()
         elif not self.store.capabilities.partitions:
-            self.run(self.store.upkeep.prune(history=0, dead=None))
+            self.run(self.store.upkeep.prune(Retention(history=0)))
             self.model.published.clear()
 
     @rule()

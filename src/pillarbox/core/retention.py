@@ -1,0 +1,26 @@
+"""How long what is done with is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """In seconds since a row was done with; None keeps it for ever."""
+
+    history: float | None = None
+    """Delivered messages."""
+    dead: float | None = None
+    """Messages that were given up on."""
+    receipts: float | None = None
+    """What the inbox admitted."""
+    ledger: float | None = None
+    """What the ledger noted as sent or given up on."""
+    audit: float | None = None
+    """What people did and asked for."""
+
+    @property
+    def attempts(self) -> float | None:
+        """A failed attempt may explain something as long as history or dead letters are kept."""
+        return None if self.history is None or self.dead is None else max(self.history, self.dead)
