@@ -8,16 +8,22 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo test check faults fmt docs servers lock clean
+.PHONY: help venv packages demo demo-notifications demo-ingestion test check faults fmt docs servers lock clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 # Exported, because the process list shows what stands on a command line.
-demo: export DEMO_STORE = $(STORE)
-demo: export DEMO_TRANSPORT = $(TRANSPORT)
+demo demo-notifications demo-ingestion: export DEMO_STORE = $(STORE)
+demo demo-notifications demo-ingestion: export DEMO_TRANSPORT = $(TRANSPORT)
 demo: venv ## see it work: ARGS="--seconds 10 --kill", STORE=postgresql://…, TRANSPORT=amqp://…
 	@$(BIN)/pillarbox demo $(ARGS)
+
+demo-notifications: venv ## four audiences, four channels, a mail server that breaks: ARGS, STORE and TRANSPORT as above
+	@$(BIN)/python -m apps.notifications.demo $(ARGS)
+
+demo-ingestion: venv ## documents uploaded, validated, enriched: ARGS, STORE and TRANSPORT as above
+	@$(BIN)/python -m apps.ingestion.demo $(ARGS)
 
 test: venv packages ## environment, servers, checks, every tier of tests, the built wheel
 	@$(BIN)/python -m tests.tiers

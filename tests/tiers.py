@@ -1,7 +1,7 @@
 """`python -m tests.tiers [names…]`: the tiers of the test suite, one after another, with the time each took.
 
-The order is that of the fastest answer: checks first, real servers next, the built wheel last. What needs one core and
-hardly a server runs beside the others, and is printed when it ends.
+The order is that of the fastest answer: checks first, real servers next, the built wheel last. What is slow and meets
+nobody runs beside the others, one after another, and is printed at the end.
 """
 
 import os
@@ -43,7 +43,7 @@ class Tier:
     folder: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     beside: bool = False
-    """It keeps one core busy and waits for nobody: it runs beside the others."""
+    """It runs beside the others, in a line of its own."""
 
     def run(self, output: IO[str]) -> Row:
         print(f"\n=== {self.name} ===", file=output, flush=True)
@@ -103,6 +103,7 @@ TIERS = (
     Tier(name="faults", folder="tests/faults"),
     Tier(name="plans", folder="tests/plans"),
     Tier(name="examples", folder="tests/examples"),
+    Tier(name="apps", folder="tests/apps", beside=True),
     Tier(name="docs", folder="tests/docs"),
     Tier(name="wheel", folder="tests/e2e"),
 )
@@ -116,7 +117,7 @@ def main(names: Sequence[str]) -> int:
         return 2
     chosen = [known[name] for name in names] or TIERS
     began = time.monotonic()
-    with ThreadPoolExecutor() as pool, ExitStack() as files:
+    with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as files:
         beside = []
         for tier in (tier for tier in chosen if tier.beside):
             output = files.enter_context(TemporaryFile("w+"))
