@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
@@ -17,6 +18,10 @@ DETAIL = EventDetail(
     1, "e", "", Status.PENDING, "t", None, None, None, b'{"n": 1}', "application/json", "{}", 1, None, None, None,
     NOON, NOON, None, 0, 0, None, None, None, None, None, None, None, None,
 )  # fmt: skip
+ON_THE_BROKER = BrokerLetter(
+    queue="q", event_id="e", event_type="t", reason=None, attempts=0, died_at=NOON, came_from=None, given_out=0,
+    content_type=None, size=0, body=b"",
+)  # fmt: skip
 FAILURE = Failure("orders", 1, True, "no", NOON)
 
 
@@ -27,6 +32,7 @@ FAILURE = Failure("orders", 1, True, "no", NOON)
         ("## `pillarbox events`", exports.event_detail(DETAIL)),
         ("## `pillarbox events`", exports.failure(FAILURE)),
         ("## `pillarbox dead`", exports.listed_letter(LETTER)),
+        ("## `pillarbox dead broker`", exports.broker_letter(ON_THE_BROKER)),
     ],
 )
 def test_every_key_is_documented(heading: str, printed: dict[str, object]) -> None:

@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
 
 
@@ -50,11 +51,30 @@ def event_detail(detail: EventDetail) -> dict[str, Any]:
     return record | {"status": detail.status.value, "headers": detail.headers} | payload(detail)
 
 
+def broker_letter(letter: BrokerLetter) -> dict[str, Any]:
+    """A dead letter on a broker, without what it carries: see `carried`."""
+    return {
+        "queue": letter.queue,
+        "event_id": letter.event_id,
+        "event_type": letter.event_type,
+        "reason": letter.reason,
+        "attempts": letter.attempts,
+        "died_at": written(letter.died_at),
+        "came_from": letter.came_from,
+        "given_out": letter.given_out,
+        "size": letter.size,
+    }
+
+
 def payload(detail: EventDetail) -> dict[str, Any]:
+    """What an event carries."""
+    return carried(bytes(detail.payload), detail.content_type)
+
+
+def carried(raw: bytes, content_type: str) -> dict[str, Any]:
     """`payload` if it is JSON, and `payload_base64` unless that would give the same bytes: nothing is lost."""
-    raw = bytes(detail.payload)
     encoded = {"payload_base64": base64.b64encode(raw).decode()}
-    if "json" not in detail.content_type:
+    if "json" not in content_type:
         return encoded
     try:
         decoded = json.loads(raw, parse_constant=_refuse)
@@ -70,6 +90,14 @@ def _refuse(constant: str) -> None:
 
 def failure(failed: Failure) -> dict[str, Any]:
     return failed._asdict() | {"attempted_at": written(failed.attempted_at)}
+
+
+def readable(raw: bytes) -> str:
+    """A payload for people."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return f"{len(raw)} bytes, in base64: {base64.b64encode(raw).decode()}"
 
 
 def written(at: datetime | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,12 @@ class Invocation:
         from pillarbox.ops.settings.sources import find_file
 
         return Settings.load(find_file(self.config, os.environ), os.environ, self.flags)
+
+
+def quiet_drivers() -> None:
+    """What a driver has to say becomes a line of ours, told once; --verbose shows both."""
+    if not current_invocation().verbose:
+        logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 
 def current_invocation() -> Invocation:

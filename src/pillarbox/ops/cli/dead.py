@@ -14,6 +14,7 @@ import click
 from pillarbox.core.browsing import EventFilter, LetterFilter, LetterPage, Story
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
+from pillarbox.ops.cli.dead_broker import broker
 from pillarbox.ops.cli.events import as_object, print_story
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table
@@ -63,7 +64,11 @@ def dead() -> None:
       pillarbox dead retry evt-001
       pillarbox dead retry --error "connection refused" --dry-run
       pillarbox dead discard --type order.test --yes
+      pillarbox dead broker list
     """
+
+
+dead.add_command(broker)
 
 
 @dead.command("list")

@@ -176,12 +176,5 @@ def _facts(detail: EventDetail) -> list[tuple[str, object]]:
         ("trace", detail.trace_id),
         *((f"header {clean(name)}", value) for name, value in detail.headers.items()),
         ("content type", detail.content_type),
-        ("payload", _readable(detail)),
+        ("payload", exports.readable(bytes(detail.payload))),
     ]
-
-
-def _readable(detail: EventDetail) -> str:
-    try:
-        return bytes(detail.payload).decode()
-    except UnicodeDecodeError:
-        return f"{len(detail.payload)} bytes, in base64: {exports.payload(detail)['payload_base64']}"

@@ -111,16 +111,16 @@ def print_line(text: str, *, colour: str) -> None:
 class Advance(Protocol):
     """Tells a progress bar what was done."""
 
-    def __call__(self, *, bytes: int, events: int) -> None: ...
+    def __call__(self, *, amount: int, events: int) -> None: ...
 
 
-def _nowhere(*, bytes: int, events: int) -> None:
+def _nowhere(*, amount: int, events: int) -> None:
     """Nobody watches."""
 
 
 @contextmanager
 def progress(what: str, *, size: int | None) -> Iterator[Advance]:
-    """A progress bar on standard error, if that is a terminal; `size` in bytes, None if nobody knows."""
+    """A progress bar on standard error, if that is a terminal; `size` is what all amounts add up to, None: unknown."""
     if not sys.stderr.isatty():
         yield _nowhere
         return
@@ -137,9 +137,9 @@ def progress(what: str, *, size: int | None) -> Iterator[Advance]:
         task = bar.add_task(what, total=size, events=0)
         done = 0
 
-        def advance(*, bytes: int, events: int) -> None:
+        def advance(*, amount: int, events: int) -> None:
             nonlocal done
             done += events
-            bar.update(task, advance=bytes, events=done)
+            bar.update(task, advance=amount, events=done)
 
         yield advance

@@ -171,7 +171,7 @@ def _record_all(settings: Settings, lines: Iterable[bytes], advance: Advance) ->
                 _record(record, batch)
                 count += len(batch)
                 batch = []
-            advance(bytes=len(line), events=1)
+            advance(amount=len(line), events=1)
         _record(record, batch)
     return count + len(batch)
 
@@ -200,7 +200,7 @@ def _check_all(settings: Settings, lines: Iterable[bytes], advance: Advance) -> 
             if (wrong := wrong + 1) == MOST_ERRORS:
                 break
         count += 1
-        advance(bytes=len(line), events=1)
+        advance(amount=len(line), events=1)
     if wrong:
         raise RecordError(f"{wrong} wrong line{'s' * (wrong > 1)}{' or more' * (wrong == MOST_ERRORS)}")
     return count

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from pillarbox.core.overview import COUNTED, Overview, RelayView
-from pillarbox.ops.cli.exits import EXCEEDED
+from pillarbox.ops.cli import broker_depths
+from pillarbox.ops.cli.exits import EXCEEDED, FAILURE
 from pillarbox.ops.cli.output import as_json, clean, number, print_json, print_line, print_table, span
 from pillarbox.ops.cli.parameters import age
 
@@ -22,33 +24,52 @@ _COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
 
 @click.command()
 @click.option("--max-age", type=age, metavar="DURATION", help="Exit with 3 if the oldest event waits longer than this.")
+@click.option(
+    "--max-broker-dead",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Exit with 3 if a dead-letter queue on the broker has more than this.",
+)
 @as_json
-def status(max_age: float | None, as_json: bool) -> None:
-    """Say whether events flow, and if not, why; then what waits, which destinations fail, which relays work.
+def status(max_age: float | None, max_broker_dead: int | None, as_json: bool) -> None:
+    """Say whether events flow, and if not, why; then what waits, which destinations fail, which relays work, and how
+    many dead letters lie on RabbitMQ, if that is a way out.
 
     The age is that of the oldest event that could have left; one delayed on purpose counts from when it was due.
 
     \b
     Examples:
       pillarbox status
-      pillarbox status --max-age 60s --json
+      pillarbox status --max-age 60s --max-broker-dead 0 --json
     """
     from pillarbox.core.steering import EVERYWHERE
     from pillarbox.ops.cli.working import with_shared_store
     from pillarbox.ops.flow import destinations_of, flow
 
+    queues = broker_depths.queues_to_ask(required=max_broker_dead is not None)
     seen, steering = with_shared_store(_look)
+    depths = broker_depths.ask(queues)
     destinations = destinations_of(seen.relays, steering)
     paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
     answer = flow(seen, destinations, paused=paused)
-    exceeded = max_age is not None and seen.oldest is not None and seen.oldest > max_age
+    alarms = [*_too_old(seen, max_age), *broker_depths.too_many(depths, max_broker_dead)]
+    unknown = [] if max_broker_dead is None else list(broker_depths.unknown(depths))
     if as_json:
-        print_json(_figures(seen, destinations, answer) | ({} if max_age is None else {"exceeded": exceeded}))
+        asked = max_age is not None or max_broker_dead is not None
+        figures = _figures(seen, destinations, answer) | broker_depths.depth_figures(depths)
+        print_json(figures | ({"exceeded": bool(alarms)} if asked else {}))
     else:
         _print(seen, destinations, answer)
-    if exceeded and max_age is not None and seen.oldest is not None:
-        click.echo(f"pillarbox: the oldest waits for {span(seen.oldest)}, more than {span(max_age)}", err=True)
-        raise SystemExit(EXCEEDED)
+        broker_depths.print_depths(depths)
+    for sentence in alarms + unknown:
+        click.echo(f"pillarbox: {clean(sentence)}", err=True)
+    if alarms or unknown:
+        raise SystemExit(EXCEEDED if alarms else FAILURE)
+
+
+def _too_old(seen: Overview, max_age: float | None) -> Iterator[str]:
+    if max_age is not None and seen.oldest is not None and seen.oldest > max_age:
+        yield f"the oldest waits for {span(seen.oldest)}, more than {span(max_age)}"
 
 
 async def _look(store: Store) -> tuple[Overview, list[Steering]]:

@@ -13,6 +13,7 @@ from typing import Any
 from pillarbox.core.errors import Unavailable
 from pillarbox.transports.rabbitmq.driver import (
     ChannelClosedByBroker,
+    ChannelWrongStateError,
     ConnectionWrongStateError,
     RawChannel,
     Wire,
@@ -34,7 +35,7 @@ class Channel:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._awaited: asyncio.Future[None] | None = None
+        self._awaited: asyncio.Future[Any] | None = None
         self._raw: RawChannel | None = None
         self.failure: ChannelRefused | Unavailable | None = None
         """Why it is of no more use; None while it is."""
@@ -57,21 +58,28 @@ class Channel:
             raise Unavailable(f"a channel to {self._place} was used before it was open")
         return self._raw
 
-    async def call(self, method: Callable[..., object], **arguments: Any) -> None:
+    async def call(self, method: Callable[..., object], **arguments: Any) -> Any:
         """One question and its answer. Raises ChannelRefused, Unavailable."""
         method(**arguments, callback=self.answered)
-        await self.answer()
+        return await self.answer()
 
-    async def answer(self) -> None:
-        """Wait until `answered` is called. Raises what ended the channel, before or meanwhile."""
+    async def answer(self) -> Any:
+        """What `answered` is called with. Raises what ended the channel, before or meanwhile."""
         if self.failure is not None:
             raise self.failure
         self._awaited = asyncio.get_running_loop().create_future()
-        await self._awaited
+        return await self._awaited
 
-    def answered(self, _: object = None) -> None:
+    def answered(self, answer: object = None) -> None:
         if self._awaited is not None and not self._awaited.done():
-            self._awaited.set_result(None)
+            self._awaited.set_result(answer)
+
+    def ack(self, tag: int) -> None:
+        """Have the broker forget a message that came over this channel. Raises Unavailable if it has ended."""
+        try:
+            self.raw.basic_ack(tag)
+        except (ChannelRefused, ChannelWrongStateError, ConnectionWrongStateError) as error:
+            raise Unavailable(f"the message can no longer be acked: {error}; it comes again") from error
 
     def fail(self, error: ChannelRefused | Unavailable) -> None:
         """End it for this reason, unless it has ended already; whoever waits hears of it."""

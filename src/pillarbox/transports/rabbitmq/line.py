@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Unavailable
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.topology import Declaration
+
+T = TypeVar("T")
 
 
 class Line:
@@ -47,11 +50,11 @@ class Line:
             link = await self._connected()
             await self.in_time(link, link.declare(declarations))
 
-    async def in_time(self, link: Link, work: Coroutine[None, None, None]) -> None:
+    async def in_time(self, link: Link, work: Coroutine[Any, Any, T]) -> T:
         """Do it within the time for answers, or drop the connection. Raises Unavailable."""
         try:
             async with asyncio.timeout(self._answer_timeout):
-                await work
+                return await work
         except TimeoutError:
             error = Unavailable(f"RabbitMQ at {self._place} did not answer within {self._answer_timeout:g} s")
             link.let_go(error)

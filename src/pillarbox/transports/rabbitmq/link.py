@@ -118,6 +118,12 @@ class Link:
         self._busy.add(channel)
         await channel.open(wire)
 
+    async def depth(self, queue: str) -> int:
+        """How many messages are ready in a queue. Raises ChannelRefused if there is none, Unavailable."""
+        async with self._channel() as channel:
+            found = await channel.call(channel.raw.queue_declare, queue=queue, passive=True)
+            return int(found.method.message_count)
+
     async def round_trip(self) -> None:
         """Ask the broker something. Raises Unavailable."""
         async with self._channel():

@@ -1,10 +1,9 @@
-"""Deliveries as they come over one channel, and their acks: from the work queue up to the prefetch, from the suspects
-one at a time."""
+"""Deliveries as they come over one channel, and their acks: from each queue up to a number of its own."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pillarbox.core.errors import Unavailable
@@ -12,14 +11,11 @@ from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.driver import (
     Basic,
     BasicProperties,
-    ChannelWrongStateError,
-    ConnectionWrongStateError,
     Method,
     RawChannel,
 )
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import Place
-from pillarbox.transports.rabbitmq.source.queues import Queues
 
 
 class Arrival(NamedTuple):
@@ -40,19 +36,32 @@ class Intake:
         self._link = link
         self._arrived: deque[Arrival] = deque()
         self._waited_for = False
+        self.in_hand = 0
+        """How many came and were not acked."""
+        self.latest: Arrival | None = None
 
     @property
     def alive(self) -> bool:
         return self._channel.failure is None
 
-    async def open(self, queues: Queues, prefetch: int) -> None:
-        """Raises ChannelRefused, Unavailable."""
+    async def open(self, prefetch: Mapping[str, int]) -> None:
+        """Take in from these queues, so many from each at once. Raises ChannelRefused, Unavailable."""
+        await self._link.adopt(self._channel)
+        self._channel.raw.add_on_cancel_callback(self._cancelled)
+        for queue, most in prefetch.items():
+            await self.take_more(queue, most)
+
+    async def take_more(self, queue: str, most: int) -> None:
+        """Take in so many more at once from a queue. Raises ChannelRefused, Unavailable."""
         channel = self._channel
-        await self._link.adopt(channel)
-        channel.raw.add_on_cancel_callback(self._cancelled)
-        for queue, most in ((queues.work.name, prefetch), (queues.suspects, 1)):
-            await channel.call(channel.raw.basic_qos, prefetch_count=most)
-            await channel.call(channel.raw.basic_consume, queue=queue, on_message_callback=self._came_from(queue))
+        await channel.call(channel.raw.basic_qos, prefetch_count=most)
+        await channel.call(
+            channel.raw.basic_consume,
+            queue=queue,
+            on_message_callback=self._came_from(queue),
+            # When the channel ends, a quorum queue takes back what was not acked in the order of these names.
+            consumer_tag=f"pillarbox-{len(channel.raw.consumer_tags):04}",
+        )
 
     async def next(self) -> Arrival:
         """The next that came. Raises Unavailable once the channel has ended: whatever had come over it comes again."""
@@ -69,10 +78,16 @@ class Intake:
 
     def ack(self, tag: int) -> None:
         """Raises Unavailable if the channel has ended."""
-        try:
-            self._channel.raw.basic_ack(tag)
-        except (ChannelRefused, ChannelWrongStateError, ConnectionWrongStateError) as error:
-            raise Unavailable(f"the message can no longer be acked: {error}; it comes again") from error
+        self._channel.ack(tag)
+        self.in_hand -= 1
+
+    def overlook(self) -> None:
+        """Keep no more than the latest of what comes from now on: it is not looked at, only given back."""
+        self._arrived = deque(maxlen=1)
+
+    def close(self) -> None:
+        """Give back what was not acked: in its order, which nacks would not keep."""
+        self._channel.close()
 
     def end(self, reason: Unavailable) -> None:
         """Cut its connection."""
@@ -81,7 +96,9 @@ class Intake:
     def _came_from(self, queue: str) -> Callable[[RawChannel, Basic.Deliver, BasicProperties, bytes], None]:
         def came(_: RawChannel, method: Basic.Deliver, properties: BasicProperties, body: bytes) -> None:
             tag, redelivered = int(method.delivery_tag or 0), bool(method.redelivered)
-            self._arrived.append(Arrival(tag, queue, redelivered, properties, body))
+            self.latest = Arrival(tag, queue, redelivered, properties, body)
+            self._arrived.append(self.latest)
+            self.in_hand += 1
             if self._waited_for:
                 self._channel.answered()
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import Nacked, Rejected, Unavailable
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.driver import (
     AMQPError,
@@ -38,7 +38,7 @@ class Mover:
         self._clock = clock
         self._turn = asyncio.Lock()
         self._channel: Channel | None = None
-        self._refusal = ""
+        self._sent_back: Rejected | None = None
 
     async def move(self, queue: str, properties: BasicProperties, body: bytes, *, wanted: Callable[[], bool]) -> None:
         """Returns when the message is safe in that queue; tries for as long as it is wanted there. Raises Unavailable
@@ -46,13 +46,20 @@ class Mover:
         pause = FIRST_PAUSE
         while True:
             try:
-                async with self._turn:
-                    return await self._put(queue, properties, body)
-            except Unavailable as error:
+                return await self.put(queue, properties, body)
+            except (Rejected, Unavailable) as error:
                 if not wanted():
                     raise Unavailable(f"the message did not reach queue {queue!r}: {error}; it comes again") from error
             await self._clock.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
+
+    async def put(self, queue: str, properties: BasicProperties, body: bytes) -> None:
+        """Try once; returns when the message is safe in that queue.
+
+        Raises Rejected if there is no such queue, Nacked if it is full, Unavailable for everything else.
+        """
+        async with self._turn:
+            await self._put(queue, properties, body)
 
     async def aclose(self) -> None:
         await self._line.aclose()
@@ -61,9 +68,9 @@ class Mover:
         link = await self._line.ready(self._declarations)
         try:
             channel = await self._opened(link)
-            self._refusal = ""
+            self._sent_back = None
             channel.raw.basic_publish("", queue, body, properties, mandatory=True)
-            await self._line.in_time(link, channel.answer())
+            no: Rejected | Nacked | None = await self._line.in_time(link, channel.answer())
         except ChannelRefused as refusal:
             raise self._dropped(link, f"RabbitMQ refuses it: {refusal}") from refusal
         except AMQPError as error:
@@ -71,9 +78,9 @@ class Mover:
         except asyncio.CancelledError:
             self._dropped(link, "cancelled")  # a late confirm must find nobody who waits for another
             raise
-        if self._refusal:
+        if no is not None:
             link.doubt()
-            raise Unavailable(self._refusal)
+            raise no
 
     def _dropped(self, link: Link, reason: str) -> Unavailable:
         link.let_go(error := Unavailable(reason))
@@ -92,10 +99,11 @@ class Mover:
         await channel.call(channel.raw.confirm_delivery, ack_nack_callback=self._confirmed)
 
     def _confirmed(self, frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
-        if isinstance(frame.method, Basic.Nack):
-            self._refusal = "the broker said no to it, as a full queue does"
+        nacked = isinstance(frame.method, Basic.Nack)
         if self._channel is not None:
-            self._channel.answered()
+            self._channel.answered(
+                Nacked("the broker said no to it, as a full queue does") if nacked else self._sent_back
+            )
 
     def _returned(self, _: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
-        self._refusal = f"there is no such queue: {method.reply_text} ({method.reply_code})"
+        self._sent_back = Rejected(f"there is no such queue: {method.reply_text} ({method.reply_code})")

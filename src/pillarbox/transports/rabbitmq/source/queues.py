@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pillarbox.core.broker_letters import dead_letter_queue
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.transports.rabbitmq.topology import DeadLetter, Declaration, Exchange, Queue, Topology
@@ -44,7 +45,7 @@ class Queues:
     @property
     def dead(self) -> str:
         dead = self.work.dead_letter
-        return f"{self.work.name}.dlq" if dead is None else dead.queue
+        return dead_letter_queue(self.work.name) if dead is None else dead.queue
 
     def waiting(self, after: float) -> str:
         """The queue of the shortest wait that is long enough; of the longest, if none is."""

@@ -93,8 +93,9 @@ class RabbitMQSource:
             return self._intake
         link = await self._line.ready(self._declared)
         intake = Intake(self._place, link)
+        prefetch = {self._queues.work.name: self._prefetch, self._queues.suspects: 1}
         try:
-            await self._line.in_time(link, intake.open(self._queues, self._prefetch))
+            await self._line.in_time(link, intake.open(prefetch))
         except ChannelRefused as refusal:
             lost = Unavailable(f"queue {self._queues.work.name!r} at {self._place} gives out nothing: {refusal}")
             link.let_go(lost)

@@ -1,0 +1,137 @@
+"""The dead-letter queues that the settings know of: how deep they are, and what lies in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from pillarbox.core.broker_letters import BrokerLetter, BrokerLetters, dead_letter_queue
+from pillarbox.core.errors import ConfigurationError, Rejected, Unavailable
+from pillarbox.ops.settings import Settings
+from pillarbox.ops.wiring import open_broker_letters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadQueue:
+    """A dead-letter queue on the broker of a transport."""
+
+    transport: str
+    name: str
+    named: bool = True
+    """Somebody named it; if not, it is where a consumer of a queue in the settings would put what it gives up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """How many letters lie in a queue, or why nobody knows."""
+
+    queue: DeadQueue
+    letters: int | None
+    """None: there is no such queue, or there is an error."""
+    error: str | None = None
+
+
+def known_queues(settings: Settings) -> list[DeadQueue]:
+    """In the order of the settings; those of a transport stand together."""
+    return [queue for name in _brokers(settings) for queue in _queues_of(settings, name)]
+
+
+def chosen_queues(settings: Settings, *, queue: str | None, transport: str | None) -> list[DeadQueue]:
+    """Those that a person means, at least one. Raises ConfigurationError."""
+    brokers = _brokers(settings)
+    if not brokers:
+        raise ConfigurationError(
+            "no RabbitMQ is set: name it by PILLARBOX_TRANSPORT=amqp://… or [transports.NAME] in the settings file"
+        )
+    if transport is not None and transport not in brokers:
+        raise ConfigurationError(f"--transport: {transport!r} is no RabbitMQ transport; there is {', '.join(brokers)}")
+    known = [one for one in known_queues(settings) if transport in (None, one.transport)]
+    if queue is None:
+        if not known:
+            raise ConfigurationError("the settings name no queue: say which with --queue NAME")
+        return known
+    places = [one.transport for one in known if one.name == queue] or ([transport] if transport else brokers)
+    if len(places) > 1:
+        raise ConfigurationError(f"--queue {queue}: on {' or '.join(places)}? Say it with --transport NAME")
+    return [DeadQueue(transport=places[0], name=queue)]
+
+
+async def depths(settings: Settings, queues: Sequence[DeadQueue], *, within: float | None = None) -> list[Depth]:
+    """How deep each is, all brokers asked at once, and each for no longer than `within`; what a broker is at fault for
+    is in the answer."""
+    groups = [list(group) for _, group in groupby(queues, key=lambda queue: queue.transport)]
+    answers = await asyncio.gather(*(_depths_on(settings, group, within) for group in groups))
+    return [depth for answer in answers for depth in answer]
+
+
+async def existing(settings: Settings, queues: Sequence[DeadQueue]) -> dict[DeadQueue, int]:
+    """Those that exist, with their depth. Raises Unavailable if a broker does not tell."""
+    found = await depths(settings, queues)
+    if error := next((depth.error for depth in found if depth.error), None):
+        raise Unavailable(error)
+    return {depth.queue: depth.letters for depth in found if depth.letters is not None}
+
+
+async def first_letters(
+    settings: Settings, queues: Mapping[DeadQueue, int], *, limit: int, bodies: bool
+) -> list[BrokerLetter]:
+    """The first of each queue of that depth, up to `limit` in all; they stay where they are. Raises Rejected,
+    Unavailable."""
+    found: list[BrokerLetter] = []
+    for queue, depth in queues.items():
+        if most := min(depth, limit - len(found)):
+            async with opened(settings, queue) as letters, letters.look(queue.name, most=most, window=most) as look:
+                async for hand in look:
+                    found.append(hand.letter if bodies else replace(hand.letter, body=b""))
+    return found
+
+
+@asynccontextmanager
+async def opened(settings: Settings, queue: DeadQueue, patience: float | None = None) -> AsyncIterator[BrokerLetters]:
+    """The broker on which a queue lies; closed afterwards. Raises ConfigurationError, and Unavailable with a sentence
+    for somebody who asks once."""
+    letters = open_broker_letters(settings, queue.transport, patience=patience)
+    try:
+        yield letters
+    except Unavailable as error:
+        raise Unavailable(str(error).removesuffix("; it is tried again")) from error
+    finally:
+        await letters.aclose()
+
+
+async def _depths_on(settings: Settings, queues: Sequence[DeadQueue], within: float | None) -> list[Depth]:
+    found: list[Depth] = []
+    trouble = ""
+    try:
+        async with asyncio.timeout(within), opened(settings, queues[0], patience=within) as letters:
+            for queue in queues:
+                found.append(await _depth_of(letters, queue))
+    except TimeoutError:
+        trouble = f"no answer within {within:g} s"
+    except (ConfigurationError, Unavailable) as error:
+        trouble = str(error)
+    return found + [Depth(queue=queue, letters=None, error=trouble) for queue in queues[len(found) :]]
+
+
+async def _depth_of(letters: BrokerLetters, queue: DeadQueue) -> Depth:
+    try:
+        return Depth(queue=queue, letters=await letters.depth(queue.name))
+    except Rejected as error:
+        return Depth(queue=queue, letters=None, error=str(error))
+
+
+def _brokers(settings: Settings) -> list[str]:
+    return [name for name, given in settings.transports.items() if given.kind == "rabbitmq"]
+
+
+def _queues_of(settings: Settings, transport: str) -> Iterator[DeadQueue]:
+    queues = settings.transports[transport].queues
+    named = dict.fromkeys(queue.dead_letter.queue for queue in queues if queue.dead_letter is not None)
+    yield from (DeadQueue(transport=transport, name=name) for name in named)
+    for queue in queues:
+        guess = dead_letter_queue(queue.name)
+        if queue.dead_letter is None and queue.name not in named and guess not in named:
+            yield DeadQueue(transport=transport, name=guess, named=False)

@@ -1,0 +1,66 @@
+"""A dead letter, read: what a consumer of ours wrote on it, and what the broker did when it was the one who gave up.
+
+The broker keeps a list of its own decisions in `x-death`, the latest first. A consumer of ours takes that list off when
+it moves a message, so where there is one, the broker had the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pillarbox.core.broker_letters import BrokerLetter
+from pillarbox.transports.rabbitmq.source.intake import Arrival
+from pillarbox.transports.rabbitmq.source.notes import LAST_FAILED_AT, QUEUE, REASON, delivery_count, incoming_of
+
+
+def letter_of(arrival: Arrival) -> BrokerLetter:
+    """What came from a dead-letter queue. Whatever a stranger wrote on it, this raises nothing."""
+    properties, queue = arrival.properties, arrival.queue
+    incoming = incoming_of(properties, arrival.body)
+    death = _last_death(properties.headers or {}, queue)
+    noted = incoming.headers
+    return BrokerLetter(
+        queue=queue,
+        event_id=incoming.event_id,
+        event_type=incoming.event_type or noted.get("eventType"),
+        reason="; before that: ".join(text for text in (_text(death, "reason"), noted.get(REASON)) if text) or None,
+        attempts=incoming.attempts or _count(death),
+        died_at=_time(death) or _moment(noted.get(LAST_FAILED_AT)),
+        came_from=_text(death, "queue") or noted.get(QUEUE),
+        given_out=delivery_count(properties, redelivered=arrival.redelivered),
+        content_type=incoming.content_type,
+        size=len(arrival.body),
+        body=arrival.body,
+    )
+
+
+def _last_death(headers: Mapping[str, Any], queue: str) -> Mapping[str, Any]:
+    """The latest that did not happen in the queue where it lies now."""
+    deaths = headers.get("x-death")
+    found = deaths if isinstance(deaths, list) else []
+    return next((death for death in found if isinstance(death, dict) and death.get("queue") not in (None, queue)), {})
+
+
+def _text(death: Mapping[str, Any], name: str) -> str | None:
+    value = death.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _count(death: Mapping[str, Any]) -> int:
+    value = death.get("count")
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _time(death: Mapping[str, Any]) -> datetime | None:
+    value = death.get("time")
+    return value if isinstance(value, datetime) else None
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo else None

@@ -1,0 +1,89 @@
+"""`pillarbox status` tells how many dead letters lie on the broker, and is not held up by one that is away."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.graveyard import Graveyard
+from tests.integration.cli.running import pillarbox
+from tests.integration.rabbitmq.consumer import channel
+from tests.servers.ports import free_port
+
+
+@pytest.fixture
+def yard(yard: Graveyard) -> Graveyard:
+    """… and a store with tables."""
+    assert yard.run("schema", "apply").returncode == 0
+    return yard
+
+
+def test_the_depth_is_there_for_a_script(yard: Graveyard) -> None:
+    yard.bury("e1", "e2")
+    done = yard.run("status", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["broker_dead"] == [
+        {"transport": "rabbit", "queue": yard.dead, "depth": 2, "error": None}
+    ]
+    assert "exceeded" not in json.loads(done.stdout)
+
+
+def test_the_depth_is_there_for_people(yard: Graveyard) -> None:
+    yard.bury("e1", "e2")
+    lines = yard.run("status").stdout.splitlines()
+    assert lines[0].startswith("stopped: ")
+    assert lines[-2:] == ["dead-letter queue\ttransport\tletters\terror", f"{yard.dead}\trabbit\t2\t"]
+
+
+@pytest.mark.parametrize(("most", "code"), [("2", 0), ("1", 3)])
+def test_an_alarm_goes_off_by_the_depth(yard: Graveyard, most: str, code: int) -> None:
+    yard.bury("e1", "e2")
+    done = yard.run("status", "--max-broker-dead", most, "--json")
+    assert (done.returncode, json.loads(done.stdout)["exceeded"]) == (code, code == 3)
+    assert done.stderr == (f"pillarbox: 2 dead letters lie in {yard.dead}, more than 1\n" if code else "")
+
+
+def test_a_broker_that_is_away_is_told_in_its_line_and_fails_nothing(yard: Graveyard) -> None:
+    closed = f"amqp://guest:canary-password@127.0.0.1:{free_port()}/"
+    done = yard.run("status", PILLARBOX_TRANSPORTS__RABBIT__URL=closed)
+    first, _, line = done.stdout.splitlines()
+    assert (done.returncode, first.startswith("stopped: "), done.stderr) == (0, True, "")
+    assert line.startswith(f"{yard.dead}\trabbit\t\tcannot connect to RabbitMQ at 127.0.0.1")
+    assert "canary-password" not in done.stdout
+
+
+def test_a_broker_that_says_nothing_is_waited_for_no_longer_than_a_glance(yard: Graveyard) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"amqp://127.0.0.1:{mute.getsockname()[1]}/"
+        done = yard.run("status", "--json", PILLARBOX_TRANSPORTS__RABBIT__URL=url)
+    [seen] = json.loads(done.stdout)["broker_dead"]
+    assert (done.returncode, seen["depth"], "within 3 s" in seen["error"]) == (0, None, True), seen
+
+
+def test_whoever_sets_a_limit_hears_that_the_depth_is_not_known(yard: Graveyard) -> None:
+    closed = f"amqp://127.0.0.1:{free_port()}/"
+    done = yard.run("status", "--max-broker-dead", "5", "--json", PILLARBOX_TRANSPORTS__RABBIT__URL=closed)
+    assert (done.returncode, json.loads(done.stdout)["exceeded"]) == (1, False)
+    assert f"how many lie in {yard.dead} is not known: cannot connect" in done.stderr
+
+
+def test_a_queue_that_nobody_named_and_nobody_made_is_not_mentioned(yard: Graveyard) -> None:
+    with channel(yard.url) as broker:
+        broker.queue_delete(yard.dead)
+    done = yard.run("status", "--max-broker-dead", "0", "--json")
+    assert (done.returncode, "broker_dead" in json.loads(done.stdout)) == (0, False)
+
+
+def test_a_queue_that_somebody_named_and_nobody_made_is_mentioned(yard: Graveyard) -> None:
+    named = "{ name = 'orders', dead_letter = { exchange = '', queue = 'never-made' } }"
+    (yard.folder / "pillarbox.toml").write_text(f"[transports.rabbit]\nqueues = [{named}]\n")
+    assert yard.run("status").stdout.splitlines()[-1] == "never-made\trabbit\t\tthere is no such queue yet"
+
+
+def test_without_rabbitmq_nothing_changes_and_a_limit_is_refused(yard: Graveyard, tmp_path: Path) -> None:
+    (tmp_path / "pillarbox.toml").unlink()
+    done = pillarbox("status", "--json", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
+    assert (done.returncode, "broker_dead" in json.loads(done.stdout)) == (0, False)
+    refused = pillarbox("status", "--max-broker-dead", "0", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
+    assert (refused.returncode, "name no queue" in refused.stderr) == (2, True)

@@ -1,0 +1,277 @@
+"""`pillarbox dead broker` as a person and as a script use it, on a real RabbitMQ."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pika
+import pytest
+
+from tests.integration.cli.graveyard import Graveyard
+from tests.integration.cli.running import environment, pillarbox
+from tests.integration.cli.terminal import at_terminal
+from tests.integration.consume.broker import publish, ready
+from tests.integration.rabbitmq.consumer import channel
+from tests.servers.ports import free_port
+from tests.servers.waiting import wait_until
+
+# -- list -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_tells_the_story_of_each_letter(yard: Graveyard) -> None:
+    yard.bury("e1", "e2")
+    first, second = yard.told("list")["letters"]
+    assert second["event_id"] == "e2"
+    assert first == {
+        "queue": yard.dead,
+        "event_id": "e1",
+        "event_type": "order.placed",
+        "reason": "ValueError: no address",
+        "attempts": 7,
+        "died_at": None,
+        "came_from": yard.work,
+        "given_out": 0,
+        "size": 12,
+    }
+
+
+def test_a_list_leaves_everything_in_place_and_in_order(yard: Graveyard) -> None:
+    ids = [f"e{n}" for n in range(60)]
+    yard.bury(*ids)
+    for limit, shown in (("5", 5), ("60", 60), ("100", 60)):
+        found = yard.told("list", "--limit", limit)["letters"]
+        assert [letter["event_id"] for letter in found] == ids[:shown]
+        yard.wait_for(yard.dead, 60)
+    assert yard.take(yard.dead) == ids
+
+
+def test_what_the_broker_gave_up_is_listed_with_its_reason(yard: Graveyard) -> None:
+    with channel(yard.url) as broker:
+        dying = {"x-message-ttl": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": yard.dead}
+        broker.queue_declare(f"{yard.work}.suspects", durable=True, arguments=dying)  # removed with the others
+        order = pika.BasicProperties(message_id="e1", type="order.placed")
+        broker.basic_publish("", f"{yard.work}.suspects", b"{}", order)
+    yard.wait_for(yard.dead, 1)
+    [letter] = yard.told("list")["letters"]
+    assert (letter["reason"], letter["attempts"], letter["came_from"]) == ("expired", 1, f"{yard.work}.suspects")
+    assert letter["died_at"].endswith("Z")
+
+
+def test_the_payload_is_shown_on_request_only(yard: Graveyard) -> None:
+    yard.bury("e1")
+    assert "payload" not in yard.told("list")["letters"][0]
+    yard.wait_for(yard.dead, 1)
+    assert yard.told("list", "--payload")["letters"][0]["payload"] == {"id": "e1"}
+
+
+def test_a_list_for_people_has_lines_with_tabs_in_a_pipe(yard: Graveyard) -> None:
+    yard.bury("e1", body=b"two\nlines")
+    names, line = yard.run("dead", "broker", "list", "--payload").stdout.splitlines()
+    assert names.split("\t")[-2:] == ["reason", "payload"]
+    assert line.split("\t")[2:] == ["e1", "order.placed", yard.work, "7", "9", "ValueError: no address", "two\\nlines"]
+
+
+def test_whoever_looks_often_is_warned_of_a_delivery_limit(yard: Graveyard) -> None:
+    yard.bury("e1")
+    with channel(yard.url) as broker:
+        for _ in range(10):
+            wait_until(lambda: broker.basic_get(yard.dead)[0] is not None, bound=30, what="the letter comes")
+            broker.basic_recover(requeue=True)
+    yard.wait_for(yard.dead, 1)
+    done = yard.run("dead", "broker", "list")
+    assert (done.returncode, "delivery-limit" in done.stderr) == (0, True), done.stdout
+
+
+def test_an_empty_queue_is_no_error(yard: Graveyard) -> None:
+    done = yard.run("dead", "broker", "list")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no dead letter lies on the broker\n")
+    assert yard.told("list") == {"letters": []}
+
+
+def test_a_queue_that_does_not_exist_is_not_found(yard: Graveyard) -> None:
+    done = yard.run("dead", "broker", "list", "--queue", "nowhere")
+    assert (done.returncode, done.stderr) == (4, "pillarbox: there is no queue 'nowhere' on the broker\n")
+
+
+# -- requeue ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_letter_named_by_its_event_goes_back_to_its_queue_without_asking(yard: Graveyard) -> None:
+    yard.bury("e1", "e2", "e3")
+    assert yard.told("requeue", "--event-id", "e2") == {
+        "matched": 1,
+        "done": 1,
+        "moved": {yard.work: 1},
+        "stayed": {},
+        "missing": [],
+        "dry_run": False,
+    }
+    yard.wait_for(yard.dead, 2)
+    assert (yard.take(yard.work), yard.take(yard.dead)) == (["e2"], ["e1", "e3"])
+
+
+def test_the_first_so_many_go_back(yard: Graveyard) -> None:
+    yard.bury(*(f"e{n}" for n in range(10)))
+    done = yard.run("dead", "broker", "requeue", "--limit", "4", "--yes")
+    assert (done.returncode, done.stdout) == (0, f"requeued: 4 dead letters to {yard.work} (4)\n"), done.stderr
+    yard.wait_for(yard.dead, 6)
+    assert yard.take(yard.work) == ["e0", "e1", "e2", "e3"]
+    assert yard.take(yard.dead) == [f"e{n}" for n in range(4, 10)]
+
+
+def test_three_thousand_letters_go_back_in_their_order(yard: Graveyard) -> None:
+    ids = yard.bury_many(3000)
+    assert yard.told("requeue", "--all", "--yes")["done"] == 3000
+    assert yard.take(yard.work) == ids
+    assert ready(yard.url, yard.dead) == 0
+
+
+def test_one_is_found_behind_thousands_which_stay_in_their_order(yard: Graveyard) -> None:
+    ids = yard.bury_many(3000)
+    assert yard.told("requeue", "--event-id", "e2999")["done"] == 1
+    yard.wait_for(yard.dead, 2999)
+    assert (yard.take(yard.work), yard.take(yard.dead)) == (["e2999"], ids[:-1])
+
+
+def test_a_process_killed_on_the_way_loses_nothing(yard: Graveyard) -> None:
+    ids = yard.bury_many(2000)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pillarbox", "dead", "broker", "requeue", "--all", "--yes"],
+        env=environment({"PILLARBOX_TRANSPORTS__RABBIT__URL": yard.url}),
+        cwd=yard.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with process:
+        try:
+            wait_until(lambda: ready(yard.url, yard.work) > 200, bound=30, what="some are moved")
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGKILL
+    moved = ready(yard.url, yard.work)
+    wait_until(lambda: ready(yard.url, yard.dead) >= 2000 - moved, bound=30, what="what was in hand is back")
+    there, here = yard.take(yard.work), yard.take(yard.dead)
+    assert 200 < len(there) < 2000
+    assert set(there) | set(here) == set(ids)
+    assert len(there) + len(here) <= 2001  # one may be in both
+
+
+def test_a_queue_that_no_longer_exists_keeps_its_letters_where_they_are(yard: Graveyard) -> None:
+    yard.bury("gone", headers={"pillarbox-queue": "nowhere"})
+    yard.bury("e1")
+    done = yard.run("dead", "broker", "requeue", "--all", "--yes")
+    assert (done.returncode, done.stdout) == (1, f"requeued: 1 dead letter to {yard.work} (1)\n")
+    assert "1 dead letter stays (gone): queue 'nowhere': there is no such queue: NO_ROUTE" in done.stderr
+    yard.wait_for(yard.dead, 1)
+    assert (yard.take(yard.work), yard.take(yard.dead)) == (["e1"], ["gone"])
+
+
+def test_a_letter_that_does_not_say_where_it_came_from_needs_to(yard: Graveyard) -> None:
+    yard.bury("e1", headers={})
+    done = yard.run("dead", "broker", "requeue", "--event-id", "e1")
+    assert (done.returncode, "name one with --to" in done.stderr) == (1, True), done.stderr
+    yard.wait_for(yard.dead, 1)
+    assert yard.told("requeue", "--queue", yard.dead, "--event-id", "e1", "--to", yard.work)["done"] == 1
+    assert yard.take(yard.work) == ["e1"]
+
+
+def test_many_that_cannot_be_moved_end_it_and_are_told(yard: Graveyard) -> None:
+    yard.bury(*(f"e{n}" for n in range(120)), headers={})
+    done = yard.run("dead", "broker", "requeue", "--all", "--yes")
+    assert done.returncode == 1
+    assert "100 dead letters stay (e0, e1, e2, e3, e4, …)" in done.stderr
+    assert "20 more were not looked at" in done.stderr
+    yard.wait_for(yard.dead, 120)
+
+
+def test_a_dry_run_counts_and_moves_nothing(yard: Graveyard) -> None:
+    yard.bury("e1", "e2", "e3")
+    done = yard.run("dead", "broker", "requeue", "--all", "--dry-run")
+    assert (done.returncode, done.stdout) == (0, f"would requeue: 3 dead letters to {yard.work} (3)\n"), done.stderr
+    yard.wait_for(yard.dead, 3)
+    answer = yard.told("requeue", "--limit", "2", "--dry-run")
+    assert (answer["matched"], answer["done"], answer["dry_run"]) == (2, 0, True)
+    yard.wait_for(yard.dead, 3)
+    assert (yard.take(yard.work), yard.take(yard.dead)) == ([], ["e1", "e2", "e3"])
+
+
+def test_an_event_that_is_not_there_is_not_found_and_the_others_move(yard: Graveyard) -> None:
+    yard.bury("e1")
+    answer = yard.told("requeue", "--event-id", "e1", "--event-id", "e7", code=4)
+    assert (answer["done"], answer["missing"]) == (1, ["e7"])
+    assert yard.take(yard.work) == ["e1"]
+
+
+def test_without_a_terminal_and_without_yes_nothing_happens(yard: Graveyard) -> None:
+    yard.bury("e1")
+    done = yard.run("dead", "broker", "requeue", "--all")
+    assert (done.returncode, "--yes" in done.stderr) == (2, True)
+    assert ready(yard.url, yard.dead) == 1
+
+
+@pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 2)])
+def test_on_a_terminal_a_person_is_asked_with_the_count(
+    yard: Graveyard, typed: str, code: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard.bury("e1", "e2")
+    monkeypatch.chdir(yard.folder)
+    shown = at_terminal(
+        *("dead", "broker", "requeue", "--all"), typed=typed, PILLARBOX_TRANSPORTS__RABBIT__URL=yard.url
+    )
+    assert (shown.returncode, "Requeue 2 dead letters?" in shown.screen) == (code, True), shown.screen
+    assert ("requeueing" in shown.screen) is (code == 0)
+    yard.wait_for(yard.dead, left)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--all", "--limit", "3"],
+        ["--event-id", "e1", "--all"],
+        ["--all", "--to", "orders"],
+        ["--queue", "orders.dlq", "--all", "--to", "orders.dlq"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_meant_has_to_be_said(arguments: list[str]) -> None:
+    done = pillarbox("dead", "broker", "requeue", *arguments, PILLARBOX_TRANSPORT="amqp://127.0.0.1:1/")
+    assert (done.returncode, "Usage:" in done.stderr) == (2, True), done.stderr
+
+
+# -- the broker -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [["list"], ["requeue", "--all", "--yes"]], ids=" ".join)
+def test_without_rabbitmq_it_says_what_to_set(command: list[str]) -> None:
+    done = pillarbox("dead", "broker", *command, PILLARBOX_TRANSPORT="console://")
+    assert (done.returncode, "PILLARBOX_TRANSPORT=amqp://" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", [["list"], ["requeue", "--all", "--yes"]], ids=" ".join)
+def test_a_broker_that_cannot_be_reached_is_one_line_without_the_password(yard: Graveyard, command: list[str]) -> None:
+    closed = f"amqp://app:canary-password@127.0.0.1:{free_port()}/"
+    done = yard.run("dead", "broker", *command, PILLARBOX_TRANSPORTS__RABBIT__URL=closed)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+    assert "cannot connect to RabbitMQ at 127.0.0.1" in done.stderr
+    assert "tried again" not in done.stderr
+    assert "canary-password" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["list"], ["requeue", "--all", "--yes"], ["status"]], ids=" ".join)
+def test_a_wrong_password_is_not_shown_even_at_the_loudest(yard: Graveyard, command: list[str]) -> None:
+    wrong = yard.url.replace("guest:guest", "guest:canary-password")
+    words = command if command == ["status"] else ["dead", "broker", *command]
+    assert yard.run("schema", "apply").returncode == 0
+    done = yard.run("--verbose", *words, PILLARBOX_TRANSPORTS__RABBIT__URL=wrong)
+    assert "ACCESS_REFUSED" in done.stdout + done.stderr
+    assert "canary-password" not in done.stdout + done.stderr
+
+
+def test_letters_of_a_queue_that_the_settings_do_not_know_are_listed_by_its_name(yard: Graveyard) -> None:
+    publish(yard.url, f"{yard.work}.suspects", "e1")
+    done = pillarbox(
+        *("dead", "broker", "list", "--queue", f"{yard.work}.suspects", "--json"), PILLARBOX_TRANSPORT=yard.url
+    )
+    assert [letter["event_id"] for letter in json.loads(done.stdout)["letters"]] == ["e1"]

@@ -1,0 +1,87 @@
+"""What is moved back with `pillarbox dead broker requeue` gets one more try of its consumer, and one effect."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pillarbox import Constant, Consumer
+from pillarbox.core.consumption import ConsumerObservation, EventDeadLettered, EventHandled, EventRepeated
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import RabbitMQSource
+from tests.integration.cli.graveyard import Graveyard
+from tests.integration.consume.broker import WAITS, publish
+
+
+class Billing:
+    """A consumer that fails until it is told not to."""
+
+    def __init__(self, yard: Graveyard) -> None:
+        self.broken = True
+        self.attempts: list[int] = []
+        self.told: list[ConsumerObservation] = []
+        self.consumer = Consumer(
+            RabbitMQSource(yard.url, queue=yard.work, waits=WAITS),
+            name="billing",
+            transaction=MemoryStore().transaction,
+            retry=Constant(wait="50ms", max_attempts=3),
+            observers=[self.told.append],
+        )
+        self.consumer.on("order.placed")(self.bill)
+
+    async def bill(self, _: Any, event: ConsumedEvent) -> None:
+        self.attempts.append(event.attempt)
+        if self.broken:
+            raise ValueError("no address")
+
+    async def tells(self, kind: type[ConsumerObservation], count: int) -> None:
+        """Returns when it has told so many of a kind."""
+        await eventually(lambda: asyncio.sleep(0, sum(isinstance(one, kind) for one in self.told) == count), within=30)
+
+
+@asynccontextmanager
+async def billing_of(yard: Graveyard) -> AsyncIterator[Billing]:
+    billing = Billing(yard)
+    async with billing.consumer:
+        yield billing
+
+
+async def test_an_event_moved_back_is_tried_once_more_and_then_handled(yard: Graveyard) -> None:
+    publish(yard.url, yard.work, "e1")
+    async with billing_of(yard) as billing:
+        await billing.tells(EventDeadLettered, 1)
+        assert billing.attempts == [1, 2, 3]
+        assert (await asyncio.to_thread(yard.told, "requeue", "--event-id", "e1"))["done"] == 1
+        await billing.tells(EventDeadLettered, 2)
+        assert billing.attempts == [1, 2, 3, 4]
+        [letter] = (await asyncio.to_thread(yard.told, "list"))["letters"]
+        assert (letter["attempts"], letter["reason"], letter["came_from"]) == (4, "ValueError: no address", yard.work)
+        billing.broken = False
+        await asyncio.to_thread(yard.wait_for, yard.dead, 1)
+        assert (await asyncio.to_thread(yard.told, "requeue", "--all", "--yes"))["done"] == 1
+        await billing.tells(EventHandled, 1)
+    assert billing.attempts == [1, 2, 3, 4, 5]
+    assert yard.take(yard.dead) == []
+
+
+async def test_everything_that_fails_again_at_once_is_moved_once_only(yard: Graveyard) -> None:
+    ids = [f"e{n}" for n in range(30)]
+    yard.bury(*ids)
+    async with billing_of(yard) as billing:
+        assert (await asyncio.to_thread(yard.told, "requeue", "--all", "--yes"))["done"] == 30
+        await billing.tells(EventDeadLettered, 30)
+    assert billing.attempts == [8] * 30
+    assert sorted(map(str, yard.take(yard.dead))) == sorted(ids)
+
+
+async def test_one_that_lies_there_although_it_had_its_effect_has_none_again(yard: Graveyard) -> None:
+    publish(yard.url, yard.work, "e1")
+    async with billing_of(yard) as billing:
+        billing.broken = False
+        await billing.tells(EventHandled, 1)
+        yard.bury("e1")
+        await asyncio.to_thread(yard.told, "requeue", "--event-id", "e1")
+        await billing.tells(EventRepeated, 1)
+    assert billing.attempts == [1]

@@ -1,0 +1,210 @@
+"""Dead letters on a broker are looked at without being disturbed, and moved without being lost."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pika
+import pytest
+
+from pillarbox import Rejected, Unavailable
+from pillarbox.core.errors import Nacked
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import Queue, RabbitMQDeadLetters
+from tests.integration.consume.broker import declared, publish, ready
+from tests.integration.rabbitmq.consumer import channel, take_all
+from tests.integration.rabbitmq.proxy import Proxy
+
+
+@pytest.fixture
+async def dead(url: str) -> AsyncIterator[RabbitMQDeadLetters]:
+    letters = RabbitMQDeadLetters(url)
+    yield letters
+    await letters.aclose()
+
+
+def bury(url: str, queue: Queue, count: int) -> list[str]:
+    """So many letters, and their ids in order."""
+    ids = [f"e{n}" for n in range(count)]
+    with channel(url) as broker:
+        declared(broker, queue)
+        broker.confirm_delivery()
+        for event_id in ids:
+            broker.basic_publish("", queue.name, b"{}", pika.BasicProperties(message_id=event_id, delivery_mode=2))
+    return ids
+
+
+async def lie(url: str, queue: str, count: int) -> bool:
+    """Whether so many lie there that nobody has in hand."""
+    return await asyncio.to_thread(ready, url, queue) == count
+
+
+async def listed(dead: RabbitMQDeadLetters, queue: str, most: int) -> list[str | None]:
+    async with dead.look(queue, most=most, window=most) as look:
+        return [hand.letter.event_id async for hand in look]
+
+
+def ids_in(url: str, queue: str) -> list[str | None]:
+    return [taken.properties.message_id for taken in take_all(url, queue)]
+
+
+@pytest.mark.parametrize("kind", ["quorum", "classic"])
+async def test_a_look_leaves_everything_in_place_and_in_order(
+    url: str, queue: str, dead: RabbitMQDeadLetters, kind: Any
+) -> None:
+    ids = await asyncio.to_thread(bury, url, Queue(name=queue, type=kind), 300)
+    for most in (200, 300, 7, 150, 1):
+        await eventually(lambda: lie(url, queue, 300))
+        assert await listed(dead, queue, most) == ids[:most]
+    await eventually(lambda: lie(url, queue, 300))
+    assert await asyncio.to_thread(ids_in, url, queue) == ids
+
+
+@pytest.mark.parametrize("kind", ["quorum", "classic"])
+async def test_what_is_left_after_some_were_moved_keeps_its_order(
+    url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters, kind: Any
+) -> None:
+    ids = await asyncio.to_thread(bury, url, Queue(name=queue, type=kind), 100)
+    await asyncio.to_thread(publish, url, target := new_name())
+    async with dead.look(queue, most=100, window=20) as look:
+        async for hand in look:
+            await hand.move(target)
+            if hand.letter.event_id == "e49":
+                break
+    await eventually(lambda: lie(url, queue, 50))
+    assert await asyncio.to_thread(ids_in, url, target) == ids[:50]
+    assert await asyncio.to_thread(ids_in, url, queue) == ids[50:]
+
+
+async def test_a_look_ends_when_somebody_else_took_the_rest(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
+    await asyncio.to_thread(bury, url, Queue(name=queue), 3)
+    assert await listed(dead, queue, 1000) == ["e0", "e1", "e2"]
+
+
+async def test_no_more_are_in_hand_than_the_window(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
+    await asyncio.to_thread(bury, url, Queue(name=queue), 10)
+    async with dead.look(queue, most=10, window=4) as look:
+        assert [hand.letter.event_id async for hand in look] == ["e0", "e1", "e2", "e3"]
+        assert await lie(url, queue, 6)
+
+
+async def test_nothing_to_look_for_takes_nothing_more_in_hand_than_it_must(
+    url: str, queue: str, dead: RabbitMQDeadLetters
+) -> None:
+    await asyncio.to_thread(bury, url, Queue(name=queue), 10)
+    async with dead.look(queue, most=0, window=4) as look:
+        assert [hand async for hand in look] == []
+        assert await asyncio.to_thread(ready, url, queue) >= 9
+
+
+async def test_the_depth_of_what_is_there_and_of_what_is_not(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
+    assert await dead.depth(queue) is None
+    await asyncio.to_thread(bury, url, Queue(name=queue), 3)
+    assert await dead.depth(queue) == 3
+
+
+async def test_a_letter_is_moved_whole_and_persistent_without_what_the_broker_would_act_upon_again(
+    url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters
+) -> None:
+    notes = {"pillarbox-attempts": 7, "tenant": "acme", "x-death": [{"queue": "orders", "reason": "expired"}]}
+    await asyncio.to_thread(publish, url, queue, "e1", headers=notes, app_id="till", correlation_id="c")
+    await asyncio.to_thread(publish, url, target := Queue(name=new_name(), type="classic"))
+    async with dead.look(queue, most=1, window=1) as look:
+        async for hand in look:
+            await hand.move(target.name)
+    [moved] = await asyncio.to_thread(take_all, url, target.name)
+    assert (moved.body, moved.properties.message_id, moved.properties.app_id) == (b'{"id": "e1"}', "e1", "till")
+    assert (moved.properties.delivery_mode, moved.properties.correlation_id) == (2, "c")
+    assert moved.properties.headers == {"pillarbox-attempts": 7, "tenant": "acme"}
+    assert await asyncio.to_thread(ids_in, url, queue) == []
+
+
+async def test_a_letter_for_a_queue_that_does_not_exist_stays_and_the_next_one_moves(
+    url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters
+) -> None:
+    await asyncio.to_thread(bury, url, Queue(name=queue), 2)
+    await asyncio.to_thread(publish, url, target := new_name())
+    async with dead.look(queue, most=2, window=2) as look:
+        first, second = [hand async for hand in look]
+        with pytest.raises(Rejected, match="no such queue"):
+            await first.move(new_name())
+        await second.move(target)
+    await eventually(lambda: lie(url, queue, 1))
+    assert await asyncio.to_thread(ids_in, url, queue) == ["e0"]
+    assert await asyncio.to_thread(ids_in, url, target) == ["e1"]
+
+
+async def test_a_letter_for_a_full_queue_stays(
+    url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters
+) -> None:
+    await asyncio.to_thread(bury, url, Queue(name=queue), 1)
+    full = Queue(name=new_name(), type="classic", max_length=1)
+    await asyncio.to_thread(publish, url, full, "earlier")
+    async with dead.look(queue, most=1, window=1) as look:
+        async for hand in look:
+            with pytest.raises(Nacked):
+                await hand.move(full.name)
+    await eventually(lambda: lie(url, queue, 1))
+
+
+async def test_a_connection_that_breaks_between_publish_and_ack_loses_nothing(
+    url: str, queue: str, new_name: Callable[[], str], proxy: Proxy, proxied: str
+) -> None:
+    await asyncio.to_thread(bury, url, Queue(name=queue), 2)
+    await asyncio.to_thread(publish, url, target := new_name())
+    dead = RabbitMQDeadLetters(proxied)
+    async with dead.look(queue, most=2, window=2) as look:
+        first, second = [hand async for hand in look]
+        await first.move(target)
+        await eventually(lambda: lie(url, target, 1))
+        proxy.silence()
+        moving = asyncio.create_task(second.move(target))
+        await eventually(lambda: lie(url, target, 2))  # published, and its confirm is held back
+        await proxy.reset()
+        with pytest.raises(Unavailable):
+            await moving
+    await dead.aclose()
+    await eventually(lambda: lie(url, queue, 1))
+    assert await asyncio.to_thread(ids_in, url, queue) == ["e1"]
+    assert await asyncio.to_thread(ids_in, url, target) == ["e0", "e1"]
+
+
+async def test_a_look_whose_connection_breaks_gives_its_letters_back(
+    url: str, queue: str, proxy: Proxy, proxied: str
+) -> None:
+    ids = await asyncio.to_thread(bury, url, Queue(name=queue), 50)
+    dead = RabbitMQDeadLetters(proxied)
+    async with dead.look(queue, most=51, window=51) as look:
+        async for hand in look:
+            if hand.letter.event_id == "e49":
+                break
+        await proxy.reset()
+        with pytest.raises(Unavailable):
+            await anext(look)
+    await dead.aclose()
+    await eventually(lambda: lie(url, queue, 50))
+    assert await asyncio.to_thread(ids_in, url, queue) == ids
+
+
+async def test_a_queue_that_another_has_to_himself_says_so(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=True)
+        broker.basic_consume(queue, lambda *_: None, exclusive=True)
+        with pytest.raises(Rejected, match="cannot be looked at: ACCESS_REFUSED"):
+            await listed(dead, queue, 1)
+
+
+async def test_a_queue_that_gives_out_to_one_consumer_only_does_not_hold_up_a_look_for_ever(
+    url: str, queue: str
+) -> None:
+    dead = RabbitMQDeadLetters(url, answer_timeout="500ms")
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=True, arguments={"x-single-active-consumer": True})
+        broker.basic_qos(prefetch_count=1)
+        broker.basic_consume(queue, lambda *_: None)
+        for _ in range(2):
+            broker.basic_publish("", queue, b"{}")
+        await eventually(lambda: lie(url, queue, 1))
+        with pytest.raises(Rejected, match="gives out nothing"):
+            await listed(dead, queue, 1)
+    await dead.aclose()

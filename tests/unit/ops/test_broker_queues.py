@@ -1,0 +1,83 @@
+"""Which dead-letter queues the settings know of, and which of them a person means."""
+
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.broker_queues import DeadQueue, chosen_queues, known_queues
+from pillarbox.ops.settings import Settings
+
+ONE = """
+[transports.rabbit]
+url = "amqp://mq/"
+[[transports.rabbit.queues]]
+name = "documents"
+dead_letter = { exchange = "dlx", queue = "graveyard" }
+[[transports.rabbit.queues]]
+name = "orders"
+[[transports.rabbit.queues]]
+name = "graveyard"
+"""
+TWO = """
+[transports.east]
+url = "amqp://east/"
+queues = [{ name = "orders" }]
+[transports.west]
+url = "amqp://west/"
+queues = [{ name = "orders" }, { name = "mail" }]
+[transports.console]
+url = "console://"
+"""
+
+
+def settings_of(text: str, folder: Path) -> Settings:
+    file = folder / "pillarbox.toml"
+    file.write_text(text, encoding="utf-8")
+    return Settings.load(file, {})
+
+
+def test_named_ones_and_those_where_a_consumer_would_put_what_it_gives_up(tmp_path: Path) -> None:
+    assert known_queues(settings_of(ONE, tmp_path)) == [
+        DeadQueue(transport="rabbit", name="graveyard"),
+        DeadQueue(transport="rabbit", name="orders.dlq", named=False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[transports.console]\nurl = 'console://'", "[transports.mq]\nurl = 'amqp://mq/'"]
+)
+def test_without_queues_of_rabbitmq_there_are_none(text: str, tmp_path: Path) -> None:
+    assert known_queues(settings_of(text, tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "transport", "found"),
+    [
+        (None, None, ["east/orders.dlq", "west/orders.dlq", "west/mail.dlq"]),
+        (None, "east", ["east/orders.dlq"]),
+        ("mail.dlq", None, ["west/mail.dlq"]),
+        ("orders.dlq", "west", ["west/orders.dlq"]),
+        ("another", "east", ["east/another"]),
+    ],
+)
+def test_what_a_person_means(queue: str | None, transport: str | None, found: list[str], tmp_path: Path) -> None:
+    chosen = chosen_queues(settings_of(TWO, tmp_path), queue=queue, transport=transport)
+    assert [f"{one.transport}/{one.name}" for one in chosen] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "queue", "transport", "says"),
+    [
+        ("", "orders.dlq", None, "no RabbitMQ is set"),
+        ("[transports.mq]\nurl = 'amqp://mq/'", None, None, "--queue NAME"),
+        (TWO, None, "console", "'console' is no RabbitMQ transport; there is east, west"),
+        (TWO, "orders.dlq", None, "on east or west"),
+        (TWO, "another", None, "on east or west"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(
+    text: str, queue: str | None, transport: str | None, says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        chosen_queues(settings_of(text, tmp_path), queue=queue, transport=transport)

@@ -1,0 +1,79 @@
+"""What is read from a dead letter, whoever put it there."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pika import BasicProperties
+
+from pillarbox.core.broker_letters import BrokerLetter
+from pillarbox.transports.rabbitmq.source.intake import Arrival
+from pillarbox.transports.rabbitmq.source.letters import letter_of
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+OURS = {
+    "pillarbox-attempts": 7,
+    "pillarbox-tries": 2,
+    "pillarbox-reason": "ValueError: no address",
+    "pillarbox-last-failed-at": "2026-11-30T12:00:00.000Z",
+    "pillarbox-queue": "orders",
+}
+EXPIRED = {"queue": "orders", "reason": "expired", "count": 3, "time": NOON, "exchange": "", "routing-keys": ["orders"]}
+
+
+def letter(headers: dict[str, Any], *, redelivered: bool = False, **properties: Any) -> BrokerLetter:
+    given = BasicProperties(headers=headers, **{"message_id": "e1", "type": "order.placed", **properties})
+    return letter_of(Arrival(1, "orders.dlq", redelivered, given, b"four"))
+
+
+def test_what_a_consumer_of_ours_gave_up() -> None:
+    found = letter(OURS)
+    assert (found.queue, found.event_id, found.event_type, found.size) == ("orders.dlq", "e1", "order.placed", 4)
+    assert (found.reason, found.attempts, found.died_at) == ("ValueError: no address", 7, NOON)
+    assert found.came_from == "orders"
+
+
+def test_what_the_broker_gave_up() -> None:
+    found = letter({"x-death": [EXPIRED]})
+    assert (found.reason, found.attempts, found.died_at, found.came_from) == ("expired", 3, NOON, "orders")
+
+
+def test_the_broker_has_the_last_word_and_the_consumer_is_heard() -> None:
+    found = letter({**OURS, "pillarbox-queue": "elsewhere", "x-death": [EXPIRED]})
+    assert (found.reason, found.attempts) == ("expired; before that: ValueError: no address", 7)
+    assert found.came_from == "orders"
+
+
+def test_a_death_in_the_queue_where_it_lies_says_nothing_about_where_it_came_from() -> None:
+    here = {**EXPIRED, "queue": "orders.dlq"}
+    assert letter({"x-death": [here, EXPIRED]}).came_from == "orders"
+    assert letter({"x-death": [here]}).came_from is None
+
+
+def test_the_type_may_stand_in_a_header() -> None:
+    assert letter({"eventType": "order.moved"}, type=None).event_type == "order.moved"
+
+
+@pytest.mark.parametrize(
+    ("headers", "redelivered", "count"), [({}, False, 0), ({}, True, 1), ({"x-delivery-count": 12}, True, 12)]
+)
+def test_how_often_it_was_given_out_is_what_the_broker_says(
+    headers: dict[str, Any], redelivered: bool, count: int
+) -> None:
+    assert letter(headers, redelivered=redelivered).given_out == count
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-death": "often"},
+        {"x-death": ["once", {"reason": "expired"}, {"queue": 7, "time": "noon", "count": "many", "reason": None}]},
+        {"pillarbox-attempts": "many", "pillarbox-last-failed-at": "yesterday", "pillarbox-reason": [1]},
+        {"pillarbox-last-failed-at": "2026-11-30T12:00:00"},
+    ],
+)
+def test_whatever_a_stranger_wrote_can_be_listed(headers: dict[str, Any]) -> None:
+    found = letter(headers, message_id=None, type=None)
+    assert (found.event_id, found.event_type, found.attempts) == (None, None, 0)
+    assert (found.reason, found.died_at, found.came_from) == (None, None, None)
