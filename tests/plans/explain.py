@@ -8,6 +8,8 @@ import asyncpg
 
 from pillarbox.stores.postgres.connection import SETTINGS
 
+OURS = ("outbox_", "processed_event", "inbox_receipt")
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -52,7 +54,8 @@ class Explainer:
 def _rows(node: dict[str, Any], *, everywhere: bool = False) -> int:
     own = 0
     table = node.get("Relation Name", "")
-    if (everywhere or table == "outbox_message") and table.startswith("outbox_") and "Scan" in node["Node Type"]:
+    ours = table.startswith(OURS) if everywhere else table == "outbox_message"
+    if ours and "Scan" in node["Node Type"]:
         thrown_away = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
         own = (node["Actual Rows"] + thrown_away) * node["Actual Loops"]
     return own + sum(_rows(child, everywhere=everywhere) for child in node.get("Plans", ()))

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 LANES = 64
 """How many lanes a store with many writers has: the most relays that can share the work."""
 
+EVERY_RELAY = "*"
+"""In place of a relay: all that live."""
+
 Epochs = Mapping[int, int]
 """Lane → epoch under which its owner holds it: the fencing token of everything a relay writes."""
 
@@ -43,6 +46,8 @@ class Renewal:
     """Relays whose lease runs, this one included: the divisor of the fair share."""
     others: tuple[Mapping[str, str], ...] = ()
     """How the breakers of each other one of them stand (destination → state): who could send what this one cannot."""
+    drain: bool = False
+    """A person asked this relay to drain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

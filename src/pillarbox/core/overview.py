@@ -29,6 +29,13 @@ class RelayView(NamedTuple):
     """Seconds left; negative once it ended."""
     breakers: Mapping[str, str]
     """Destination → state."""
+    version: str = ""
+    age: float = 0.0
+    """Seconds since it began to live."""
+    in_hand: int = 0
+    """Messages that it has had in hand for longer than a second."""
+    draining: bool = False
+    """It was asked to drain."""
 
 
 class Overview(NamedTuple):

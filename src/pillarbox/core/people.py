@@ -39,4 +39,5 @@ class DeadLetter(NamedTuple):
     died_at: datetime
 
 
-Action = Literal["retry", "discard", "reschedule"]
+Action = Literal["retry", "discard", "reschedule", "bury"]
+"""Send it now, drop it for good, send it later, or make a dead letter of it so that its key goes on."""

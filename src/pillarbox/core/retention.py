@@ -19,6 +19,8 @@ class Retention:
     """What the ledger noted as sent or given up on."""
     audit: float | None = None
     """What people did and asked for."""
+    samples: float | None = None
+    """Figures over time."""
 
     @property
     def attempts(self) -> float | None:

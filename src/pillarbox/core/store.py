@@ -1,13 +1,15 @@
-"""What a store is: a bundle of facets, none wider than five verbs.
+"""What a store is: a bundle of facets, each of a few verbs.
 
     lanes          join · renew · take · release · leave        who works
     messages       read · earlier · headless · aside            what is there to do
     writes         settle · hold · split · note · carry_out     what became of it; every one fenced by epochs
     destinations   report · steering · steer                    how the places behind the transports fare
-    people         find · dead · retry · discard · ask          what an operator sees and asks for
+    people         find · dead · ask · retry · amend · discard · audit     what an operator sees and asks for
     browsing       events · letters · show                      what an operator leafs through
     archive        stale · read · drop                          old rows on their way out by way of a file
+    replays        chosen · begin · find · copy                 what was delivered goes out once more
     inspection     overview                                     how the outbox fares at a glance
+    diagnosis      checks · tried                               what is wrong with the store itself, and what is stuck
     upkeep         prepare · prune                              partitions, retention
     ledger         begin                                        what was sent before, where that is kept
     wakeup         doze · rouse · wait                          the doorbell: a hint, never relied on
@@ -25,15 +27,20 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from pillarbox.core.archive import Archive
+from pillarbox.core.audit import EVERYTHING, AuditFilter, AuditPage
 from pillarbox.core.browsing import Browsing
+from pillarbox.core.diagnosis import Diagnosis
+from pillarbox.core.keys import Keys
 from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Settled
 from pillarbox.core.looks import Look
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
 from pillarbox.core.overview import Overview
 from pillarbox.core.people import Action, DeadLetter, EventRow
+from pillarbox.core.replay import Replays
 from pillarbox.core.retention import Retention
 from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.stats import Stats
 from pillarbox.core.steering import KEEP, Forced, Keep, Steering
 
 
@@ -69,6 +76,10 @@ class Lanes(Protocol):
 
     async def leave(self, relay: str) -> None:
         """Give everything back and be gone. Leaving twice is fine."""
+        ...
+
+    async def drain(self, relay: str, *, by: str = "") -> list[str]:
+        """Ask a relay, by its id or its name, or `EVERY_RELAY`, to drain; returns the ids of those that were asked."""
         ...
 
 
@@ -180,6 +191,16 @@ class People(Protocol):
         """Send dead letters again: each goes to the end of its key with its attempts at zero."""
         ...
 
+    async def amend(
+        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
+    ) -> bool:
+        """`retry` for one letter, with another payload or other headers; None leaves them as they are.
+
+        It says by a header that it was edited, see `amendment`. False, and nothing done, if the letter is gone or its
+        event already waits for the same destination.
+        """
+        ...
+
     async def discard(self, ids: Sequence[int], *, by: str = "") -> int:
         """Drop dead letters for good."""
         ...
@@ -193,7 +214,13 @@ class People(Protocol):
         delay: float = 0,
         by: str = "",
     ) -> int:
-        """Ask the lane's owner to retry now, discard, or reschedule a waiting message; returns the request's id."""
+        """Ask the lane's owner to do something with a waiting message; returns the request's id."""
+        ...
+
+    async def audit(
+        self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None
+    ) -> AuditPage:
+        """Who did what, the newest first; looks at a bounded number of entries for one page."""
         ...
 
 
@@ -307,7 +334,15 @@ class Store(Protocol):
     @property
     def archive(self) -> Archive: ...
     @property
+    def replays(self) -> Replays: ...
+    @property
     def inspection(self) -> Inspection: ...
+    @property
+    def diagnosis(self) -> Diagnosis: ...
+    @property
+    def keys(self) -> Keys: ...
+    @property
+    def stats(self) -> Stats: ...
     @property
     def upkeep(self) -> Upkeep: ...
     @property

@@ -11,6 +11,7 @@ from pillarbox.core.observations import Announcer
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Store
 from pillarbox.relay.dispatch import Dispatch
+from pillarbox.relay.figures import Figures
 from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand
 from pillarbox.relay.heartbeat import Pulse
@@ -61,7 +62,8 @@ def assemble(
         gates.of(place)
     suspicion = Suspicion(window=tuning.most_in_hand)
     held: dict[str, Any] = {"hand": hand, "stops": stops, "ownership": ownership}
-    settlement = Settlement(store=store, batch=2 * tuning.batch_size, chance=chance, **held, **told)
+    figures = Figures()
+    settlement = Settlement(figures=figures, store=store, batch=2 * tuning.batch_size, chance=chance, **held, **told)
     settlement.on_passed = suspicion.passed
     ways: dict[str, Any] = {"routing": routing, "gates": gates, "tuning": tuning}
     sent: dict[str, Any] = {"settlement": settlement, "chance": chance}
@@ -78,6 +80,7 @@ def assemble(
         gates=gates,
         dispatch=dispatch,
         reader=reader,
+        figures=figures,
         tuning=tuning,
         **told,
     )

@@ -229,7 +229,7 @@ class Dispatch:
             # One line per event when an outage begins; after that one per probe, which the breaker tells.
             for item in noted if first else ():
                 delay = gate.breaker.next_try(self._clock.monotonic())
-                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False))
+                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False), took=took)
         else:
             self._all_refused(gate, answers)
 

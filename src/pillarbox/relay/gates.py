@@ -129,6 +129,11 @@ class Gates:
         now = self._clock.monotonic()
         return {name: gate.breaker.state(now) for name, gate in self._gates.items()}
 
+    def rates(self) -> Mapping[str, float]:
+        """Messages per second that this relay may send, where there is a limit."""
+        shared = max(1, self._relays)
+        return {name: gate.rate / shared for name, gate in self._gates.items() if gate.rate is not None}
+
     def accepted(self, gate: Gate) -> None:
         gate.breaker.accepted(self._clock.monotonic())
         self._report(gate, "")

@@ -102,6 +102,7 @@ class Relay:
         self._settlement, self._tending = parts.settlement, parts.tending
         self._settlement.on_written = self._after_settlement
         self._dispatch.on_change = self._tending.on_change = self._stir
+        self._tending.on_drain = self.stop
 
     # -- the ways to run ------------------------------------------------------------------------------------------
 
@@ -169,6 +170,11 @@ class Relay:
             self._announce(RelaySwitchedOff(relay=self.id))
         return self._tuning.enabled
 
+    @property
+    def silence(self) -> float | None:
+        """Seconds since its loop last went round, which it does twice per heartbeat; None while it does not run."""
+        return self._clock.monotonic() - self._pulse.ticked if self._pulse.ticked else None
+
     # -- one life -------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
@@ -181,6 +187,7 @@ class Relay:
                 yield
         finally:
             self._lives = False
+            self._pulse.ticked = 0.0
             # Ready for another life: `run_once` and `run_until_empty` may be called again and again.
             self._stopping.clear()
             self._tending.leaving = self._dispatch.stopping = self._reader.stopping = False

@@ -17,6 +17,7 @@ from pillarbox.core.message import Message, Slot
 from pillarbox.core.observations import Announcer, BatchSettled, LanesLost, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
 from pillarbox.core.store import Store
+from pillarbox.relay.figures import Figures
 from pillarbox.relay.hand import Hand, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.stops import Stops
@@ -44,6 +45,7 @@ class Settlement:
         hand: Hand,
         stops: Stops,
         ownership: Ownership,
+        figures: Figures,
         announce: Announcer,
         clock: Clock,
         chance: Chance,
@@ -54,6 +56,7 @@ class Settlement:
         self._hand = hand
         self._stops = stops
         self._ownership = ownership
+        self._figures = figures
         self._announce = announce
         self._clock = clock
         self._chance = chance
@@ -139,6 +142,7 @@ class Settlement:
             lost |= (await self._store.writes.note(epochs, messages, error=error, noted=noted)).lost
         self._written(taken, lost)
         if verdicts:
+            self._figures.count((one for one in verdicts if one.message.lane not in lost), self._clock.now())
             self._announce(_summary(self.relay, verdicts, duplicates, self._clock.monotonic() - began))
 
     def _written(self, taken: list[_Entry], lost: set[int]) -> None:

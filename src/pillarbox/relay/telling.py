@@ -25,6 +25,7 @@ def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome, *, took:
                     attempt=item.attempt,
                     delay=delay,
                     charged=charge,
+                    seconds=took,
                 )
             )
         case Dead(error=error, block=block):
@@ -36,6 +37,7 @@ def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome, *, took:
                     error=error,
                     attempt=item.attempt,
                     blocks=block,
+                    seconds=took,
                 )
             )
         case _:

@@ -17,10 +17,13 @@ from pillarbox.core.observations import (
     LanesTaken,
     LeaseLost,
     Pruned,
+    RelayTended,
     RequestsCarriedOut,
 )
+from pillarbox.core.stats import EVERY, OUTBOX, Carried, Level
 from pillarbox.core.store import Store
 from pillarbox.relay.dispatch import Dispatch
+from pillarbox.relay.figures import Figures
 from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand
 from pillarbox.relay.heartbeat import Pulse
@@ -50,6 +53,7 @@ class Tending:
         gates: Gates,
         dispatch: Dispatch,
         reader: Reader,
+        figures: Figures,
         tuning: Tuning,
         clock: Clock,
         announce: Announcer,
@@ -64,16 +68,21 @@ class Tending:
         self._gates = gates
         self._dispatch = dispatch
         self._reader = reader
+        self._figures = figures
         self._tuning = tuning
         self._clock = clock
         self._announce = announce
         self._lease = seconds(tuning.lease)
         self._others: tuple[Mapping[str, str], ...] = ()
-        self._next_upkeep = 0.0
+        self._next_upkeep = self._next_sample = 0.0
+        self._asked_to_drain = False
+        self._told: RelayTended | None = None
         self.leaving = False
         """Take no more lanes and do nothing for people: the relay drains."""
         self.on_change: Callable[[], None] = lambda: None
         """Told whenever there may be something new to read."""
+        self.on_drain: Callable[[], None] = lambda: None
+        """Told when a person asked this relay to drain."""
 
     # -- the lease ------------------------------------------------------------------------------------------------
 
@@ -84,6 +93,7 @@ class Tending:
         # A lane may still name this relay from before: it must not look owned by a relay that does not know of it.
         await self._store.lanes.leave(self.relay)
         await self._store.lanes.join(card, lease=self._lease)
+        self._asked_to_drain = False
         self._pulse.thread = threading.get_ident()
         self._pulse.ticked = began
         self._pulse.joined = True
@@ -93,6 +103,7 @@ class Tending:
         """The heartbeat renewed the lease. Called on its thread."""
         self._ownership.deadline = deadline
         self._others = renewal.others
+        self._asked_to_drain = renewal.drain
 
     def lease_lost(self, reason: str) -> None:
         """Everything is lost; the next round joins again."""
@@ -104,6 +115,8 @@ class Tending:
         """Give everything back and be gone."""
         lanes = tuple(sorted(self._ownership.lose_all()))
         try:
+            if carried := self._figures.take():
+                await self._store.stats.add(self.relay, carried)
             await self._store.lanes.leave(self.relay)
         except PillarboxError:
             # Its lease ends by itself.
@@ -119,15 +132,31 @@ class Tending:
             self._pulse.ticked = now
             self._pulse.in_hand = list(self._hand.held_longer_than(SHOWN_AFTER, now))
             self._pulse.breakers = self._gates.states()
+            self._tell_what_it_holds()
             # Before any lane is taken: what people closed must be closed before the first message is read.
             await self._tend_gates()
+            if self._asked_to_drain and not self.leaving:
+                self.on_drain()
             if not self.leaving:
                 if not self._pulse.joined:
                     await self.join()
                 await self._tend_lanes()
                 await self._do_what_was_asked()
                 await self._keep_house(now)
+                await self._tell_figures(now)
             await self._clock.sleep(seconds(self._tuning.heartbeat) / 2)
+
+    def _tell_what_it_holds(self) -> None:
+        held = RelayTended(
+            relay=self.relay,
+            lanes=len(self._ownership.epochs),
+            in_hand=len(self._hand),
+            breakers=self._gates.states(),
+            rates=self._gates.rates(),
+        )
+        if held != self._told:
+            self._told = held
+            self._announce(held)
 
     async def _tend_lanes(self) -> None:
         shut_out = self._gates.shut_out(self._others)
@@ -184,6 +213,27 @@ class Tending:
             self._announce(Pruned(relay=self.relay, count=pruned))
         # A full bite: there is more.
         self._next_upkeep = now + (1.0 if pruned >= PRUNED_AT_ONCE else UPKEEP_EVERY)
+
+    async def _tell_figures(self, now: float) -> None:
+        """What was carried; and, from the owner of the first lane, how much lies there."""
+        if now < self._next_sample:
+            return
+        self._next_sample = now + EVERY
+        carried = self._figures.take()
+        figures: dict[str, Carried | Level] = dict(carried)
+        try:
+            if self._ownership.owns(0):
+                figures[OUTBOX] = await self._level()
+            if figures:
+                await self._store.stats.add(self.relay, figures)
+        except StoreUnavailable:
+            self._figures.put_back(carried)
+            raise
+
+    async def _level(self) -> Level:
+        seen = await self._store.inspection.overview()
+        recorded = await self._store.stats.recorded()
+        return Level(recorded=recorded, backlog=seen.backlog, oldest=seen.oldest, dead=seen.dead)
 
     async def _tend_gates(self) -> None:
         for destination, change in list(self._gates.changed.items()):

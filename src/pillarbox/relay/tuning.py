@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pillarbox.core import stats
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.receipt import RETENTION
@@ -96,4 +97,5 @@ class Tuning:
             receipts=None if receipts is None or dead is None else max(receipts, dead),
             ledger=ledger,
             audit=audit,
+            samples=stats.KEPT,
         )

@@ -13,6 +13,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
+from tests.integration.postgres.steps import LAST, WITHOUT_THE_LAST_STEP
 
 ROLES = ("producer", "relay", "reader", "migrator")
 INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')"
@@ -130,8 +131,8 @@ async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url:
 
 
 async def test_the_migrator_role_applies_the_schema(postgres_url: str, roles: dict[str, str], sql: Sql) -> None:
-    await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
+    await sql.execute(WITHOUT_THE_LAST_STEP)
     url = postgres_url.replace("postgres@", f"{roles['migrator']}@")
     async with aclosing(PostgresStore(url, max_payload=2048)) as store:
-        assert await store.schema.apply(aliases=True) == ["0006_lists"]
+        assert await store.schema.apply(aliases=True) == [LAST]
         await store.schema.check()

@@ -10,6 +10,7 @@ import pytest
 from pillarbox.core.errors import SchemaError, StoreUnavailable
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql, cloned
+from tests.integration.postgres.steps import LAST, MIGRATIONS, WITHOUT_THE_LAST_STEP
 from tests.servers.postgres import PostgresServer
 
 
@@ -74,7 +75,7 @@ async def test_processes_that_apply_at_once_run_each_migration_once(empty_postgr
     ]
     outputs = [await process.communicate() for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], outputs
-    assert sorted(len(output.split(b"000")) - 1 for output, _ in outputs) == [0, 0, 6]
+    assert sorted(len(output.split(b"000")) - 1 for output, _ in outputs) == [0, 0, len(MIGRATIONS)]
 
 
 async def test_a_newer_schema_is_refused(store: PostgresStore, sql: Sql) -> None:
@@ -86,11 +87,11 @@ async def test_a_newer_schema_is_refused(store: PostgresStore, sql: Sql) -> None
 
 
 async def test_an_older_schema_is_named(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
+    await sql.execute(WITHOUT_THE_LAST_STEP)
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         await store.schema.check()
     status = await store.schema.status()
-    assert (status.version, status.pending, status.ok) == (5, ("0006_lists",), False)
+    assert (status.version, status.pending, status.ok) == (len(MIGRATIONS) - 1, (LAST,), False)
 
 
 async def test_tables_that_are_missing_are_an_error_that_says_what_to_do(empty_postgres_url: str) -> None:
@@ -117,9 +118,10 @@ async def test_a_held_table_makes_apply_give_up_instead_of_queueing(postgres_url
 
 
 async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute(WITHOUT_THE_LAST_STEP)
     await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
     await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
-    assert await store.schema.apply() == ["0006_lists"]
+    assert await store.schema.apply() == ["0006_lists", LAST]
     assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
 
 

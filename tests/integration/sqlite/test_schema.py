@@ -61,7 +61,7 @@ async def test_processes_that_apply_at_once_run_each_migration_once(path: Path) 
         assert await process.stdout.readline() == b"here\n"
     outputs = await asyncio.gather(*(process.communicate(b"\n") for process in processes))
     assert [process.returncode for process in processes] == [0, 0, 0]
-    assert sorted(int(out.split()[-1]) for out, _ in outputs) == [0, 0, 3]
+    assert sorted(int(out.split()[-1]) for out, _ in outputs) == [0, 0, 4]
 
 
 async def test_a_newer_schema_is_refused(store: SqliteStore, sql: sqlite3.Connection) -> None:
@@ -111,13 +111,13 @@ async def test_a_failed_migration_leaves_nothing(path: Path) -> None:
     assert [name for _, name, _ in _schema(path)] == ["outbox_stat"]
     connection.execute("DROP TABLE outbox_stat")
     connection.close()
-    assert len(await store.schema.apply()) == 3
+    assert len(await store.schema.apply()) == 4
     await store.aclose()
 
 
 async def test_two_outboxes_live_in_one_file_under_their_prefixes(store: SqliteStore, path: Path) -> None:
     other = SqliteStore(path, prefix="shop_outbox_")
-    assert len(await other.schema.apply(aliases=True)) == 3
+    assert len(await other.schema.apply(aliases=True)) == 4
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("INSERT INTO shop_outbox_message (event_type, payload) VALUES ('t', '')")
     assert len(await (await Owner.of(other)).ready()) == 1

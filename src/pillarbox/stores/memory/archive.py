@@ -22,10 +22,7 @@ class MemoryArchive:
 
     @verb
     def stale(self, kept: Retention) -> Stale:
-        history, dead, receipts, ledger = (
-            min(sum(1 for _ in old), COUNTED + 1) for _, old in stale(self._tables, kept)
-        )
-        return Stale(history, dead, receipts, ledger, audit=0)
+        return Stale._make(min(sum(1 for _ in old), COUNTED + 1) for _, old in stale(self._tables, kept))
 
     @verb
     def read(self, table: Table, *, older: float, limit: int, after: EventDetail | None = None) -> list[EventDetail]:

@@ -39,6 +39,7 @@ class MemoryDestinations:
         changed: dict[str, Any] = changes(paused=paused, breaker=breaker, rate_limit=rate_limit)
         row = self._row(destination)
         row.steering = row.steering._replace(**changed)
+        self._tables.remember(by, "steer", destination, **changed)
 
     def _row(self, destination: str) -> Destination:
         return self._tables.destinations.setdefault(destination, Destination(steering=_untouched(destination)))

@@ -34,6 +34,10 @@ class MemoryInspection:
                     relay.card.host,
                     (relay.lease_until - now).total_seconds(),
                     dict(relay.breakers),
+                    relay.card.version,
+                    (now - relay.started_at).total_seconds(),
+                    len(relay.in_hand),
+                    relay.draining,
                 )
                 for _, relay in sorted(self._tables.relays.items())
             ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal
+from pillarbox.core.lane import EVERY_RELAY, Epochs, InHand, Lease, RelayCard, Renewal
 from pillarbox.stores.memory.tables import LaneTable, Relay, Tables, verb
 
 
@@ -17,7 +17,9 @@ class MemoryLanes:
 
     @verb
     def join(self, card: RelayCard, *, lease: float) -> None:
-        self._tables.relays[card.id] = Relay(card=card, lease_until=self._tables.after(lease))
+        self._tables.relays[card.id] = Relay(
+            card=card, started_at=self._tables.now(), lease_until=self._tables.after(lease)
+        )
 
     @verb
     def renew(
@@ -31,7 +33,9 @@ class MemoryLanes:
         living.breakers = dict(breakers)
         others = [other for other in self._tables.relays if other != relay and self._alive(other)]
         return Renewal(
-            relays=len(others) + 1, others=tuple(dict(self._tables.relays[other].breakers) for other in others)
+            relays=len(others) + 1,
+            others=tuple(dict(self._tables.relays[other].breakers) for other in others),
+            drain=living.draining,
         )
 
     @verb
@@ -56,6 +60,18 @@ class MemoryLanes:
         for lane in self._tables.lanes:
             if lane.owner == relay:
                 lane.owner = None
+
+    @verb
+    def drain(self, relay: str, *, by: str = "") -> list[str]:
+        asked = [
+            living
+            for living in self._tables.relays.values()
+            if relay in (living.card.id, living.card.name, EVERY_RELAY) and self._alive(living.card.id)
+        ]
+        for living in asked:
+            living.draining = True
+            self._tables.remember(by, "drain", living.card.id)
+        return sorted(living.card.id for living in asked)
 
     def _alive(self, relay: str) -> bool:
         found = self._tables.relays.get(relay)

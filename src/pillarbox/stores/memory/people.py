@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
+from pillarbox.core.amendment import Amendment
+from pillarbox.core.audit import EVERYTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
 from pillarbox.core.message import Held, Message, Status
 from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.stores.memory.tables import Buried, Identity, Request, Stored, Tables, verb
@@ -28,29 +31,63 @@ class MemoryPeople:
 
     @verb
     def retry(self, ids: Sequence[int], *, by: str = "") -> int:
-        return sum(self._revive(number) for number in sorted(set(ids)) if number in self._tables.dead)
+        back = [number for number in sorted(set(ids)) if self._revive(number, by=by)]
+        return len(back)
+
+    @verb
+    def amend(
+        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
+    ) -> bool:
+        if letter not in self._tables.dead:
+            return False
+        m = self._tables.dead[letter].stored.message
+        return self._revive(
+            letter, by=by, amendment=Amendment.of(m.payload, m.headers_json, payload=payload, headers=headers)
+        )
 
     @verb
     def discard(self, ids: Sequence[int], *, by: str = "") -> int:
-        return sum(self._tables.dead.pop(number, None) is not None for number in set(ids))
+        gone = [(number, self._tables.dead.pop(number)) for number in sorted(set(ids)) if number in self._tables.dead]
+        for number, buried in gone:
+            self._remember(by, "discard", number, buried.stored.message)
+        return len(gone)
 
     @verb
     def ask(self, action: Action, event_id: str, destination: str, *, delay: float = 0, by: str = "") -> int:
         number = self._tables.draw()
-        request = Request(action=action, identity=(event_id, destination), delay=delay)
+        request = Request(action=action, identity=(event_id, destination), delay=delay, by=by)
         self._tables.requests[number] = request
         return number
 
-    def _revive(self, number: int) -> bool:
+    @verb
+    def audit(self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None) -> AuditPage:
+        found = [
+            FoundEntry(entry, _is_wanted(entry, wanted), False)
+            for number, entry in reversed(self._tables.audit.items())
+            if before is None or number < before
+        ]
+        return audit_page(found, wanted, limit=limit)
+
+    def _revive(self, number: int, *, by: str, amendment: Amendment | None = None) -> bool:
+        if number not in self._tables.dead:
+            return False
         m = self._tables.dead[number].stored.message
         if m.identity in self._tables.waiting:
             return False
         del self._tables.dead[number]
+        if amendment is None:
+            self._remember(by, "retry", number, m)
+        else:
+            self._remember(by, "edit", number, m, **amendment.told)
+            m = m._replace(payload=amendment.payload, headers_json=amendment.headers_json)
         again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=0)
         self._tables.put(Stored(message=again))
         # A person wants it sent, whatever the ledger says.
         self._tables.processed.pop(m.identity, None)
         return True
+
+    def _remember(self, by: str, what: str, number: int, m: Message, **more: Any) -> None:
+        self._tables.remember(by, what, m.event_id, destination=m.destination, dead_id=number, **more)
 
     def _known(self, event_id: str) -> Iterator[EventRow]:
         for stored in self._tables.waiting.values():
@@ -83,6 +120,14 @@ class MemoryPeople:
             if any((hand.event_id, hand.destination) == identity for hand in relay.in_hand):
                 return f"{relay.card.name} {relay.card.id}".strip()
         return None
+
+
+def _is_wanted(entry: AuditEntry, wanted: AuditFilter) -> bool:
+    return (
+        wanted.who in (None, entry.who)
+        and wanted.what in (None, entry.what)
+        and (wanted.since is None or entry.at >= wanted.since)
+    )
 
 
 def _row(stored: Stored, status: Status) -> EventRow:

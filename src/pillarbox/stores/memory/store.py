@@ -8,12 +8,16 @@ from pillarbox.core.store import Capabilities
 from pillarbox.stores.memory.archive import MemoryArchive
 from pillarbox.stores.memory.browsing import MemoryBrowsing
 from pillarbox.stores.memory.destinations import MemoryDestinations
+from pillarbox.stores.memory.diagnosis import MemoryDiagnosis
 from pillarbox.stores.memory.inspection import MemoryInspection
+from pillarbox.stores.memory.keys import MemoryKeys
 from pillarbox.stores.memory.lanes import MemoryLanes
 from pillarbox.stores.memory.ledger import MemoryLedger
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.people import MemoryPeople
+from pillarbox.stores.memory.replays import MemoryReplays
 from pillarbox.stores.memory.schema import MemorySchema
+from pillarbox.stores.memory.stats import MemoryStats
 from pillarbox.stores.memory.tables import Tables
 from pillarbox.stores.memory.transaction import MemoryTransaction
 from pillarbox.stores.memory.upkeep import MemoryUpkeep
@@ -56,10 +60,14 @@ class MemoryStore:
         self.people = MemoryPeople(tables)
         self.browsing = MemoryBrowsing(tables, self.people)
         self.archive = MemoryArchive(tables)
+        self.replays = MemoryReplays(tables)
         self.inspection = MemoryInspection(tables)
+        self.keys = MemoryKeys(tables)
+        self.stats = MemoryStats(tables)
         self.upkeep = MemoryUpkeep(tables)
         self.wakeup = wakeup or MemoryWakeup(tables)
         self.schema = MemorySchema(tables)
+        self.diagnosis = MemoryDiagnosis(tables, self.schema)
 
     def transaction(self) -> MemoryTransaction:
         """A producer's transaction, to be used as a context manager."""

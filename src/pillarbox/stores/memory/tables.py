@@ -7,6 +7,7 @@ waiting has its own index, and a row stands in exactly those that its state call
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +18,14 @@ from threading import RLock
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from zlib import crc32
 
+from pillarbox.core.audit import AuditEntry
 from pillarbox.core.clock import Clock
 from pillarbox.core.lane import InHand, RelayCard
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.people import Action
 from pillarbox.core.receipt import Receipt
+from pillarbox.core.stats import Sample
 from pillarbox.core.steering import Steering
 from pillarbox.stores.memory.ordered import Ordered
 
@@ -81,6 +84,7 @@ class Request:
     action: Action
     identity: Identity
     delay: float
+    by: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,9 +92,11 @@ class Relay:
     """A relay that lives, or whose death nobody has noticed yet."""
 
     card: RelayCard
+    started_at: datetime
     lease_until: datetime
     in_hand: Sequence[InHand] = ()
     breakers: Mapping[str, str] = field(default_factory=dict)
+    draining: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,9 +138,13 @@ class Tables:
         """Receipts of transactions that are still open, with whose each is."""
         self.relays: dict[str, Relay] = {}
         self.requests: dict[int, Request] = {}
+        self.audit: dict[int, AuditEntry] = {}
+        self.samples: list[Sample] = []
         self.destinations: dict[str, Destination] = {}
         self._clock = clock
         self._sequence = count(1)
+        self.recorded = 0
+        """Messages that were recorded so far."""
 
     def now(self) -> datetime:
         """The clock of this database."""
@@ -188,6 +198,12 @@ class Tables:
     def bury(self, stored: Stored, error: str) -> None:
         """Add a dead letter; the row is no longer in the hot table."""
         self.dead[self.draw()] = Buried(stored=stored, error=error, died_at=self.now())
+
+    def remember(self, by: str, what: str, subject: str, **detail: Any) -> AuditEntry:
+        """Enter in the audit what a person did."""
+        entry = AuditEntry(self.draw(), self.now(), by, what, subject, 1, json.dumps(detail))
+        self.audit[entry.id] = entry
+        return entry
 
     def note(self, identity: Identity, status: str) -> bool:
         """Write to the ledger; False, and nothing, if it knows of a success."""

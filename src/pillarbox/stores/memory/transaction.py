@@ -103,6 +103,7 @@ class MemoryTransaction:
 
     def _message(self, row: Row) -> Message:
         now = self._tables.now()
+        self._tables.recorded += 1
         return Message(
             id=self._tables.draw(),
             lane=self._tables.lane_of(row.key, row.event_id),

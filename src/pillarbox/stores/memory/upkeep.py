@@ -12,7 +12,7 @@ from pillarbox.stores.memory.tables import Tables, verb
 
 
 class MemoryUpkeep:
-    """See `pillarbox.core.store.Upkeep`. It is not kept here what people did."""
+    """See `pillarbox.core.store.Upkeep`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -28,19 +28,23 @@ class MemoryUpkeep:
             for key in list(islice(old, most - gone)):
                 del table[key]
                 gone += 1
+        if kept.samples is not None:
+            limit = self._tables.after(-kept.samples)
+            self._tables.samples = [sample for sample in self._tables.samples if sample.at > limit]
         return gone
 
 
 def stale(tables: Tables, kept: Retention) -> Iterator[tuple[dict[Any, Any], Iterator[Any]]]:
-    """History, dead letters, receipts and ledger, each with the keys of its rows that are old enough to go."""
-    kinds: tuple[dict[Any, Any], ...] = (tables.history, tables.dead, tables.receipts, tables.processed)
+    """History, dead letters, receipts, ledger and audit, each with the keys of its rows that are old enough to go."""
+    kinds: tuple[dict[Any, Any], ...] = (tables.history, tables.dead, tables.receipts, tables.processed, tables.audit)
     ends: tuple[Callable[[Any], datetime | None], ...] = (
         lambda row: row.published_at,
         lambda row: row.died_at,
         lambda received_at: received_at,
         lambda entry: None if entry.status == "PROCESSING" else entry.created_at,
+        lambda entry: entry.at,
     )
-    ages = (kept.history, kept.dead, kept.receipts, kept.ledger)
+    ages = (kept.history, kept.dead, kept.receipts, kept.ledger, kept.audit)
     for table, end, age in zip(kinds, ends, ages, strict=True):
         limit = None if age is None else tables.after(-age)
         yield (

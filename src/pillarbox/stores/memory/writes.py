@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
 from pillarbox.core.lane import Epochs, Settled
@@ -36,11 +37,11 @@ class MemoryWrites:
         held, mine = self._fence(epochs, verdicts)
         for lane in held:
             self._tables.lanes[lane].crashes = 0
-        tally = Tally()
+        tally, now = Tally(), self._tables.now()
         # Those that leave make room for those that change their destination.
         for verdict in sorted(mine, key=lambda verdict: not _leaves(verdict.outcome)):
             if self._waits(verdict.message, counted=not _leaves(verdict.outcome)):
-                self._write(self._tables.take_out(verdict.message.identity), verdict, tally)
+                self._write(self._tables.take_out(verdict.message.identity), verdict, tally, now)
         return _settled(held, verdicts, tally)
 
     @verb
@@ -102,7 +103,7 @@ class MemoryWrites:
             return stored is not None
         return (stored.message.attempts, stored.message.tries) == (message.attempts, message.tries)
 
-    def _write(self, stored: Stored, verdict: Verdict, tally: Tally) -> None:
+    def _write(self, stored: Stored, verdict: Verdict, tally: Tally, now: datetime) -> None:
         """What becomes of a row that was taken out."""
         stored = _changed(stored, destination=verdict.destination)
         match verdict.outcome:
@@ -110,8 +111,7 @@ class MemoryWrites:
                 tally.count += 1
                 self._note(stored, "SUCCESS")
                 if self._history:
-                    published = Published(stored=stored, published_at=self._tables.now())
-                    self._tables.history[self._tables.draw()] = published
+                    self._tables.history[self._tables.draw()] = Published(stored=stored, published_at=now)
             case Retry(delay=delay, error=error, charge=charge, noted=noted):
                 stored = self._failed(stored, error, charged=charge - noted, tried=int(not charge))
                 self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), tally)
@@ -156,6 +156,8 @@ class MemoryWrites:
         if request.identity not in self._tables.waiting:
             return
         stored = self._tables.take_out(request.identity)
+        event_id, destination = request.identity
+        self._tables.remember(request.by, request.action, event_id, destination=destination)
         # It counts a try at least, so that it stays the head of its line meanwhile.
         tries = max(stored.message.tries, 1)
         then = self._tables.after(request.delay)
@@ -166,6 +168,8 @@ class MemoryWrites:
                 self._tables.put(_changed(stored, held=None, available_at=then, tries=tries))
             case "discard":
                 pass
+            case "bury":
+                self._tables.bury(stored, stored.last_error or "sent to the dead letters by a person")
             case _:
                 assert_never(request.action)
 

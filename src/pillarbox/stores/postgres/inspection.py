@@ -28,5 +28,5 @@ class PostgresInspection:
             exact=exact,
             dead=dead,
             lanes=[LaneView._make(row) for row in lanes],
-            relays=[RelayView._make([*facts, json.loads(breakers)]) for *facts, breakers in relays],
+            relays=[RelayView._make([*row[:4], json.loads(row[4]), *row[5:]]) for row in map(tuple, relays)],
         )

@@ -22,6 +22,7 @@ class PostgresLanes:
         self._take = statements.get("take")
         self._release = statements.get("release")
         self._leave = statements.get("leave")
+        self._drain = statements.get("drain")
 
     async def join(self, card: RelayCard, *, lease: float) -> None:
         await self._connection.fetch(self._join, card.id, card.name, card.host, card.version, lease)
@@ -41,7 +42,7 @@ class PostgresLanes:
         if not found:
             return None
         others = tuple(json.loads(other) for other in found[0]["others"])
-        return Renewal(relays=len(others) + 1, others=others)
+        return Renewal(relays=len(others) + 1, others=others, drain=found[0]["drain"])
 
     async def take(self, relay: str, *, most: int) -> list[Lease]:
         taken = await self._connection.fetch(self._take, relay, most)
@@ -52,3 +53,6 @@ class PostgresLanes:
 
     async def leave(self, relay: str) -> None:
         await self._connection.fetch(self._leave, relay)
+
+    async def drain(self, relay: str, *, by: str = "") -> list[str]:
+        return [row[0] for row in await self._connection.fetch(self._drain, relay, by)]

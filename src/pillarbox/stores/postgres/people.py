@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
+from pillarbox.core.amendment import Amendment
+from pillarbox.core.audit import EVERYTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
 from pillarbox.core.message import Status
 from pillarbox.core.outcome import LONGEST_DELAY
+from pillarbox.core.paging import walk
 from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
+
+# The driver takes it for the beginning of time.
+_EVER = datetime.min.replace(tzinfo=UTC)
+_LAST = 2**63 - 1
 
 
 class PostgresPeople:
@@ -20,7 +29,10 @@ class PostgresPeople:
         self._dead = statements.get("dead")
         self._retry = statements.get("retry_dead")
         self._discard = statements.get("discard_dead")
+        self._amend_read = statements.get("amend_read")
+        self._amend = statements.get("amend_dead")
         self._ask = statements.get("ask")
+        self._audit = statements.get("audit")
 
     async def find(self, event_id: str) -> list[EventRow]:
         rows = await self._connection.fetch(self._find, event_id)
@@ -32,6 +44,18 @@ class PostgresPeople:
     async def retry(self, ids: Sequence[int], *, by: str = "") -> int:
         return int((await self._connection.fetch(self._retry, list(ids), by))[0][0])
 
+    async def amend(
+        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
+    ) -> bool:
+        for destination, had, had_headers in await self._connection.fetch(self._amend_read, letter):
+            amendment = Amendment.of(had, had_headers, payload=payload, headers=headers)
+            detail = json.dumps({"destination": destination, "dead_id": letter, **amendment.told})
+            [(done,)] = await self._connection.fetch(
+                self._amend, letter, amendment.payload, amendment.headers_json, by, detail
+            )
+            return bool(done)
+        return False
+
     async def discard(self, ids: Sequence[int], *, by: str = "") -> int:
         return int((await self._connection.fetch(self._discard, list(ids), by))[0][0])
 
@@ -41,3 +65,18 @@ class PostgresPeople:
                 0
             ]
         )
+
+    async def audit(
+        self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None
+    ) -> AuditPage:
+        rows = await self._connection.fetch(
+            self._audit,
+            _LAST if before is None else before,
+            wanted.who,
+            wanted.what,
+            wanted.since or _EVER,
+            limit + 1,
+            walk(limit, asked=wanted.asked, answered=False),
+        )
+        found = [FoundEntry(AuditEntry(*facts), fits, edge) for *facts, fits, edge in rows]
+        return audit_page(found, wanted, limit=limit)

@@ -32,6 +32,7 @@ _OWN_NAMES = (
     "dead_recorded_idx",
     "message_recorded_idx",
     "message_blocked_idx",
+    "message_id_seq",
 )
 _FRAGMENTS = ("columns", "behind", "blocker", "fence")
 

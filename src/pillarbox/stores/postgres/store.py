@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.lane import LANES
 from pillarbox.core.names import Names
 from pillarbox.core.store import Capabilities
@@ -11,13 +12,17 @@ from pillarbox.stores.postgres.archive import PostgresArchive
 from pillarbox.stores.postgres.browsing import PostgresBrowsing
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.destinations import PostgresDestinations
+from pillarbox.stores.postgres.diagnosis import PATIENCE, PostgresDiagnosis
 from pillarbox.stores.postgres.inspection import PostgresInspection
+from pillarbox.stores.postgres.keys import PostgresKeys
 from pillarbox.stores.postgres.lanes import PostgresLanes
 from pillarbox.stores.postgres.ledger import PostgresLedger
 from pillarbox.stores.postgres.messages import PostgresMessages
 from pillarbox.stores.postgres.people import PostgresPeople
+from pillarbox.stores.postgres.replays import PostgresReplays
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.stats import PostgresStats
 from pillarbox.stores.postgres.upkeep import PostgresUpkeep
 from pillarbox.stores.postgres.wakeup import PostgresWakeup
 from pillarbox.stores.postgres.writes import PostgresWrites
@@ -29,7 +34,8 @@ class PostgresStore:
     """Messages in PostgreSQL 14 or newer.
 
     Opens nothing before it is first used. Reads, writes, everything of the relay's own life, and the doorbell each have
-    one connection, so that a slow read never delays a heartbeat. Raises ConfigurationError for a bad URL or name.
+    one connection, so that a slow read never delays a heartbeat; none of their statements takes longer than
+    `statement_timeout`. Raises ConfigurationError for a bad URL or name.
     """
 
     capabilities = Capabilities(lanes=LANES, many_writers=True, survives_restart=True, partitions=True)
@@ -43,14 +49,25 @@ class PostgresStore:
         history: bool = True,
         ledger: bool = False,
         max_payload: int = MIB,
+        statement_timeout: Duration = "60s",
     ) -> None:
-        self._beside = partial(PostgresStore, url, schema=schema, prefix=prefix, max_payload=max_payload)
+        self._beside = partial(
+            PostgresStore,
+            url,
+            schema=schema,
+            prefix=prefix,
+            max_payload=max_payload,
+            statement_timeout=statement_timeout,
+        )
         self._history, self._ledger = history, ledger
         statements = Statements(Names(prefix=prefix, schema=schema))
+        bound = f"{seconds(statement_timeout, field='statement_timeout') * 1000:.0f}ms"
         # What is in hand changes with every read and the best plan with it: 3 ms against 22 with a plan kept.
-        reading = Connection(url, plan_cache_mode="force_custom_plan")
-        writing, living, listening = Connection(url), Connection(url), Connection(url)
-        self._connections = (reading, writing, living, listening)
+        reading = Connection(url, plan_cache_mode="force_custom_plan", statement_timeout=bound)
+        writing, living, listening = (Connection(url, statement_timeout=bound) for _ in range(3))
+        # Opened only for whoever asks how the server itself fares.
+        asking, asking_too = Connection(url, **PATIENCE), Connection(url, **PATIENCE)
+        self._connections = (reading, writing, living, listening, asking, asking_too)
         self.lanes = PostgresLanes(living, statements)
         self.messages = PostgresMessages(reading, statements)
         self.writes = PostgresWrites(writing, statements, history=history, ledger=ledger)
@@ -59,10 +76,14 @@ class PostgresStore:
         self.people = PostgresPeople(living, statements)
         self.browsing = PostgresBrowsing(reading, statements)
         self.archive = PostgresArchive(living, statements)
+        self.replays = PostgresReplays(reading, living, statements)
         self.inspection = PostgresInspection(living, statements)
+        self.keys = PostgresKeys(living, statements)
+        self.stats = PostgresStats(living, statements)
         self.upkeep = PostgresUpkeep(living, statements)
         self.wakeup = PostgresWakeup(living, listening, statements)
         self.schema = PostgresSchema(living, statements, max_payload=max_payload)
+        self.diagnosis = PostgresDiagnosis(asking, asking_too, statements, self.schema, history=history)
 
     def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> PostgresStore:
         return self._beside(

@@ -24,6 +24,7 @@ class PostgresUpkeep:
         self._receipts = statements.get("prune_receipts")
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
+        self._samples = statements.get("prune_stats")
 
     async def prepare(self) -> None:
         await self._connection.fetch(self._make, DAYS_AHEAD)
@@ -39,6 +40,7 @@ class PostgresUpkeep:
             (self._receipts, kept.receipts),
             (self._ledger, kept.ledger),
             (self._audit, kept.audit),
+            (self._samples, kept.samples),
         ):
             if age is not None:
                 gone += (await self._connection.fetch(sql, age, most))[0][0]

@@ -25,7 +25,7 @@ from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
 EVER = "0000-01-01T00:00:00.000Z"
-_NEVER = "9999-12-31T23:59:59.999Z"
+NEVER = "9999-12-31T23:59:59.999Z"
 _LAST = 2**63 - 1
 
 
@@ -46,7 +46,7 @@ class SqliteBrowsing:
         # Nothing but the hot table knows of these.
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
         given = {
-            "recorded_at": written(after.recorded_at) if after else _NEVER,
+            "recorded_at": written(after.recorded_at) if after else NEVER,
             "id": after.id if after else _LAST,
             "place": after.destination if after else "",
             "since": written(wanted.since) if wanted.since else EVER,

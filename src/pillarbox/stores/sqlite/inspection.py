@@ -28,7 +28,10 @@ class SqliteInspection:
                 exact=backlog <= COUNTED,
                 dead=dead,
                 lanes=[LaneView._make(row) for row in db.execute(self._lanes)],
-                relays=[RelayView._make([*facts, json.loads(known)]) for *facts, known in db.execute(self._relays)],
+                relays=[
+                    RelayView._make([*row[:4], json.loads(row[4]), *row[5:8], bool(row[8])])
+                    for row in db.execute(self._relays)
+                ],
             )
 
         return await self._connection.read(work)

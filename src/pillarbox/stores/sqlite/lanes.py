@@ -30,6 +30,9 @@ class SqliteLanes:
         self._release = statements.get("release")
         self._let_go = statements.get("let_go")
         self._leave = statements.get("leave")
+        self._asked_to_drain = statements.get("asked_to_drain")
+        self._drain = statements.get("drain")
+        self._drain_audit = statements.get("drain_audit")
 
     async def join(self, card: RelayCard, *, lease: float) -> None:
         given = {"id": card.id, "name": card.name, "host": card.host, "version": card.version, "lease": lease}
@@ -45,7 +48,8 @@ class SqliteLanes:
             if not db.execute(self._renew, given).rowcount:
                 return None
             others = tuple(json.loads(other) for (other,) in db.execute(self._others, {"relay": relay}))
-            return Renewal(relays=len(others) + 1, others=others)
+            [(drain,)] = db.execute(self._asked_to_drain, {"relay": relay}).fetchall()
+            return Renewal(relays=len(others) + 1, others=others, drain=bool(drain))
 
         return await self._connection.write(work)
 
@@ -70,3 +74,12 @@ class SqliteLanes:
             db.execute(self._leave, {"relay": relay})
 
         await self._connection.write(work)
+
+    async def drain(self, relay: str, *, by: str = "") -> list[str]:
+        def work(db: sqlite3.Connection) -> list[str]:
+            asked = [one for (one,) in db.execute(self._drain, {"relay": relay, "by": by}).fetchall()]
+            for one in asked:
+                db.execute(self._drain_audit, {"by": by, "id": one})
+            return sorted(asked)
+
+        return await self._connection.write(work)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
+from pillarbox.core.amendment import Amendment
+from pillarbox.core.audit import EVERYTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
 from pillarbox.core.message import Status
+from pillarbox.core.paging import walk
 from pillarbox.core.people import Action, DeadLetter, EventRow
+from pillarbox.stores.sqlite.browsing import EVER, written
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
+
+_LAST = 2**63 - 1
 
 
 class SqlitePeople:
@@ -27,7 +34,11 @@ class SqlitePeople:
         self._retry_line_up = statements.get("retry_line_up")
         self._discard = statements.get("discard_dead")
         self._discard_audit = statements.get("discard_audit")
+        self._amend_read = statements.get("amend_read")
+        self._amend_content = statements.get("amend_content")
+        self._amend_audit = statements.get("amend_audit")
         self._ask = statements.get("ask")
+        self._audit = statements.get("audit")
 
     async def find(self, event_id: str) -> list[EventRow]:
         given = {"event_id": event_id}
@@ -51,12 +62,31 @@ class SqlitePeople:
         def work(db: sqlite3.Connection) -> int:
             db.execute(self._retry, {"ids": json.dumps(list(ids))})
             db.execute(self._retry_audit, {"by": by})
-            db.execute(self._ledger_again)
-            count = db.execute(self._retry_remove).rowcount
-            db.execute(self._retry_line_up)
-            return count
+            return self._line_up(db)
 
         return await self._connection.write(work)
+
+    async def amend(
+        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
+    ) -> bool:
+        def work(db: sqlite3.Connection) -> bool:
+            for destination, had, had_headers in db.execute(self._amend_read, {"letter": letter}).fetchall():
+                amendment = Amendment.of(had, had_headers, payload=payload, headers=headers)
+                detail = json.dumps({"destination": destination, "dead_id": letter, **amendment.told})
+                db.execute(self._retry, {"ids": json.dumps([letter])})
+                db.execute(self._amend_content, {"payload": amendment.payload, "headers": amendment.headers_json})
+                db.execute(self._amend_audit, {"by": by, "detail": detail})
+                return bool(self._line_up(db))
+            return False
+
+        return await self._connection.write(work)
+
+    def _line_up(self, db: sqlite3.Connection) -> int:
+        """What was just sent again is dead no longer and takes its place at the end of its key."""
+        db.execute(self._ledger_again)
+        count = db.execute(self._retry_remove).rowcount
+        db.execute(self._retry_line_up)
+        return count
 
     async def discard(self, ids: Sequence[int], *, by: str = "") -> int:
         given = {"ids": json.dumps(list(ids)), "by": by}
@@ -76,6 +106,25 @@ class SqlitePeople:
             return int(request_id)
 
         return await self._connection.write(work)
+
+    async def audit(
+        self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None
+    ) -> AuditPage:
+        given = {
+            "before": _LAST if before is None else before,
+            "who": wanted.who,
+            "what": wanted.what,
+            "since": written(wanted.since) if wanted.since else EVER,
+            "most": limit + 1,
+            "walk": walk(limit, asked=wanted.asked, answered=False),
+        }
+        rows = await self._connection.read(lambda db: db.execute(self._audit, given).fetchall())
+        return audit_page([_entry(*row) for row in rows], wanted, limit=limit)
+
+
+def _entry(number: int, at: str, *facts: Any) -> FoundEntry:
+    *rest, wanted, edge = facts
+    return FoundEntry(AuditEntry(number, datetime.fromisoformat(at), *rest), bool(wanted), bool(edge))
 
 
 def _time(text: object) -> datetime | None:

@@ -14,13 +14,17 @@ from pillarbox.stores.sqlite.archive import SqliteArchive
 from pillarbox.stores.sqlite.browsing import SqliteBrowsing
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.destinations import SqliteDestinations
+from pillarbox.stores.sqlite.diagnosis import SqliteDiagnosis
 from pillarbox.stores.sqlite.inspection import SqliteInspection
+from pillarbox.stores.sqlite.keys import SqliteKeys
 from pillarbox.stores.sqlite.lanes import SqliteLanes
 from pillarbox.stores.sqlite.ledger import SqliteLedger
 from pillarbox.stores.sqlite.messages import SqliteMessages
 from pillarbox.stores.sqlite.people import SqlitePeople
+from pillarbox.stores.sqlite.replays import SqliteReplays
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.stats import SqliteStats
 from pillarbox.stores.sqlite.upkeep import SqliteUpkeep
 from pillarbox.stores.sqlite.wakeup import Bell, SqliteWakeup
 from pillarbox.stores.sqlite.writes import SqliteWrites
@@ -64,10 +68,14 @@ class SqliteStore:
         self.people = SqlitePeople(connection, statements)
         self.browsing = SqliteBrowsing(connection, statements)
         self.archive = SqliteArchive(connection, statements)
+        self.replays = SqliteReplays(connection, statements)
         self.inspection = SqliteInspection(connection, statements)
+        self.keys = SqliteKeys(connection, statements)
+        self.stats = SqliteStats(connection, statements)
         self.upkeep = SqliteUpkeep(connection, statements)
         self.wakeup = SqliteWakeup(connection, statements, bell)
         self.schema = SqliteSchema(connection, statements, max_payload=max_payload)
+        self.diagnosis = SqliteDiagnosis(path, connection, statements, self.schema)
 
     def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> SqliteStore:
         return self._beside(

@@ -21,6 +21,7 @@ class SqliteUpkeep:
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
         self._requests = statements.get("prune_requests")
+        self._samples = statements.get("prune_stats")
 
     async def prepare(self) -> None:
         """Nothing: the history is one table."""
@@ -34,6 +35,7 @@ class SqliteUpkeep:
             (self._ledger, kept.ledger),
             (self._audit, kept.audit),
             (self._requests, kept.audit),
+            (self._samples, kept.samples),
         )
 
         def work(db: sqlite3.Connection) -> int:

@@ -129,6 +129,8 @@ class SqliteWrites:
 
     def _carry_out(self, db: sqlite3.Connection, request: dict[str, object]) -> None:
         again = request["action"] in ("retry", "reschedule")
+        if request["action"] == "bury":
+            db.execute(self._sql("request_bury"), request)
         # An earlier request of the same bite may have discarded the message: only the count tells.
         done = db.execute(self._sql("request_again" if again else "request_discard"), request).rowcount
         result = "done" if done else "not found"

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from pillarbox.testing.conformance.amend import AmendConformance
 from pillarbox.testing.conformance.append import AppendConformance
 from pillarbox.testing.conformance.archive import ArchiveConformance
 from pillarbox.testing.conformance.aside import AsideConformance
+from pillarbox.testing.conformance.audit import AuditConformance
 from pillarbox.testing.conformance.beside import BesideConformance
 from pillarbox.testing.conformance.browsing import LettersConformance, ListConformance, ShowConformance
 from pillarbox.testing.conformance.capability import CapabilityReport
 from pillarbox.testing.conformance.content import ContentConformance
 from pillarbox.testing.conformance.dead import DeadConformance
 from pillarbox.testing.conformance.destinations import DestinationsConformance
+from pillarbox.testing.conformance.diagnosis import DiagnosisConformance
 from pillarbox.testing.conformance.fencing import FencingConformance
 from pillarbox.testing.conformance.inbox import InboxConformance
 from pillarbox.testing.conformance.inspection import InspectionConformance
 from pillarbox.testing.conformance.journey import JourneyConformance
+from pillarbox.testing.conformance.keys import KeysConformance
 from pillarbox.testing.conformance.lanes import LanesConformance
 from pillarbox.testing.conformance.ledger import LedgerConformance
 from pillarbox.testing.conformance.order import BehindConformance, LinesConformance
@@ -24,9 +28,11 @@ from pillarbox.testing.conformance.people import FindConformance, RequestConform
 from pillarbox.testing.conformance.ranges import RangesConformance
 from pillarbox.testing.conformance.reading import ReadingConformance
 from pillarbox.testing.conformance.repeats import RepeatsConformance
+from pillarbox.testing.conformance.replays import ReplayConformance
 from pillarbox.testing.conformance.schema import SchemaConformance
 from pillarbox.testing.conformance.settlement import SettlementConformance
 from pillarbox.testing.conformance.split import SplitConformance
+from pillarbox.testing.conformance.stats import DrainConformance, StatsConformance
 from pillarbox.testing.conformance.upkeep import UpkeepConformance
 from pillarbox.testing.conformance.waiting import WaitingConformance
 from pillarbox.testing.conformance.wakeup import WakeupConformance
@@ -37,6 +43,7 @@ class StoreConformance(
     AppendConformance,
     ContentConformance,
     LanesConformance,
+    DrainConformance,
     BesideConformance,
     FencingConformance,
     ReadingConformance,
@@ -53,11 +60,17 @@ class StoreConformance(
     DestinationsConformance,
     RequestConformance,
     FindConformance,
+    AuditConformance,
+    AmendConformance,
     ListConformance,
     LettersConformance,
     ShowConformance,
     ArchiveConformance,
+    ReplayConformance,
     InspectionConformance,
+    DiagnosisConformance,
+    KeysConformance,
+    StatsConformance,
     JourneyConformance,
     UpkeepConformance,
     InboxConformance,

@@ -1,4 +1,4 @@
--- Do what people asked for messages of my lanes: retry now, discard, or reschedule; close what no longer waits.
+-- Do what people asked for messages of my lanes: retry now, discard, bury or reschedule; close what no longer waits.
 WITH {fence}, mine AS MATERIALIZED (
   -- In the order in which they were asked: of several requests for one message the others wait for the next call.
   SELECT DISTINCT ON (r.event_id, r.destination)
@@ -12,6 +12,17 @@ WITH {fence}, mine AS MATERIALIZED (
   DELETE FROM {message} m USING mine w
   WHERE w.action = 'discard' AND m.event_id = w.event_id AND m.destination = w.destination
   RETURNING w.request_id
+), taken AS (
+  DELETE FROM {message} m USING mine w
+  WHERE w.action = 'bury' AND m.event_id = w.event_id AND m.destination = w.destination
+  RETURNING m.*
+), buried AS (
+  INSERT INTO {dead} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload,
+    content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
+    error, first_failed_at, last_attempt_at)
+  SELECT id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload, content_type, headers,
+    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
+    coalesce(last_error, 'sent to the dead letters by a person'), coalesce(first_failed_at, now()), last_attempt_at FROM taken
 ), again AS (
   -- It keeps a time, so that it stays the head of its line and nothing behind it slips past.
   UPDATE {message} m SET held = NULL, available_at = now() + w.delay * interval '1 second',

@@ -5,4 +5,5 @@ UPDATE {relay} SET lease_until = now() + $2 * interval '1 second',
              FROM unnest($3::text[], $4::text[], $5::double precision[]) AS h(event_id, destination, seconds)),
   breakers = $6::jsonb
 WHERE id = $1
-RETURNING ARRAY(SELECT r.breakers FROM {relay} r WHERE r.lease_until > now() AND r.id <> $1 ORDER BY r.id) AS others
+RETURNING ARRAY(SELECT r.breakers FROM {relay} r WHERE r.lease_until > now() AND r.id <> $1 ORDER BY r.id) AS others,
+  drain_asked_by IS NOT NULL AS drain

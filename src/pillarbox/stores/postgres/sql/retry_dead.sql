@@ -10,9 +10,11 @@ WITH chosen AS MATERIALIZED (
   ON CONFLICT DO NOTHING RETURNING event_id, destination
 ), gone AS (
   DELETE FROM {dead} d USING chosen c JOIN back b USING (event_id, destination) WHERE d.dead_id = c.dead_id
-  RETURNING d.event_id
+  RETURNING d.event_id, d.destination, d.dead_id
 ), noted AS (
-  INSERT INTO {audit} (who, what, subject) SELECT coalesce(nullif($2, ''), current_user), 'retry', event_id FROM gone
+  INSERT INTO {audit} (who, what, subject, detail)
+  SELECT coalesce(nullif($2, ''), current_user), 'retry', event_id,
+    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone
 ), again AS (
   -- A person wants it sent, whatever the ledger says.
   UPDATE {processed_event} p SET status = 'PROCESSING', updated_at = now() FROM back b

@@ -12,8 +12,9 @@ GRANT SELECT (consumer, event_id) ON {inbox_receipt} TO {producer};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {message}, {history}, {history_default}, {dead}, {relay}, {attempt}, {stat}, {request},
   {destination}, {inbox_receipt}, {processed_event} TO {relay_role};
 GRANT SELECT, UPDATE ON {lane} TO {relay_role};
-GRANT SELECT, INSERT, DELETE ON {audit} TO {relay_role};
+GRANT SELECT, INSERT, DELETE, UPDATE (count, detail) ON {audit} TO {relay_role};
 GRANT SELECT ON {schema}, {event} TO {relay_role};
+GRANT SELECT ON SEQUENCE {message_id_seq} TO {relay_role}, {reader};
 GRANT EXECUTE ON FUNCTION {history_make}(integer), {history_drop}(interval) TO {relay_role};
 
 -- reader: sees everything, changes nothing.

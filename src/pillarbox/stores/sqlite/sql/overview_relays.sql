@@ -1,2 +1,4 @@
--- Every relay, the time left of its lease, and how its breakers stand.
-SELECT id, name, host, round((julianday(lease_until) - julianday({now})) * 86400.0, 3), breakers FROM {relay} ORDER BY id;
+-- Every relay: the time left of its lease, how its breakers stand, how long it lives, what it has had in hand for long.
+SELECT id, name, host, round((julianday(lease_until) - julianday({now})) * 86400.0, 3), breakers, version,
+       round((julianday({now}) - julianday(started_at)) * 86400.0, 3), json_array_length(in_hand), drain_asked_by IS NOT NULL
+  FROM {relay} ORDER BY id;

@@ -1,0 +1,101 @@
+"""How things went over time: what relays carried, ten seconds by ten seconds, and how much lay there meanwhile.
+
+Figures are for people who look at a chart: those of the last seconds of a relay that died are missing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+EVERY = 10.0
+"""Seconds between two samples of a relay."""
+KEPT = 86_400.0
+"""Seconds that samples are kept."""
+MOST = 20_000
+"""Samples that are brought at most, the newest."""
+
+LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
+"""Upper bounds, in seconds from recording to confirmation; one more bucket takes what was slower."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Carried:
+    """What became of messages for one destination since the sample before."""
+
+    published: int = 0
+    retried: int = 0
+    dead: int = 0
+    lags: list[int] = field(default_factory=lambda: [0] * (len(LAGS) + 1))
+    """Of those published, how many took how long: one count per bucket of `LAGS`."""
+
+    def delivered(self, lag: float) -> None:
+        self.published += 1
+        self.lags[bisect_left(LAGS, lag)] += 1
+
+    def add(self, other: Carried) -> None:
+        self.published += other.published
+        self.retried += other.retried
+        self.dead += other.dead
+        self.lags = [mine + theirs for mine, theirs in zip(self.lags, other.lags, strict=True)]
+
+    def slower_than(self, share: float) -> float | None:
+        """The bound under which `share` of the messages were, for example 0.99; None if there were none."""
+        reached = 0
+        for bound, count in zip((*LAGS, float("inf")), self.lags, strict=True):
+            reached += count
+            if self.published and reached >= share * self.published:
+                return bound
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """How much there was."""
+
+    recorded: int
+    """Numbers drawn so far: the difference of two samples is what was recorded in between, give or take a rollback."""
+    backlog: int
+    oldest: float | None
+    dead: int
+
+
+OUTBOX = "*"
+"""In place of a destination: a sample of the outbox as a whole."""
+
+
+class Sample(NamedTuple):
+    """Figures of one relay, at the database's time."""
+
+    at: datetime
+    relay: str
+    destination: str
+    figures: Carried | Level
+
+    @classmethod
+    def read(cls, at: datetime, relay: str, destination: str, figures: Mapping[str, Any]) -> Sample:
+        return cls(at, relay, destination, Level(**figures) if destination == OUTBOX else Carried(**figures))
+
+
+def written(figures: Carried | Level) -> dict[str, Any]:
+    """What `Sample.read` reads."""
+    return asdict(figures)
+
+
+class Stats(Protocol):
+    """Samples of the last day."""
+
+    async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
+        """What a relay has to say now, by destination; `OUTBOX` for a `Level`."""
+        ...
+
+    async def since(self, seconds: float) -> Sequence[Sample]:
+        """Samples of the last so many seconds, the oldest first, and at most the newest `MOST`."""
+        ...
+
+    async def recorded(self) -> int:
+        """The last number that was drawn for a message."""
+        ...

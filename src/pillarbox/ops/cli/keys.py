@@ -1,0 +1,78 @@
+"""`pillarbox keys`: which keys stand still, and which have the most to do."""
+
+from __future__ import annotations
+
+import click
+
+from pillarbox.core.keys import BEHIND, SAMPLE
+from pillarbox.ops.cli.exits import NotFound
+from pillarbox.ops.cli.output import as_json, number, print_json, print_table
+from pillarbox.ops.cli.parameters import limit_option
+
+
+@click.group()
+def keys() -> None:
+    """Keys that stand still until a person decides, and keys with the most to do."""
+
+
+@keys.command()
+@limit_option
+@as_json
+def blocked(limit: int, as_json: bool) -> None:
+    """Keys whose head was given up under `after_death = "block"`, and how many are known to wait behind it.
+
+    `pillarbox dead retry ID` sends the head again, `dead discard ID` drops it for good, and `keys bury ID` makes a dead
+    letter of it; then the key goes on.
+    """
+    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.exports import written
+
+    found = with_shared_store(lambda store: store.keys.blocked(limit=limit))
+    if as_json:
+        print_json({"blocked": [key._asdict() | {"since": written(key.since)} for key in found]})
+    elif not found:
+        click.echo("no key stands still")
+    else:
+        print_table(
+            ["key", "destination", "event", "type", "since", "behind", "error"],
+            [
+                [k.key, k.destination, k.event_id, k.event_type, k.since, number(k.behind, most=BEHIND), k.error]
+                for k in found
+            ],
+        )
+
+
+@keys.command()
+@limit_option
+@as_json
+def hot(limit: int, as_json: bool) -> None:
+    """The keys with the most messages among the first that wait."""
+    from pillarbox.ops.cli.working import with_shared_store
+
+    found = with_shared_store(lambda store: store.keys.hot(limit=limit))
+    if as_json:
+        print_json({"hot": [key._asdict() for key in found], "of_the_first": SAMPLE})
+    elif not found:
+        click.echo("nothing with a key waits")
+    else:
+        print_table(["key", "waiting"], [[key.key, number(key.waiting)] for key in found])
+
+
+@keys.command()
+@click.argument("event_id", metavar="ID")
+@as_json
+def bury(event_id: str, as_json: bool) -> None:
+    """Make a dead letter of the event that holds its key up, so that the key goes on.
+
+    The relay that owns its lane does it with its next look.
+    """
+    from pillarbox.ops import steering
+    from pillarbox.ops.cli.working import operator, with_shared_store
+
+    asked = with_shared_store(lambda store: steering.bury(store, event_id, by=operator()))
+    if not asked:
+        raise NotFound(f"{event_id} holds no key up: `pillarbox keys blocked` shows what does")
+    if as_json:
+        print_json({"event_id": event_id, "requested": asked})
+    else:
+        click.echo(f"requested for {', '.join(asked)}")

@@ -1,0 +1,31 @@
+"""What a store in this process can say of itself: not much can be wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pillarbox.core.diagnosis import LONG_TRANSACTION, LOOKED_AT, MANY_TRIES, Check, Tried, commonest, schema_answer
+from pillarbox.stores.memory.schema import MemorySchema
+from pillarbox.stores.memory.tables import Tables, verb
+
+
+class MemoryDiagnosis:
+    """See `pillarbox.core.diagnosis.Diagnosis`."""
+
+    def __init__(self, tables: Tables, schema: MemorySchema) -> None:
+        self._tables = tables
+        self._schema = schema
+
+    def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
+        return [Check(name="store.schema", ask=lambda: schema_answer(self._schema), gate=True)]
+
+    @verb
+    def tried(self, more_than: int = MANY_TRIES) -> Tried:
+        first = sorted(
+            self._tables.waiting.values(), key=lambda stored: (stored.message.recorded_at, stored.message.id)
+        )
+        return commonest(
+            (stored.last_error or "", stored.message.event_id)
+            for stored in first[:LOOKED_AT]
+            if stored.message.failures > more_than
+        )

@@ -1,0 +1,205 @@
+"""What PostgreSQL can say of itself: is it the right server, may we do what we must, and can vacuum keep up?
+
+Every question is one statement in a read-only transaction, bounded by a short statement_timeout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pillarbox.core.diagnosis import (
+    LONG_TRANSACTION,
+    LOOKED_AT,
+    MANY_TRIES,
+    Answer,
+    Check,
+    Tried,
+    commonest,
+    failed,
+    passed,
+    schema_answer,
+    shortened,
+    warned,
+)
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.schema import PostgresSchema
+from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.vacuum import VacuumChecks, server_settings
+
+if TYPE_CHECKING:
+    import asyncpg
+
+PATIENCE = {"statement_timeout": "5s", "lock_timeout": "1s"}
+"""Somebody waits for the answer, and nobody else is to wait for the question."""
+
+_POOLER = ("unsupported startup parameter", "pooling mode", "prepared statement")
+"""What errors are about that only a pooler between us and the server makes."""
+_POOLER_FIX = (
+    "give relays and operators the server's own address; behind PgBouncer, a database of their own with "
+    "pool_mode = session and ignore_startup_parameters. Producers may stay behind transaction pooling"
+)
+_RELAY = "pillarbox_relay"
+_GRANT = re.compile(rf'GRANT ([A-Z, ]+) ON (?:(SCHEMA|SEQUENCE|FUNCTION) )?([^;]+?) TO [^;]*"{_RELAY}"')
+_QUALIFIED = re.compile(r'"(\w+)"\."(\w+)"')
+_INDEX = re.compile(r'^CREATE INDEX (?:CONCURRENTLY )?"(\w+)"', re.MULTILINE)
+
+
+class Right(NamedTuple):
+    """A right that a relay needs."""
+
+    kind: str
+    name: str
+    privilege: str
+
+
+class PostgresDiagnosis:
+    """See `pillarbox.core.diagnosis.Diagnosis`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        another: Connection,
+        statements: Statements,
+        schema: PostgresSchema,
+        *,
+        history: bool,
+    ) -> None:
+        self._connection = connection
+        self._another = another
+        self._statements = statements
+        self._schema = schema
+        self._history = history
+
+    def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
+        vacuum = VacuumChecks(self._ask, self._statements.names)
+        found = [
+            Check(name="store.reachable", ask=self._reachable, gate=True),
+            Check(name="store.primary", ask=self._primary),
+            Check(name="store.pooling", ask=self._pooling),
+            Check(name="store.durability", ask=self._durability),
+            Check(name="store.grants", ask=self._grants),
+            Check(name="store.schema", ask=lambda: schema_answer(self._schema), gate=True),
+            Check(name="store.indexes", ask=self._indexes),
+            Check(name="store.autovacuum", ask=vacuum.autovacuum),
+            Check(name="store.bloat", ask=vacuum.bloat),
+            Check(name="store.horizon", ask=lambda: vacuum.horizon(long_transaction)),
+            Check(name="store.prepared", ask=lambda: vacuum.prepared(long_transaction)),
+        ]
+        if self._history:
+            found.append(Check(name="store.history", ask=self._days))
+        return found
+
+    async def tried(self, more_than: int = MANY_TRIES) -> Tried:
+        rows = await self._ask("diagnosis_tried", LOOKED_AT, more_than)
+        return commonest((error, event_id) for error, event_id in rows)
+
+    async def _reachable(self) -> Answer:
+        try:
+            [server] = await self._ask("diagnosis_server")
+        except StoreUnavailable as error:
+            said = str(error).removesuffix("; it is tried again")
+            if any(mark in said for mark in _POOLER):
+                return failed(f"a pooler stands before the server: {said}", _POOLER_FIX)
+            return failed(said, "is the server up, is the address right, are user and password; from this machine")
+        return passed(f"PostgreSQL {server['version']}, database {server['database']}, as {server['role']}")
+
+    async def _primary(self) -> Answer:
+        [server] = await self._ask("diagnosis_server")
+        if server["standby"]:
+            return failed("this is a standby: nothing can be settled here", "set store.url to the primary")
+        if server["read_only"]:
+            return failed(
+                "transactions are read-only by default here",
+                "ALTER DATABASE … RESET default_transaction_read_only, or the same for the role",
+            )
+        return passed("this is the primary")
+
+    async def _pooling(self) -> Answer:
+        sql = self._statements.get("diagnosis_session")
+        try:
+            async with self._connection.open() as mine, self._another.open() as other:
+                [(before, heard)] = await mine.fetch(sql)
+                async with other.transaction(readonly=True):
+                    [(others, _)] = await other.fetch(sql)
+                    [(after, _)] = await mine.fetch(sql)
+        except StoreUnavailable as error:
+            if not any(mark in str(error) for mark in _POOLER):
+                raise
+            return failed(f"a pooler stands before the server: {shortened(str(error), most=300)}", _POOLER_FIX)
+        finally:
+            await self._another.aclose()
+        if before != after or before == others:
+            return failed(
+                "a pooler gives each transaction another session: a relay's doorbell, prepared statements and timeouts "
+                "do not hold",
+                _POOLER_FIX,
+            )
+        if not heard:
+            return warned(
+                "a pooler keeps back what a connection asks for: the relay's timeouts do not hold", _POOLER_FIX
+            )
+        return passed("each connection has a session of its own")
+
+    async def _durability(self) -> Answer:
+        settings = await server_settings(self._ask)
+        if off := [name for name in ("fsync", "full_page_writes") if settings[name] == "off"]:
+            return failed(
+                f"{' and '.join(off)} is off: a power cut may lose committed events, or the whole database",
+                "set it on in postgresql.conf, and reload",
+            )
+        if settings["synchronous_commit"] == "off":
+            return warned(
+                "synchronous_commit is off: a power cut may lose the last committed events",
+                "set it on, at least for producers: ALTER ROLE … SET synchronous_commit = on",
+            )
+        return passed("a commit is on the disk before it is confirmed")
+
+    async def _grants(self) -> Answer:
+        rights = list(self._rights())
+        kinds, names, privileges = zip(*rights, strict=True)
+        rows = await self._ask("diagnosis_grants", kinds, names, privileges, self._statements.names.schema)
+        if not rows:
+            return passed("the role may do what a relay does")
+        lacking = ", ".join(f"{row['privilege']} on {row['name']}" for row in rows[:5])
+        more = f" and {len(rows) - 5} more" * (len(rows) > 5)
+        return failed(
+            f"the role lacks {lacking}{more}",
+            "`pillarbox schema sql --roles OWNER` prints the grants; or run this with the relay's own role",
+        )
+
+    async def _indexes(self) -> Answer:
+        rows = await self._ask("diagnosis_indexes", self._index_names(), self._statements.names.schema)
+        if not rows:
+            return passed("every index is there and valid")
+        told = ", ".join(f"{row['name']} ({'missing' if row['missing'] else 'invalid'})" for row in rows)
+        return failed(
+            f"reads walk over whole tables: {told}",
+            "DROP INDEX CONCURRENTLY what is invalid, then make it anew as `pillarbox schema sql` has it",
+        )
+
+    async def _days(self) -> Answer:
+        [(there,)] = await self._ask("diagnosis_days")
+        if there:
+            return passed("there is a partition for what is delivered tomorrow")
+        return warned(
+            "tomorrow has no partition: what is delivered then goes to the default one, and is not dropped by the day",
+            "run a relay, which makes them; its role needs EXECUTE on the function that does",
+        )
+
+    async def _ask(self, statement: str, *arguments: object) -> list[asyncpg.Record]:
+        async with self._connection.open() as connection, connection.transaction(readonly=True):
+            return await connection.fetch(self._statements.get(statement), *arguments)
+
+    def _rights(self) -> Iterator[Right]:
+        """What the script of grants gives to a relay's role."""
+        script = self._schema.roles_sql(producer="p", relay=_RELAY, reader="r", migrator="m", owner="o")
+        for privileges, kind, things in _GRANT.findall(script):
+            names = [things.strip('"')] if kind == "SCHEMA" else [name for _, name in _QUALIFIED.findall(things)]
+            for name in names:
+                yield from (Right(kind or "TABLE", name, privilege) for privilege in privileges.split(", "))
+
+    def _index_names(self) -> list[str]:
+        return [name for _, script in self._statements.migrations().values() for name in _INDEX.findall(script)]

@@ -1,0 +1,124 @@
+"""What a SQLite file can say of itself.
+
+The file is first looked at through a connection of its own that cannot write: the store's own would make a file that is
+not there, and change the journal of one that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from pillarbox.core.diagnosis import (
+    LONG_TRANSACTION,
+    LOOKED_AT,
+    MANY_TRIES,
+    Answer,
+    Check,
+    Tried,
+    commonest,
+    failed,
+    passed,
+    schema_answer,
+    warned,
+)
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.schema import SqliteSchema
+from pillarbox.stores.sqlite.statements import Statements
+
+MUCH_ROOM = 10 << 20
+"""Bytes of a file that nothing uses and that are worth a word."""
+LONG_LOG = 64 << 20
+"""Bytes of a write-ahead log that somebody keeps from being taken over into the file."""
+_PATIENCE = 5.0
+
+
+class FileFacts(NamedTuple):
+    """How a file is kept."""
+
+    journal: str
+    pages: int
+    free: int
+    page_size: int
+
+
+class SqliteDiagnosis:
+    """See `pillarbox.core.diagnosis.Diagnosis`."""
+
+    def __init__(self, path: Path, connection: Connection, statements: Statements, schema: SqliteSchema) -> None:
+        self._path = path
+        self._connection = connection
+        self._schema = schema
+        self._facts = statements.get("diagnosis_file")
+        self._tried = statements.get("diagnosis_tried")
+
+    def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
+        return [
+            Check(name="store.reachable", ask=self._reachable, gate=True),
+            Check(name="store.journal", ask=self._journal, gate=True),
+            Check(name="store.schema", ask=lambda: schema_answer(self._schema), gate=True),
+            Check(name="store.bloat", ask=self._bloat),
+            Check(name="store.horizon", ask=self._horizon),
+        ]
+
+    async def tried(self, more_than: int = MANY_TRIES) -> Tried:
+        given = {"first": LOOKED_AT, "more_than": more_than}
+        rows = await self._connection.read(lambda db: db.execute(self._tried, given).fetchall())
+        return commonest((error, event_id) for error, event_id in rows)
+
+    async def _reachable(self) -> Answer:
+        if not self._path.is_file():
+            return failed(
+                f"there is no file {self._path}", "`pillarbox schema apply` makes it; or set store.url to the right one"
+            )
+        try:
+            await self._file()
+        except StoreUnavailable as error:
+            return failed(str(error), "is it a SQLite file, and may this user read it?")
+        return passed(f"SQLite {sqlite3.sqlite_version}, {self._path}")
+
+    async def _journal(self) -> Answer:
+        journal = (await self._file()).journal
+        if journal != "wal":
+            return failed(
+                f"the journal is {journal!r}: readers and writers shut each other out",
+                "start a relay once, which changes it, or PRAGMA journal_mode = WAL",
+            )
+        return passed("readers and the writer do not wait for each other (WAL)")
+
+    async def _bloat(self) -> Answer:
+        facts = await self._file()
+        free, size = facts.free * facts.page_size, facts.pages * facts.page_size
+        if free > MUCH_ROOM and free * 2 > size:
+            return warned(
+                f"{free >> 20} of the file's {size >> 20} MiB hold nothing",
+                "it is used again by itself; to give it back to the disk, VACUUM while nothing else runs",
+            )
+        return passed("the file is not much larger than what is in it")
+
+    async def _horizon(self) -> Answer:
+        log = self._path.with_name(self._path.name + "-wal")
+        size = log.stat().st_size if log.exists() else 0
+        if size > LONG_LOG:
+            return warned(
+                f"the write-ahead log has grown to {size >> 20} MiB: a reader stays in its transaction",
+                "end the process that reads for so long; the log is taken over when nobody reads",
+            )
+        return passed("no reader holds the write-ahead log")
+
+    async def _file(self) -> FileFacts:
+        return await asyncio.to_thread(self._look)
+
+    def _look(self) -> FileFacts:
+        try:
+            address = f"file:{quote(str(self._path))}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as file:
+                return FileFacts._make(file.execute(self._facts).fetchone())
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{self._path} cannot be read ({type(error).__name__}: {error})") from error

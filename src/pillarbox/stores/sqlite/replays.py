@@ -1,0 +1,98 @@
+"""Copies of what was delivered: found along an index, copied with how far that is in one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from pillarbox.core.identity import uuid7
+from pillarbox.core.replay import (
+    LOOK,
+    Chosen,
+    Delivered,
+    FoundDelivered,
+    Place,
+    Progress,
+    Replay,
+    chosen_of,
+    position,
+    read,
+    written,
+)
+from pillarbox.stores.sqlite.browsing import EVER, NEVER
+from pillarbox.stores.sqlite.browsing import written as stamp
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.statements import Statements
+
+
+class SqliteReplays:
+    """See `pillarbox.core.replay.Replays`."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._chosen = {
+            name: statements.narrowed("replay_chosen", narrowed=name)
+            for name in ("replay_of_event", "replay_of_key", None)
+        }
+        self._begin = statements.get("replay_begin")
+        self._find = statements.get("replay_find")
+        self._copy = statements.get("replay_copy")
+        self._move = statements.get("replay_move")
+
+    async def chosen(self, plan: Replay, *, limit: int, after: Place, began: datetime | None = None) -> Chosen:
+        wanted = plan.wanted
+        of_one = "replay_of_event" if plan.event_ids else None if wanted.key is None else "replay_of_key"
+        given = {
+            "published_at": stamp(after.published_at),
+            "id": after.id,
+            "place": after.destination,
+            "began": stamp(began) if began else NEVER,
+            "type": wanted.event_type,
+            "key": wanted.key,
+            "destination": wanted.destination,
+            "since": stamp(wanted.since) if wanted.since else EVER,
+            "until": stamp(plan.until) if plan.until else NEVER,
+            "events": json.dumps(plan.event_ids) if plan.event_ids else None,
+            "to": plan.to,
+            "look": max(LOOK, limit + 1),
+            "most": limit + 1,
+        }
+        rows = await self._connection.read(lambda db: db.execute(self._chosen[of_one], given).fetchall())
+        found = [
+            FoundDelivered(Delivered(datetime.fromisoformat(published_at), *facts), bool(fits), bool(edge))
+            for published_at, *facts, fits, edge in rows
+        ]
+        return chosen_of(found, limit=limit)
+
+    async def begin(self, plan: Replay, *, by: str = "") -> Progress:
+        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False)
+        given = {"by": by, "to": plan.to or "", "detail": json.dumps(detail)}
+        # Fetched to the end: a statement that is still running would keep the transaction from committing.
+        [(number, began)] = await self._connection.write(lambda db: db.execute(self._begin, given).fetchall())
+        return read(number, datetime.fromisoformat(began), 0, detail)
+
+    async def find(self, number: int) -> Progress | None:
+        return await self._connection.read(lambda db: self._found(db, number))
+
+    async def copy(self, progress: Progress, rows: Sequence[Delivered], *, after: Place, done: bool) -> Progress | None:
+        def work(db: sqlite3.Connection) -> Progress | None:
+            now = self._found(db, progress.number)
+            if now is None or (now.after, now.done) != (progress.after, progress.done):
+                return None
+            named = [
+                [row.event_id, row.id, row.destination, stamp(row.published_at), progress.copy_id(row.event_id)]
+                for row in rows
+            ]
+            copied = db.execute(self._copy, {"rows": json.dumps(named), "to": progress.plan.to}).rowcount
+            moved = json.dumps(position(after, done=done))
+            db.execute(self._move, {"number": progress.number, "copied": copied, "position": moved})
+            return self._found(db, progress.number)
+
+        return await self._connection.write(work)
+
+    def _found(self, db: sqlite3.Connection, number: int) -> Progress | None:
+        for began, copied, detail in db.execute(self._find, {"number": number}).fetchall():
+            return read(number, datetime.fromisoformat(began), copied, json.loads(detail))
+        return None

@@ -1,0 +1,2 @@
+-- Was this relay asked to drain?
+SELECT drain_asked_by IS NOT NULL FROM {relay} WHERE id = :relay;

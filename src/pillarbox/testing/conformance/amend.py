@@ -1,0 +1,99 @@
+"""Edit and retry: a dead letter goes out again with another content, and it is known that it had another."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from pillarbox.core.amendment import AMENDED
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved
+from pillarbox.testing.conformance.audit import entries, letters
+from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids
+
+
+def digest(payload: bytes) -> str:
+    return sha256(payload).hexdigest()
+
+
+class AmendConformance:
+    async def test_an_edited_letter_waits_with_its_new_content_and_no_attempts(self, harness: StoreHarness) -> None:
+        [letter] = await letters(harness, "a")
+        amend = harness.store.people.amend
+        assert await amend(letter, payload=b"\x00new", headers={"tenant": "acme"}, by="ada")
+        owner = await Owner.of(harness.store)
+        [message] = await owner.ready()
+        assert (message.event_id, message.destination, message.key) == ("a", "x", "k")
+        assert (bytes(message.payload), message.attempts, message.tries) == (b"\x00new", 0, 0)
+        assert dict(message.headers) == {"tenant": "acme", AMENDED: digest(b"a")}
+        assert await harness.store.people.dead() == []
+
+    async def test_it_goes_to_the_end_of_its_key(self, harness: StoreHarness) -> None:
+        [letter] = await letters(harness, "a")
+        await harness.commit(event("b", "k"))
+        await harness.store.people.amend(letter, payload=b"new")
+        owner = await Owner.of(harness.store)
+        assert ids(await owner.ready()) == ["b", "a"]
+
+    async def test_what_is_not_given_stays_as_it_was(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", payload=b"old", headers={"tenant": "acme"}))
+        await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
+        [letter] = await harness.store.people.dead()
+        await harness.store.people.amend(letter.id, payload=b"new")
+        [message] = await owner.ready()
+        assert dict(message.headers) == {"tenant": "acme", AMENDED: digest(b"old")}
+        await owner.settle(Dead(error="no"), message)
+        [letter] = await harness.store.people.dead()
+        await harness.store.people.amend(letter.id, headers={})
+        [message] = await owner.ready()
+        assert bytes(message.payload) == b"new"
+        assert dict(message.headers) == {AMENDED: digest(b"new")}
+
+    async def test_the_audit_knows_what_changed_and_not_the_content(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", payload=b"secret old", headers={"kept": "1", "gone": "2", "other": "3"}))
+        await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
+        [letter] = await harness.store.people.dead()
+        headers = {"kept": "1", "other": "secret", "new": "secret"}
+        await harness.store.people.amend(letter.id, payload=b"secret new", headers=headers, by="ada")
+        [entry] = await entries(harness)
+        assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", "edit", "a", 1)
+        assert dict(entry.detail) == {
+            "destination": "x",
+            "dead_id": letter.id,
+            "payload": {
+                "old": {"sha256": digest(b"secret old"), "bytes": 10},
+                "new": {"sha256": digest(b"secret new"), "bytes": 10},
+            },
+            "headers": {"set": ["new", "other"], "removed": ["gone"]},
+        }
+        assert "secret" not in entry.detail_json
+
+    async def test_a_letter_that_is_gone_cannot_be_edited(self, harness: StoreHarness) -> None:
+        [letter] = await letters(harness, "a")
+        assert await harness.store.people.amend(letter, payload=b"1")
+        assert not await harness.store.people.amend(letter, payload=b"2")
+        owner = await Owner.of(harness.store)
+        assert [bytes(message.payload) for message in await owner.ready()] == [b"1"]
+        assert len(await entries(harness)) == 1
+
+    async def test_a_letter_whose_event_waits_already_stays_as_it_is(self, harness: StoreHarness) -> None:
+        [letter] = await letters(harness, "a")
+        await harness.commit(event("a", "k", destination="x"))
+        assert not await harness.store.people.amend(letter, payload=b"new", by="ada")
+        [still] = await harness.store.people.dead()
+        assert (still.id, bytes(still.payload)) == (letter, b"a")
+        assert await entries(harness) == []
+
+    async def test_it_is_sent_whatever_the_ledger_says(self, harness: StoreHarness) -> None:
+        store = await harness.second_store(ledger=True)
+        assert store.ledger is not None
+        owner = await Owner.of(store)
+        for outcome in (DELIVERED, Dead(error="no")):
+            await harness.commit(event("a"))
+            await owner.settle(outcome, *await owner.ready(), to="x")
+        [letter] = await store.people.dead()
+        await store.people.amend(letter.id, payload=b"new")
+        [message] = await owner.ready()
+        assert await store.ledger.begin([Resolved(message, "x")]) == [False]

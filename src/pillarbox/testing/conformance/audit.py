@@ -1,0 +1,109 @@
+"""Audit: whatever a person changes is remembered, and the newest is found first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pillarbox.core.audit import AuditEntry, AuditFilter
+from pillarbox.core.outcome import Dead, Retry
+from pillarbox.core.retention import Retention
+from pillarbox.testing.conformance.events import HOUR, at, event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner
+
+
+async def entries(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[AuditEntry]:
+    """All that fit, found page by page."""
+    found: list[AuditEntry] = []
+    before: int | None = None
+    while True:
+        page = await harness.store.people.audit(AuditFilter(**wanted), limit=limit, before=before)
+        assert len(page.entries) <= limit
+        found += page.entries
+        if (before := page.before) is None:
+            return found
+
+
+async def letters(harness: StoreHarness, *event_ids: str) -> list[int]:
+    """Dead letters of events for the destination `x`, by their numbers, in that order."""
+    owner = await Owner.of(harness.store)
+    for event_id in event_ids:
+        await harness.commit(event(event_id, "k"))
+        await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
+    await harness.store.lanes.leave(owner.relay)
+    return [letter.id for letter in reversed(await harness.store.people.dead())]
+
+
+class AuditConformance:
+    async def test_where_nobody_did_anything_there_is_one_empty_page(self, harness: StoreHarness) -> None:
+        assert await harness.store.people.audit() == ([], None)
+
+    async def test_a_retry_and_a_discard_are_remembered_with_the_letter(self, harness: StoreHarness) -> None:
+        a, b = await letters(harness, "a", "b")
+        await harness.store.people.retry([a], by="ada")
+        await harness.store.people.discard([b], by="bob")
+        newest, oldest = await entries(harness)
+        assert (oldest.who, oldest.what, oldest.subject, oldest.count) == ("ada", "retry", "a", 1)
+        assert dict(oldest.detail) == {"destination": "x", "dead_id": a}
+        assert (newest.who, newest.what, newest.subject, newest.count) == ("bob", "discard", "b", 1)
+        assert dict(newest.detail) == {"destination": "x", "dead_id": b}
+        assert at(-HOUR) < oldest.at <= newest.at < at(HOUR)
+
+    async def test_what_was_not_done_is_not_remembered(self, harness: StoreHarness) -> None:
+        [a] = await letters(harness, "a")
+        assert await harness.store.people.retry([a + 1000], by="ada") == 0
+        assert await harness.store.people.discard([a + 1000], by="ada") == 0
+        assert await entries(harness) == []
+
+    async def test_a_steered_destination_is_remembered(self, harness: StoreHarness) -> None:
+        await harness.store.destinations.steer("orders", paused=True, by="ada")
+        [entry] = await entries(harness)
+        assert (entry.who, entry.what, entry.subject) == ("ada", "steer", "orders")
+        assert dict(entry.detail) == {"paused": True}
+
+    async def test_a_request_is_remembered_once_it_was_carried_out(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), to="x")
+        await harness.store.people.ask("retry", "a", "x", by="ada")
+        await harness.store.people.ask("discard", "never there", "", by="ada")
+        assert await entries(harness) == []
+        await owner.carry_out()
+        [entry] = await entries(harness)
+        assert (entry.who, entry.what, entry.subject) == ("ada", "retry", "a")
+
+    @pytest.mark.parametrize("limit", [1, 2, 100])
+    async def test_pages_go_from_the_newest_to_the_oldest(self, harness: StoreHarness, limit: int) -> None:
+        for name in ("a", "b", "c"):
+            await harness.store.destinations.steer(name, paused=True, by="ada")
+        found = await entries(harness, limit=limit)
+        assert [entry.subject for entry in found] == ["c", "b", "a"]
+
+    @pytest.mark.parametrize("limit", [1, 100])
+    @pytest.mark.parametrize(
+        ("wanted", "found"),
+        [
+            ({"who": "ada"}, ["orders", "a"]),
+            ({"what": "discard"}, ["b"]),
+            ({"who": "ada", "what": "steer"}, ["orders"]),
+            ({"who": "nobody"}, []),
+            ({"since": at(-HOUR)}, ["orders", "b", "a"]),
+            ({"since": at(HOUR)}, []),
+        ],
+        ids=str,
+    )
+    async def test_filters(self, harness: StoreHarness, wanted: dict[str, Any], found: list[str], limit: int) -> None:
+        a, b = await letters(harness, "a", "b")
+        await harness.store.people.retry([a], by="ada")
+        await harness.store.people.discard([b], by="bob")
+        await harness.store.destinations.steer("orders", paused=True, by="ada")
+        assert [entry.subject for entry in await entries(harness, limit=limit, **wanted)] == found
+
+    async def test_what_people_did_long_ago_goes_with_the_upkeep(self, harness: StoreHarness) -> None:
+        await harness.store.destinations.steer("orders", paused=True, by="ada")
+        await harness.store.upkeep.prune(Retention(audit=HOUR))
+        assert len(await entries(harness)) == 1
+        await harness.store.upkeep.prune(Retention(audit=0))
+        assert await entries(harness) == []

@@ -1,0 +1,46 @@
+"""Diagnosis: what a store can say of itself, and which messages were tried often in vain."""
+
+from __future__ import annotations
+
+from pillarbox.core.outcome import Retry
+from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner
+
+
+class DiagnosisConformance:
+    async def test_every_check_answers_with_a_fix_unless_it_passes(self, harness: StoreHarness) -> None:
+        for check in harness.store.diagnosis.checks():
+            answer = await check.ask()
+            assert check.name.startswith("store.")
+            assert answer.said
+            assert (answer.fix == "") is (answer.result == "pass"), answer
+
+    async def test_the_tables_are_among_the_checks_and_others_depend_on_them(self, harness: StoreHarness) -> None:
+        [schema] = [check for check in harness.store.diagnosis.checks() if check.name == "store.schema"]
+        assert schema.gate
+        assert (await schema.ask()).result == "pass"
+
+    async def test_tables_that_are_missing_fail_the_check(self, harness: StoreHarness) -> None:
+        if (bare := await harness.bare_store()) is None:
+            return
+        [schema] = [check for check in bare.diagnosis.checks() if check.name == "store.schema"]
+        assert (await schema.ask()).result == "fail"
+
+    async def test_nothing_was_tried_in_vain(self, harness: StoreHarness) -> None:
+        await harness.commit(event("a"))
+        assert await harness.store.diagnosis.tried() == (0, "", "")
+
+    async def test_what_was_tried_too_often_is_counted_with_its_commonest_error(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        errors = {"a": "no queue for a", "b": "no queue for b", "c": "too large", "d": "no queue for d"}
+        await harness.commit(*(event(name) for name in errors))
+        for _ in range(2):
+            for message in [*await owner.ready(), *await owner.due()]:
+                await owner.settle(Retry(delay=0, error=errors[message.event_id]), message)
+        for message in await owner.due():
+            if message.event_id == "d":
+                await owner.settle(Retry(delay=0, error=errors["d"]), message)
+        assert await harness.store.diagnosis.tried(1) == (4, "no queue for …", "a")
+        assert await harness.store.diagnosis.tried(2) == (1, "no queue for …", "d")
+        assert await harness.store.diagnosis.tried(3) == (0, "", "")

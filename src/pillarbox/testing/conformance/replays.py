@@ -1,0 +1,310 @@
+"""Replays: what was delivered goes out once more, in its order, exactly once, and says what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pillarbox.core.browsing import EventFilter
+from pillarbox.core.event import Event
+from pillarbox.core.message import Message
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved
+from pillarbox.core.replay import REPLAY_OF, Chosen, Place, Progress, Replay
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.audit import entries
+from pillarbox.testing.conformance.events import HOUR, at, event, line
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner
+
+KEPT = (
+    "event_type",
+    "aggregate_type",
+    "aggregate_id",
+    "key",
+    "destination",
+    "content_type",
+    "schema_version",
+    "correlation_id",
+    "causation_id",
+    "trace_id",
+    "occurred_at",
+)
+
+
+async def delivered(harness: StoreHarness, *events: Event, to: str = "x") -> Owner:
+    """All of them in the history, each delivered by itself."""
+    owner = await Owner.of(harness.store)
+    for one in events:
+        await harness.commit(one)
+        await owner.settle(DELIVERED, *await owner.ready(), to=to)
+    return owner
+
+
+async def replayed(store: Store, plan: Replay, *, bite: int = 100, by: str = "") -> Progress:
+    """The whole of it, in bites."""
+    progress = await store.replays.begin(plan, by=by)
+    while not progress.done:
+        progress = await _bite(store, progress, bite)
+    return progress
+
+
+async def _bite(store: Store, progress: Progress, bite: int) -> Progress:
+    chosen = await _chosen(store, progress, bite)
+    after, done = chosen.after or progress.after, chosen.after is None
+    moved = await store.replays.copy(progress, chosen.rows, after=after, done=done)
+    assert moved is not None
+    return moved
+
+
+async def _clock_moved(store: Store, progress: Progress) -> None:
+    """Until the database's clock shows a later time than when that replay began."""
+    for _ in range(100_000):
+        if (await store.replays.begin(progress.plan)).began > progress.began:
+            return
+    raise AssertionError("the database's clock stands still")
+
+
+async def _chosen(store: Store, progress: Progress, limit: int) -> Chosen:
+    return await store.replays.chosen(progress.plan, limit=limit, after=progress.after, began=progress.began)
+
+
+def of(message: Message) -> str:
+    """The id of the event that a copy is of."""
+    return message.headers[REPLAY_OF]
+
+
+class ReplayConformance:
+    async def test_a_copy_is_a_new_event_that_names_its_original(self, harness: StoreHarness) -> None:
+        original = event(
+            "a",
+            payload=b"\x00\xff",
+            aggregate_type="ORDER",
+            aggregate_id="7",
+            content_type="x/y",
+            headers={"tenant": "acme"},
+            schema_version=3,
+            correlation_id="c",
+            causation_id="d",
+            trace_id="t",
+            occurred_at=at(-HOUR),
+        )
+        owner = await delivered(harness, original)
+        [row] = (await harness.store.browsing.show("a")).events
+        progress = await replayed(harness.store, Replay())
+        [copy] = await owner.ready()
+        assert (progress.copied, copy.event_id) == (1, progress.copy_id("a"))
+        assert copy.event_id != "a"
+        assert dict(copy.headers) == {"tenant": "acme", REPLAY_OF: "a"}
+        assert [getattr(copy, name) for name in KEPT] == [getattr(row, name) for name in KEPT]
+        assert bytes(copy.payload) == b"\x00\xff"
+        assert copy.recorded_at >= row.recorded_at
+        assert (copy.attempts, copy.tries, copy.held, copy.available_at) == (0, 0, None, None)
+
+    async def test_the_original_stays_where_it_is(self, harness: StoreHarness) -> None:
+        await delivered(harness, event("a"))
+        await replayed(harness.store, Replay())
+        [row] = await harness.store.people.find("a")
+        assert row.status == "PUBLISHED"
+
+    @pytest.mark.parametrize("bite", [1, 2, 100])
+    async def test_copies_come_in_the_order_of_delivery_whatever_the_bites(
+        self, harness: StoreHarness, bite: int
+    ) -> None:
+        owner = await delivered(harness, *line("k", "c", "a", "b"), event("without"), *line("l", "d"))
+        await replayed(harness.store, Replay(), bite=bite)
+        assert [of(copy) for copy in sorted(await owner.ready())] == ["c", "a", "b", "without", "d"]
+
+    async def test_what_was_settled_at_once_keeps_its_place_in_line(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", *"edcba"))
+        await owner.settle(DELIVERED, *reversed(await owner.ready()), to="x")
+        await replayed(harness.store, Replay(), bite=2)
+        assert [of(copy) for copy in sorted(await owner.ready())] == [*"edcba"]
+
+    async def test_copies_stand_at_the_end_of_their_key(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, event("a", "k"))
+        await harness.commit(event("b", "k"))
+        await replayed(harness.store, Replay())
+        first, second = sorted(await owner.ready())
+        assert (first.event_id, of(second)) == ("b", "a")
+        assert (first.key, first.lane) == (second.key, second.lane)
+
+    @pytest.mark.parametrize("bite", [1, 100])
+    @pytest.mark.parametrize(
+        ("wanted", "more", "found"),
+        [
+            ({"event_type": "thing.happened"}, {}, ["a", "b", "c"]),
+            ({"event_type": "another"}, {}, []),
+            ({"key": "k"}, {}, ["a", "b"]),
+            ({"key": "k", "event_type": "another"}, {}, []),
+            ({"destination": "x"}, {}, ["a", "b", "c"]),
+            ({"destination": "y"}, {}, []),
+            ({"since": at(-HOUR)}, {}, ["a", "b", "c"]),
+            ({"since": at(HOUR)}, {}, []),
+            ({}, {"until": at(HOUR)}, ["a", "b", "c"]),
+            ({}, {"until": at(-HOUR)}, []),
+            ({}, {"event_ids": ("c", "a", "never there")}, ["a", "c"]),
+            ({"key": "k"}, {"event_ids": ("c", "a")}, ["a"]),
+        ],
+        ids=str,
+    )
+    async def test_filters(
+        self, harness: StoreHarness, wanted: dict[str, Any], more: dict[str, Any], found: list[str], bite: int
+    ) -> None:
+        owner = await delivered(harness, *line("k", "a", "b"), event("c"))
+        progress = await replayed(harness.store, Replay(wanted=EventFilter(**wanted), **more), bite=bite)
+        assert [of(copy) for copy in sorted(await owner.ready())] == found
+        assert progress.copied == len(found)
+
+    async def test_what_waits_and_what_was_given_up_is_not_replayed(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("dead"), event("waits"))
+        dead, _ = await owner.ready()
+        await owner.settle(Dead(error="no"), dead, to="x")
+        assert (await replayed(harness.store, Replay())).copied == 0
+
+    async def test_copies_for_several_destinations_share_their_id(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        [message] = await owner.ready()
+        await owner.split(message, "x", "y")
+        await owner.settle(DELIVERED, *await owner.ready())
+        progress = await replayed(harness.store, Replay())
+        copies = await owner.ready()
+        assert {copy.identity for copy in copies} == {(progress.copy_id("a"), "x"), (progress.copy_id("a"), "y")}
+
+    @pytest.mark.parametrize("bite", [1, 100])
+    async def test_to_one_destination_an_event_goes_once(self, harness: StoreHarness, bite: int) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        [message] = await owner.ready()
+        await owner.split(message, "x", "y")
+        for copy in await owner.ready():
+            await owner.settle(DELIVERED, copy)
+        progress = await harness.store.replays.begin(Replay(to="z"))
+        sent = []
+        while not progress.done:
+            progress = await _bite(harness.store, progress, bite)
+            sent += (ready := await owner.ready())
+            await owner.settle(DELIVERED, *ready)
+        assert [copy.identity for copy in sent] == [(progress.copy_id("a"), "z")]
+
+    async def test_to_one_destination_from_another(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        [message] = await owner.ready()
+        await owner.split(message, "x", "y")
+        await owner.settle(DELIVERED, *await owner.ready())
+        assert (await replayed(harness.store, Replay(wanted=EventFilter(destination="y"), to="z"))).copied == 1
+        assert [copy.destination for copy in await owner.ready()] == ["z"]
+
+    async def test_an_event_that_was_delivered_twice_is_replayed_once(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, event("a"), event("a"))
+        await replayed(harness.store, Replay(), bite=1)
+        assert len(await owner.ready()) == 1
+
+    async def test_a_copy_is_not_replayed_unless_it_is_named(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, event("a"))
+        first = await replayed(harness.store, Replay())
+        await owner.settle(DELIVERED, *await owner.ready())
+        second = await replayed(harness.store, Replay())
+        [copy] = await owner.ready()
+        assert (second.copied, copy.event_id, of(copy)) == (1, second.copy_id("a"), "a")
+        await owner.settle(DELIVERED, copy)
+        named = first.copy_id("a")
+        third = await replayed(harness.store, Replay(event_ids=(named,)))
+        [copy] = await owner.ready()
+        assert (copy.event_id, of(copy)) == (third.copy_id(named), "a")
+
+    async def test_what_is_delivered_while_it_runs_is_no_part_of_it(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, event("a"), event("b"))
+        progress = await harness.store.replays.begin(Replay(event_ids=("a", "b", "later")))
+        await _clock_moved(harness.store, progress)
+        await harness.commit(event("later"))
+        await owner.settle(DELIVERED, *await owner.ready())
+        while not progress.done:
+            progress = await _bite(harness.store, progress, 1)
+        assert [of(copy) for copy in sorted(await owner.ready())] == ["a", "b"]
+
+    async def test_whoever_goes_on_does_nothing_twice_and_leaves_nothing_out(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, *line("k", "a", "b", "c"))
+        progress = await _bite(harness.store, await harness.store.replays.begin(Replay()), 1)
+        sent = await owner.ready()
+        await owner.settle(DELIVERED, *sent)
+        other = await harness.second_store()
+        found = await other.replays.find(progress.number)
+        assert found == progress
+        while not found.done:
+            found = await _bite(other, found, 1)
+        assert [of(copy) for copy in (*sent, *sorted(await owner.ready()))] == ["a", "b", "c"]
+        assert found.copied == 3
+
+    async def test_of_two_who_go_on_at_the_same_place_one_does(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, *line("k", "a", "b"))
+        progress = await harness.store.replays.begin(Replay())
+        chosen = await _chosen(harness.store, progress, 100)
+        copy = harness.store.replays.copy
+        assert await copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True) is not None
+        await owner.settle(DELIVERED, *await owner.ready())
+        other = await harness.second_store()
+        assert await other.replays.copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True) is None
+        assert await owner.ready() == []
+
+    async def test_a_replay_is_known_by_its_number_with_all_that_was_asked(self, harness: StoreHarness) -> None:
+        plan = Replay(
+            wanted=EventFilter(event_type="t", key="k", destination="x", since=at(-HOUR)),
+            until=at(HOUR),
+            event_ids=("a", "b"),
+            to="y",
+            rate=2.5,
+            most=7,
+        )
+        progress = await harness.store.replays.begin(plan, by="ada")
+        assert await harness.store.replays.find(progress.number) == progress
+        assert (progress.plan, progress.copied, progress.done) == (plan, 0, False)
+        await harness.store.destinations.steer("x", paused=True)
+        newest, _ = await entries(harness)
+        assert await harness.store.replays.find(newest.id) is None
+        assert await harness.store.replays.find(newest.id + 1000) is None
+
+    async def test_the_audit_has_one_entry_with_the_count(self, harness: StoreHarness) -> None:
+        await delivered(harness, event("a"), event("b"), event("c"))
+        progress = await replayed(harness.store, Replay(to="y"), bite=1, by="ada")
+        [entry] = await entries(harness)
+        assert (entry.id, entry.who, entry.what, entry.subject) == (progress.number, "ada", "replay", "y")
+        assert (entry.count, entry.detail["done"], entry.detail["asked"]) == (3, True, {"to": "y"})
+
+    async def test_what_left_the_history_meanwhile_is_left_out(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, event("a"), event("b"))
+        progress = await harness.store.replays.begin(Replay())
+        chosen = await _chosen(harness.store, progress, 100)
+        old = await harness.store.archive.read("history", older=0, limit=1)
+        await harness.store.archive.drop("history", old)
+        moved = await harness.store.replays.copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True)
+        assert moved is not None
+        assert moved.copied == 1
+        assert [of(copy) for copy in await owner.ready()] == ["b"]
+
+    async def test_two_replays_of_one_event_have_two_ids(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, event("a"))
+        first, second = [await replayed(harness.store, Replay()) for _ in range(2)]
+        assert {copy.event_id for copy in await owner.ready()} == {first.copy_id("a"), second.copy_id("a")}
+        assert first.copy_id("a") != second.copy_id("a")
+
+    async def test_it_is_sent_whatever_the_ledger_says(self, harness: StoreHarness) -> None:
+        store = await harness.second_store(ledger=True)
+        assert store.ledger is not None
+        owner = await Owner.of(store)
+        await harness.commit(event("a"))
+        await owner.settle(DELIVERED, *await owner.ready(), to="x")
+        await replayed(store, Replay())
+        [copy] = await owner.ready()
+        assert await store.ledger.begin([Resolved(copy, "x")]) == [False]
+
+    async def test_looking_changes_nothing(self, harness: StoreHarness) -> None:
+        owner = await delivered(harness, event("a"), event("b"))
+        chosen = await harness.store.replays.chosen(Replay(), limit=1, after=Replay().start)
+        assert [row.event_id for row in chosen.rows] == ["a"]
+        assert chosen.after == Place(*chosen.rows[0][:3])
+        assert (await owner.ready(), await entries(harness)) == ([], [])

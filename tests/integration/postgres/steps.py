@@ -1,0 +1,18 @@
+"""The schema as it was before its last migration."""
+
+from pathlib import Path
+
+import pillarbox.stores.postgres
+
+MIGRATIONS = sorted((Path(pillarbox.stores.postgres.__file__).parent / "sql" / "migrations").glob("*.sql"))
+LAST = MIGRATIONS[-1].stem
+
+WITHOUT_THE_LAST_STEP = """
+DELETE FROM outbox_schema WHERE version = 7;
+DROP INDEX outbox_stat_at_idx;
+ALTER TABLE outbox_stat RENAME COLUMN at TO minute;
+ALTER TABLE outbox_stat ADD PRIMARY KEY (minute, relay, destination);
+ALTER TABLE outbox_relay DROP COLUMN drain_asked_by;
+ALTER TABLE outbox_request DROP CONSTRAINT outbox_request_action_ck;
+ALTER TABLE outbox_request ADD CONSTRAINT outbox_request_action_check CHECK (action <> '');
+"""

@@ -1,0 +1,27 @@
+"""Figures over time: what a relay says it carried is what it carried, also when the store is away in between."""
+
+from __future__ import annotations
+
+from pillarbox import Event
+from pillarbox.core.stats import OUTBOX, Carried, Level
+from pillarbox.testing.simulation import Simulation, simulate
+from tests.simulation.stage import Stage
+
+
+def test_samples_add_up_to_what_was_delivered() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        async with stage.running():
+            for round_ in range(3):
+                stage.record(*(Event("a", {}, key=f"{round_}:{n}") for n in range(20)))
+                await simulation.clock.sleep(15)
+        samples = await stage.store.stats.since(3600)
+        carried = [sample.figures for sample in samples if isinstance(sample.figures, Carried)]
+        assert sum(one.published for one in carried) == 60
+        assert sum(sum(one.lags) for one in carried) == 60
+        levels = [sample.figures for sample in samples if isinstance(sample.figures, Level)]
+        assert len(levels) >= 3
+        assert {sample.destination for sample in samples} == {OUTBOX, "a"}
+        assert max(level.recorded for level in levels) == 60
+
+    simulate(story, seed=1)
