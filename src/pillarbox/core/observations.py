@@ -6,7 +6,7 @@ for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pillarbox.core.message import Message
@@ -76,6 +76,20 @@ class LeaseLost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RelayTended:
+    """What a relay holds is not what it held before; it is compared twice per heartbeat."""
+
+    relay: str
+    lanes: int
+    in_hand: int
+    """Messages read, and not yet settled or let go of."""
+    breakers: Mapping[str, str]
+    """Destination → state."""
+    rates: Mapping[str, float]
+    """Destination → messages per second, this relay's share; only where there is a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LookedInVain:
     """A look found nothing to do."""
 
@@ -133,6 +147,8 @@ class EventRetried:
     attempt: int
     delay: float
     charged: bool
+    seconds: float = 0.0
+    """How long the send took; 0 if nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +161,8 @@ class EventDied:
     error: str
     attempt: int
     blocks: bool
+    seconds: float = 0.0
+    """How long the last send took; 0 if nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +222,7 @@ Observation = (
     | LanesReleased
     | LanesLost
     | LeaseLost
+    | RelayTended
     | LookedInVain
     | BatchRead
     | Sending

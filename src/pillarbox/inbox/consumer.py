@@ -37,7 +37,7 @@ from pillarbox.core.payload import Upcast
 from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.core.source import Delivery, Incoming, Source
 from pillarbox.inbox.consumed import ConsumedEvent, read
-from pillarbox.inbox.effects import Effects, Function, NotBegun
+from pillarbox.inbox.effects import Around, Effects, Function, NotBegun
 from pillarbox.inbox.floor import Floor
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.receipts import check_consumer
@@ -71,6 +71,7 @@ class Consumer:
         workers: int = 32,
         drain_timeout: Duration = "30s",
         observers: Sequence[ConsumerObserver] = (),
+        around: Around | None = None,
         clock: Clock | None = None,
         chance: Chance | None = None,
     ) -> None:
@@ -81,6 +82,7 @@ class Consumer:
         retry: how often and when a failed message comes again; in-process the relay's policy decides instead.
         workers: threads for functions that are not async.
         drain_timeout: how long a stop waits for what is in hand.
+        around: gives a block, such as a span of a trace, to be entered around each event and its transaction.
         """
         check_consumer(name)
         if workers < 1:
@@ -88,6 +90,7 @@ class Consumer:
         self.name = name
         self._source = source
         self._effects = Effects(name, inbox=inbox or Inbox(), open_block=opener(transaction), workers=workers)
+        self._effects.around = around
         self._retry = retry or DEFAULT_RETRY
         self._upcast = upcast
         self._drain = seconds(drain_timeout, field="drain_timeout")
@@ -113,6 +116,10 @@ class Consumer:
     def observe(self, observer: ConsumerObserver) -> None:
         """Tell it everything that happens from now on."""
         self._observers.append(observer)
+
+    def surround(self, around: Around) -> None:
+        """Enter its block around each event from now on, unless there is one already."""
+        self._effects.around = self._effects.around or around
 
     # -- on a source ----------------------------------------------------------------------------------------------
 

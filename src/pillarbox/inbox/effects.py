@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -24,6 +24,9 @@ from pillarbox.inbox.transactions import Block, Open, is_awaited, opened
 
 Function = Callable[[Any, ConsumedEvent], Any]
 """Called with the open transaction and the event; sync or async; what it returns does not matter."""
+Around = Callable[[ConsumedEvent], AbstractContextManager[object]]
+"""Gives a block that is entered around everything done with an event, on the thread and in the context in which its
+function is called; it must not raise by itself."""
 
 
 class NotBegun(PillarboxError):
@@ -51,6 +54,7 @@ class Effects:
         self._open = open_block
         self._threads = Threads[bool](workers)
         self._effects: list[Effect] = []
+        self.around: Around | None = None
         self._blocking = asyncio.Lock()
 
     @property
@@ -90,6 +94,11 @@ class Effects:
         self._threads.close()
 
     async def _awaited(self, function: Function, event: ConsumedEvent) -> bool:
+        with self._surrounded(event):
+            return await self._begun_and_awaited(function, event)
+        raise self._swallowed()
+
+    async def _begun_and_awaited(self, function: Function, event: ConsumedEvent) -> bool:
         block = self._opened()
         entered = block if is_awaited(block) else self._one_at_a_time(block)
         begun = False
@@ -119,6 +128,11 @@ class Effects:
                 yield handle
 
     def _called(self, function: Function, event: ConsumedEvent) -> bool:
+        with self._surrounded(event):
+            return self._begun_and_called(function, event)
+        raise self._swallowed()
+
+    def _begun_and_called(self, function: Function, event: ConsumedEvent) -> bool:
         block: Any = self._opened()
         begun = False
         try:
@@ -138,6 +152,9 @@ class Effects:
             raise self._not_begun(error) from error
         raise self._swallowed()
 
+    def _surrounded(self, event: ConsumedEvent) -> AbstractContextManager[object]:
+        return nullcontext() if self.around is None else self.around(event)
+
     def _opened(self) -> Block:
         try:
             return opened(self._open)
@@ -148,9 +165,7 @@ class Effects:
         return NotBegun(f"consumer {self._consumer} has no transaction to work in: {type(error).__name__}: {error}")
 
     def _swallowed(self) -> Rejected:
-        return Rejected(
-            f"consumer {self._consumer}: the transaction's block swallowed what the function raised; let it out"
-        )
+        return Rejected(f"consumer {self._consumer}: a block around the function swallowed what it raised; let it out")
 
 
 def _is_async(function: Any) -> bool:

@@ -1,8 +1,10 @@
-"""Objects of the application, named as MODULE:OBJECT."""
+"""What is imported only when it is wanted: objects of the application, named as MODULE:OBJECT, and extras."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
@@ -31,3 +33,12 @@ def import_object(path: str, kind: type[T]) -> T:
     if not isinstance(found, kind):
         raise ConfigurationError(f"{path} is a {type(found).__name__}, not {kind.__name__}")
     return found
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """What is not installed is a ConfigurationError that says how to get it."""
+    try:
+        yield
+    except ImportError as missing:
+        raise ConfigurationError(str(missing)) from missing

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pillarbox.core.broker_letters import BrokerLetters
+from pillarbox.core.duration import Duration
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Observer
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
-from pillarbox.ops.importing import import_object
+from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.settings.sources import NO_TRANSPORT
 from pillarbox.ops.settings.ways_out import DestinationSettings, QueueSettings, TransportSettings
@@ -21,18 +23,25 @@ from pillarbox.relay.routing import Destination, Route
 
 if TYPE_CHECKING:
     from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+    from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 
 
-def open_store(store: StoreSettings, *, ledger: bool = False) -> Store:
+def open_store(store: StoreSettings, *, ledger: bool = False, statement_timeout: Duration = "60s") -> Store:
     """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
     prefix, history, limit = store.prefix, store.keeps_history, store.max_payload
-    with _installed():
+    with installed():
         match store.url.partition("://")[0]:
             case "postgresql" | "postgres":
                 from pillarbox.stores.postgres import PostgresStore
 
                 return PostgresStore(
-                    store.url, schema=store.schema, prefix=prefix, history=history, ledger=ledger, max_payload=limit
+                    store.url,
+                    schema=store.schema,
+                    prefix=prefix,
+                    history=history,
+                    ledger=ledger,
+                    max_payload=limit,
+                    statement_timeout=statement_timeout,
                 )
             case "sqlite":
                 from pillarbox.stores.sqlite import SqliteStore
@@ -60,6 +69,47 @@ def open_transports(settings: Settings) -> dict[str, Transport]:
     if not settings.transports:
         raise ConfigurationError(NO_TRANSPORT)
     return {name: _open_transport(settings, name, given) for name, given in settings.transports.items()}
+
+
+def open_broker_letters(settings: Settings, name: str, *, patience: Duration | None = None) -> BrokerLetters:
+    """The dead-letter queues on the broker of a RabbitMQ transport; `patience` bounds connecting and each answer.
+
+    Raises ConfigurationError, also where the driver is not installed.
+    """
+    given = settings.transports[name]
+    with installed(), _placed(settings, "transports", name):
+        from pillarbox.transports.rabbitmq import RabbitMQDeadLetters
+
+        return RabbitMQDeadLetters(
+            given.url or "",
+            heartbeat=given.heartbeat,
+            connect_timeout=patience or given.connect_timeout,
+            answer_timeout=patience or settings.relay.send_timeout,
+        )
+
+
+def open_broker_diagnosis(settings: Settings, name: str) -> RabbitMQDiagnosis:
+    """What the broker of a RabbitMQ transport can be asked about itself and about what the settings want of it.
+
+    Raises ConfigurationError, also where the driver is not installed.
+    """
+    given = settings.transports[name]
+    with installed(), _placed(settings, "transports", name):
+        from pillarbox.transports.rabbitmq import Exchange, RabbitAddress
+        from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
+
+        found = {to: _destination(settings, to, one).address for to, one in settings.destinations.items()}
+        return RabbitMQDiagnosis(
+            given.url or "",
+            exchanges=[Exchange(name=one.name, type=one.type, durable=one.durable) for one in given.exchanges],
+            queues=[_queue(one) for one in given.queues],
+            addresses={
+                to: address
+                for to, address in found.items()
+                if isinstance(address, RabbitAddress) and address.transport == name
+            },
+            declare=given.declare,
+        )
 
 
 def make_relay(
@@ -103,7 +153,7 @@ _DEFAULTS = {
 
 
 def _open_transport(settings: Settings, name: str, given: TransportSettings) -> Transport:
-    with _installed(), _placed(settings, "transports", name):
+    with installed(), _placed(settings, "transports", name):
         match given.kind:
             case "rabbitmq":
                 return _rabbitmq(settings, name, given)
@@ -206,11 +256,3 @@ def _placed(settings: Settings, *path: str) -> Iterator[None]:
         yield
     except ConfigurationError as error:
         raise ConfigurationError(f"{settings.called(*path)}: {error}") from None
-
-
-@contextmanager
-def _installed() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as missing:
-        raise ConfigurationError(str(missing)) from missing

@@ -6,12 +6,15 @@ is ever committed here: the caller's transaction decides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal, TypeGuard
 
 from pillarbox import handles
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import Event
 from pillarbox.core.names import Names
+from pillarbox.core.recording import EventsRecorded, RecordObserver
 from pillarbox.core.row import InProcessTransaction, Row
 from pillarbox.record.postgres import PostgresAppend
 from pillarbox.record.refusals import check_distinct, explain
@@ -40,6 +43,7 @@ class Outbox:
         wakeup: Wakeup = "doorbell",
         strict_order: bool = False,
         max_payload: Size = "1 MiB",
+        observers: Sequence[RecordObserver] = (),
     ) -> None:
         """
         prefix, schema: where the tables are; the schema concerns PostgreSQL only.
@@ -48,6 +52,7 @@ class Outbox:
         wakeup: "doorbell" wakes a sleeping relay at commit, "none" needs the right to INSERT only.
         strict_order: writers of one key wait for each other until they commit (PostgreSQL; SQLite has one writer).
         max_payload: bytes, or text such as "1 MiB"; at most 64 MiB.
+        observers: told what was recorded, within the transaction; they must neither raise nor block.
         """
         _check_choice("duplicate", duplicate, ("error", "ignore"))
         _check_choice("wakeup", wakeup, ("doorbell", "none"))
@@ -57,6 +62,7 @@ class Outbox:
         self._registry = registry
         self._ignore_duplicates = duplicate == "ignore"
         self._max_payload = payload_limit(max_payload)
+        self._observers = tuple(observers)
         self._postgres = PostgresAppend(
             self._names,
             ignore_duplicates=self._ignore_duplicates,
@@ -80,7 +86,7 @@ class Outbox:
             handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
         else:
             handles.run(handle, lambda database: self._steps(database, rows), instead="await outbox.arecord(…)")
-        return [row.event_id for row in rows]
+        return self._recorded(events)
 
     async def arecord(self, handle: object, *events: Event) -> list[str]:
         """`record` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
@@ -91,13 +97,21 @@ class Outbox:
             handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
         else:
             await handles.arun(handle, lambda database: self._steps(database, rows), instead="outbox.record(…)")
-        return [row.event_id for row in rows]
+        return self._recorded(events)
 
     def _rows(self, events: tuple[Event, ...]) -> list[Row]:
         rows = [row_of(event, registry=self._registry, max_payload=self._max_payload) for event in events]
         if not self._ignore_duplicates:
             check_distinct(rows)
         return rows
+
+    def _recorded(self, events: tuple[Event, ...]) -> list[str]:
+        if self._observers:
+            told = EventsRecorded(events=events)
+            for observer in self._observers:
+                with suppress(Exception):  # a listener's own trouble is no reason to undo the caller's work
+                    observer(told)
+        return [event.event_id for event in events]
 
     def _steps(self, database: handles.Database, rows: list[Row]) -> handles.Steps[None]:
         try:

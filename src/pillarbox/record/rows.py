@@ -9,6 +9,7 @@ from pillarbox.core.event import BYTES, JSON, Event
 from pillarbox.core.row import Row
 from pillarbox.record.encoding import encode
 from pillarbox.record.registry import EventTypes
+from pillarbox.record.tracing import trace_of
 
 _headers = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -41,7 +42,7 @@ def row_of(event: Event, *, registry: EventTypes | None, max_payload: int) -> Ro
         schema_version=event.schema_version or (known.version if known else 1),
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,
-        trace_id=event.trace_id,
+        trace_id=trace_of(event),
         occurred_at=event.occurred_at,
         available_at=event.available_at,
     )

@@ -34,6 +34,7 @@ from pillarbox.core.observations import (
     RelayStarted,
     RelayStopped,
     RelaySwitchedOff,
+    RelayTended,
     RequestsCarriedOut,
     Sending,
     StopRequested,
@@ -102,6 +103,9 @@ class LogListener:
             case LeaseLost(relay=relay, reason=reason):
                 text = "lease lost, dropped everything in hand: relay=%(relay)s reason=%(reason)s"
                 say(RELAY, WARNING, text, relay=relay, reason=reason)
+            case RelayTended(relay=relay, lanes=held, in_hand=in_hand):
+                text = "holds %(held)d lanes, %(in_hand)d messages: relay=%(relay)s"
+                say(RELAY, TRACE, text, relay=relay, held=held, in_hand=in_hand)
             case Pruned(relay=relay, count=count):
                 say(RELAY, INFO, "retention dropped %(count)d: relay=%(relay)s", relay=relay, count=count)
             case RequestsCarriedOut(relay=relay, count=count):

@@ -11,6 +11,7 @@ from pillarbox.core.lane import Epochs, RelayCard, Settled
 from pillarbox.core.looks import Ready
 from pillarbox.core.observations import Announcer
 from pillarbox.core.outcome import DELIVERED, Retry, Verdict
+from pillarbox.relay.figures import Figures
 from pillarbox.relay.hand import Hand, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.settlement import Settlement
@@ -45,6 +46,7 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
         hand=Hand(),
         stops=stops,
         ownership=ownership,
+        figures=Figures(),
         announce=Announcer(),
         clock=SystemClock(),
         chance=system_chance(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 from hypothesis import given
@@ -35,6 +36,8 @@ BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     Message: MESSAGES,
     tuple[int, ...]: st.lists(st.integers()).map(tuple),
+    Mapping[str, str]: st.dictionaries(TEXT, TEXT),
+    Mapping[str, float]: st.dictionaries(TEXT, st.floats()),
     tuple[Message, ...]: st.lists(MESSAGES, max_size=3).map(tuple),
 }
 

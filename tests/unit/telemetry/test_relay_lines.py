@@ -18,6 +18,7 @@ from pillarbox.core.observations import (
     RelayStarted,
     RelayStopped,
     RelaySwitchedOff,
+    RelayTended,
     RequestsCarriedOut,
     StopRequested,
     StoreFailed,
@@ -33,6 +34,11 @@ LINES: list[tuple[Observation, str, str]] = [
         RelayStopped(relay="r", drained=False),
         "WARNING",
         "stopped with messages in flight, which will be sent again: relay=r",
+    ),
+    (
+        RelayTended(relay="r", lanes=64, in_hand=12, breakers={}, rates={}),
+        "TRACE",
+        "holds 64 lanes, 12 messages: relay=r",
     ),
     (LookedInVain(relay="r"), "TRACE", "found nothing pending: relay=r"),
     (

@@ -8,12 +8,13 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING
 
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.cli.context import LOG_FORMAT, current_invocation, current_settings
+from pillarbox.ops.cli.context import LOG_FORMAT, current_invocation, current_settings, quiet_drivers
 from pillarbox.ops.cli.output import as_json
 from pillarbox.ops.cli.signals import stop_on_signals
 
@@ -47,30 +48,42 @@ def relay(until_empty: bool, name: str, as_json: bool) -> None:
 
 
 async def _run(settings: Settings, *, name: str, until_empty: bool, as_json: bool) -> None:
-    from pillarbox.ops.wiring import describe_routing, make_relay, open_store, open_transports
+    from pillarbox.ops.listeners import open_relay_monitor, relay_tracing
+    from pillarbox.ops.wiring import make_relay, open_store, open_transports
     from pillarbox.telemetry.logs import LogListener
 
-    transports = open_transports(settings)
-    store = open_store(settings.store, ledger=settings.relay.ledger)
-    try:
+    async with AsyncExitStack() as opened:
+        monitor = open_relay_monitor(settings)
+        if monitor is not None:
+            opened.callback(monitor.close)
+        store = await opened.enter_async_context(aclosing(open_store(settings.store, ledger=settings.relay.ledger)))
+        transports = open_transports(settings)
+        for transport in transports.values():
+            opened.push_async_callback(transport.aclose)
+        observers = [LogListener(), *relay_tracing(), *([monitor.metrics] if monitor else ())]
         carrier = make_relay(
-            settings, store=store, transports=transports, name=name, observers=[LogListener()], on_stall=_quit
+            settings, store=store, transports=transports, name=name, observers=observers, on_stall=_quit
         )
         await store.schema.check()
+        if monitor is not None:
+            await opened.enter_async_context(monitor.shows(carrier, store))
         stop_on_signals(carrier.stop)
-        routing, notes = describe_routing(settings), settings.notes
-        started = {"relay": carrier.id, "name": name, "routing": routing, "notes": list(notes)}
-        _tell("; ".join([f"relay {name or carrier.id}: {routing}", *notes]), started, as_json)
+        _tell_start(settings, carrier.id, name, monitor.address if monitor else None, as_json)
         if until_empty:
             # A sentence does not belong among the events, where the way out is standard output.
             left = await carrier.run_until_empty()
             _tell(_what_is_left(left), {"relay": carrier.id, "left": left}, as_json, err=not as_json)
         else:
             await carrier.run()
-    finally:
-        for transport in transports.values():
-            await transport.aclose()
-        await store.aclose()
+
+
+def _tell_start(settings: Settings, relay: str, name: str, listens: str | None, as_json: bool) -> None:
+    from pillarbox.ops.wiring import describe_routing
+
+    routing, notes = describe_routing(settings), settings.notes
+    facts = {"relay": relay, "name": name, "routing": routing, "notes": list(notes), "listen": listens}
+    shown = [f"metrics and health on http://{listens}"] if listens else []
+    _tell("; ".join([f"relay {name or relay}: {routing}", *shown, *notes]), facts, as_json)
 
 
 def _tell(line: str, facts: Mapping[str, object], as_json: bool, *, err: bool = False) -> None:
@@ -104,8 +117,7 @@ def _log_to_stderr(settings: Settings) -> None:
     if current_invocation().verbose:
         return
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
-    # What a driver has to say becomes a verdict, told once and in our words.
-    logging.getLogger("pika").setLevel(logging.CRITICAL)
+    quiet_drivers()
     if settings.relay.preset == "high-volume":
         # A line costs 15 µs: for every event, that is a good part of the work.
         logging.getLogger("pillarbox.relay.events").setLevel(logging.WARNING)

@@ -8,6 +8,7 @@ from typing import Literal
 from pillarbox.core.receipt import RETENTION
 from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.ops.settings.describing import key, part
+from pillarbox.ops.settings.health import HealthSettings
 from pillarbox.ops.settings.kinds import Choice, Listen, Size, Span, Text, Truth, Url, Whole
 from pillarbox.ops.settings.retrying import RetrySettings
 from pillarbox.record.size import payload_limit
@@ -149,19 +150,12 @@ class RelaySettings:
         default="wait",
     )
     ledger: bool = key(Truth(), "remember what was sent, so that a repeat is not sent again", default=False)
-    listen: str | None = key(Listen(), "where metrics and health are served", default=None, later=True)
+    listen: str | None = key(Listen(), "where metrics and health are served; without it, nowhere", default=None)
     retry: RetrySettings = part(RetrySettings)
+    health: HealthSettings = part(HealthSettings)
     tuning: Tuning = field(default_factory=Tuning)
     """The figures above, and those of other sections that a relay needs, for `Relay`."""
     policy: RetryPolicy = field(default_factory=Exponential)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleSettings:
-    """The web page."""
-
-    listen: str = key(Listen(), "where the web page is served", default="127.0.0.1:8980", later=True)
-    login: str = key(Text(), "how people log in", default="file", later=True)
 
 
 def make_tuning(store: StoreSettings, record: RecordSettings, relay: RelaySettings) -> Tuning:

@@ -11,11 +11,11 @@ from typing import Any, Self
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.names import Names
 from pillarbox.ops.settings import relations
+from pillarbox.ops.settings.console import ConsoleSettings
 from pillarbox.ops.settings.describing import listed, named, part
 from pillarbox.ops.settings.origin import Entry, Given, Origin, Path, dotted
 from pillarbox.ops.settings.reading import Reader
 from pillarbox.ops.settings.sections import (
-    ConsoleSettings,
     RecordSettings,
     RelaySettings,
     StoreSettings,

@@ -46,8 +46,6 @@ def test_what_cannot_work_is_refused(write: Write, text: str, problem: str) -> N
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        ("[relay]\nlisten = '127.0.0.1:9464'", "relay.listen in pillarbox.toml is accepted, but not active"),
-        ("[console]\nlogin = 'file'", "console.login in pillarbox.toml is accepted, but not active"),
         ("[store]\nhistory = '1h'", "store.history in pillarbox.toml 1h is shorter than the 2.4 h for which"),
         ("[relay]\nadaptive = false", 'write record.wakeup = "none" for a fixed delay'),
         ("[relay]\ndrain_timeout = '5s'", "is shorter than relay.send_timeout 10s"),

@@ -1,0 +1,65 @@
+"""What a consumer shows of itself. It knows no store: whether its transactions work shows in what becomes of events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pillarbox.core.consumption import (
+    ConsumerObservation,
+    ConsumerStarted,
+    ConsumerStopped,
+    ConsumerStopRequested,
+    SourceFailed,
+)
+from pillarbox.inbox import Consumer
+from pillarbox.ops.monitor.judging import Answer
+from pillarbox.ops.monitor.pages import make_pages
+from pillarbox.ops.monitor.serving import address_of, open_port, served
+from pillarbox.telemetry.prometheus import ConsumerMetrics
+
+
+class ConsumerState:
+    """An observer that remembers how a consumer fares."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._works = False
+        self._last_error = ""
+
+    def __call__(self, observation: ConsumerObservation) -> None:
+        match observation:
+            case ConsumerStarted():
+                self._works = True
+            case ConsumerStopRequested() | ConsumerStopped():
+                self._works = False
+            case SourceFailed(error=error):
+                self._last_error = error
+
+    async def alive(self) -> Answer:
+        """That it can answer is the answer."""
+        return Answer(True, {"status": "UP"})
+
+    async def works(self) -> Answer:
+        """Whether it has begun and was not asked to stop; a broker that is away is waited for."""
+        facts = {"consumer": self._name, "last_source_error": self._last_error or None}
+        return Answer(self._works, {"status": "UP" if self._works else "DOWN", **facts})
+
+
+class ConsumerMonitor:
+    """The pages of one consumer. The port is open as soon as this is made; else ConfigurationError is raised."""
+
+    def __init__(self, consumer: Consumer, listen: str) -> None:
+        self._port = open_port(listen, called="--listen")
+        self._metrics, self._state = ConsumerMetrics(), ConsumerState(consumer.name)
+        consumer.observe(self._metrics)
+        consumer.observe(self._state)
+        self.address = address_of(self._port)
+
+    @asynccontextmanager
+    async def shows(self) -> AsyncIterator[None]:
+        """Serve the pages while the block is open, then close the port."""
+        state = self._state
+        pages = make_pages(self._metrics.registry, alive=state.alive, ready=state.works, healthy=state.works)
+        async with served(pages, self._port):
+            yield

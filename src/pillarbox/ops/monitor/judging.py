@@ -1,0 +1,83 @@
+"""Alive, ready, healthy: three questions, and what each of them is for.
+
+    alive     no: start this process anew; it will not recover by itself
+    ready     no: it cannot work now, for want of its store or of the right tables; starting it anew would not help
+    healthy   no: events wait longer, or there are more of them, than somebody said is right; call a person
+
+A broker that is away makes nobody dead or unready: the events wait, and their age makes it unhealthy in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pillarbox.core.overview import Overview
+from pillarbox.core.steering import EVERYWHERE
+from pillarbox.ops.flow import destinations_of, flow
+from pillarbox.ops.monitor.looking import Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """From where on something is wrong."""
+
+    backlog: int | None
+    """None: any number may wait."""
+    age: float | None
+    """Seconds; None: for any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """To one of the questions; `facts` are for people and scripts."""
+
+    yes: bool
+    facts: dict[str, object]
+
+
+def alive(silence: float | None, *, limit: float) -> Answer:
+    """silence: seconds since the relay's loop went round; None: it has not begun."""
+    silent = silence is not None and silence > limit
+    facts: dict[str, object] = {"status": "DOWN" if silent else "UP"}
+    if silent:
+        facts["why"] = f"the relay has not gone round for {silence:.0f} s, more than relay.stall_limit"
+    return Answer(not silent, facts)
+
+
+def ready(seen: Seen) -> Answer:
+    """Whether the store can be reached and has the right tables."""
+    if seen.overview is None:
+        return Answer(False, {"status": "DOWN", "why": seen.error})
+    return Answer(True, {"status": "UP"})
+
+
+def healthy(seen: Seen, limits: Limits) -> Answer:
+    """Whether events leave as they should, with all that a person would ask next."""
+    if seen.overview is None:
+        return Answer(False, {"status": "DOWN", "why": [seen.error]})
+    wrong = list(_wrong(seen.overview, limits))
+    return Answer(not wrong, {"status": "DOWN" if wrong else "UP", "why": wrong, **_figures(seen, seen.overview)})
+
+
+def _wrong(overview: Overview, limits: Limits) -> Iterator[str]:
+    if limits.backlog is not None and overview.backlog > limits.backlog:
+        yield f"{overview.backlog} events wait, more than relay.health.max_backlog ({limits.backlog})"
+    if limits.age is not None and overview.oldest is not None and overview.oldest > limits.age:
+        yield f"the oldest event has waited for {overview.oldest:.0f} s, more than relay.health.max_age"
+
+
+def _figures(seen: Seen, overview: Overview) -> dict[str, object]:
+    destinations = destinations_of(overview.relays, seen.steering)
+    paused = any(row.destination == EVERYWHERE and row.paused for row in seen.steering)
+    answer = flow(overview, destinations, paused=paused)
+    return {
+        "flow": {"state": answer.state, "why": answer.why},
+        "backlog": overview.backlog,
+        "oldest_seconds": None if overview.oldest is None else round(overview.oldest, 3),
+        "exact": overview.exact,
+        "dead": overview.dead,
+        "breakers": {one.name: one.state for one in destinations},
+        "relays": sum(relay.lease > 0 for relay in overview.relays),
+        "dead_letter_queues": dict(seen.queues),
+    }

@@ -1,0 +1,56 @@
+"""Four pages, each an answer to one question; none of them changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pillarbox.ops.monitor.judging import Answer
+
+try:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.exposition import choose_encoder
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
+except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
+    raise ImportError('metrics and health need more packages: pip install "pillarbox[metrics]"') from missing
+
+__all__ = ["Starlette", "make_pages"]
+
+Ask = Callable[[], Awaitable[Answer]]
+Prepare = Callable[[], Awaitable[None]]
+
+UP, DOWN = 200, 503
+
+
+async def _nothing() -> None:
+    return
+
+
+def make_pages(
+    registry: CollectorRegistry, *, alive: Ask, ready: Ask, healthy: Ask, before: Prepare = _nothing
+) -> Starlette:
+    """before: awaited before metrics are shown, to bring up to date what is only looked at when somebody asks."""
+
+    async def metrics(request: Request) -> Response:
+        await before()
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), headers={"content-type": content_type})
+
+    return Starlette(
+        routes=[
+            Route("/metrics", metrics),
+            Route("/livez", _page(alive)),
+            Route("/readyz", _page(ready)),
+            Route("/health", _page(healthy)),
+        ]
+    )
+
+
+def _page(ask: Ask) -> Callable[[Request], Awaitable[Response]]:
+    async def page(request: Request) -> Response:
+        answer = await ask()
+        return JSONResponse(answer.facts, status_code=UP if answer.yes else DOWN, headers={"cache-control": "no-store"})
+
+    return page

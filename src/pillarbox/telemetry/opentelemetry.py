@@ -1,0 +1,122 @@
+"""One trace from the request to the effect: an event carries the context in which it was recorded as its `traceparent`,
+the relay's spans and the consumer's are children of that.
+
+    request ── record ──┬── send orders          the relay, another process
+                        └── process order.placed the consumer, a third one
+                               └── whatever its function does, and records
+
+What must stay true: an event that was recorded outside of any trace makes no span; only the API of OpenTelemetry is
+needed here, and where spans go is the application's business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from pillarbox.core.message import Message
+from pillarbox.core.observations import EventDelivered, EventDied, EventRetried, Observation
+
+try:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider, get_tracer
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
+    raise ImportError('tracing needs opentelemetry-api: pip install "pillarbox[tracing]"') from missing
+
+_propagator = TraceContextTextMapPropagator()
+_NANOSECONDS = 1_000_000_000
+
+
+class Traced(Protocol):
+    """An event as a consumer or a handler sees it."""
+
+    @property
+    def event_id(self) -> str: ...
+    @property
+    def event_type(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+
+class RelayTracing:
+    """An observer for `Relay(observers=[…])`: a span for every send of an event that was recorded within a trace.
+
+    The span ends with the answer of the transport and began when the lot was sent.
+    """
+
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        """provider: default: the application's own, `opentelemetry.trace.get_tracer_provider()`."""
+        self._tracer = get_tracer("pillarbox.relay", tracer_provider=provider)
+
+    def __call__(self, observation: Observation) -> None:
+        """Make its span, if it is about a send."""
+        match observation:
+            case EventDelivered():
+                self._span(observation, Status(StatusCode.UNSET))
+            case EventRetried(error=error) | EventDied(error=error) if observation.seconds:
+                self._span(observation, Status(StatusCode.ERROR, error))
+
+    def _span(self, sent: EventDelivered | EventRetried | EventDied, status: Status) -> None:
+        context = _context(_traceparent(sent.message))
+        if context is None:
+            return
+        end = time.time_ns()
+        span = self._tracer.start_span(
+            f"send {sent.destination}",
+            context=context,
+            kind=SpanKind.PRODUCER,
+            start_time=end - int(sent.seconds * _NANOSECONDS),
+            attributes={
+                "messaging.operation.name": "send",
+                "messaging.operation.type": "send",
+                "messaging.destination.name": sent.destination,
+                "messaging.message.id": sent.message.event_id,
+                "pillarbox.event_type": sent.message.event_type,
+                "pillarbox.attempt": sent.message.failures + 1,
+            },
+        )
+        span.set_status(status)
+        span.end(end)
+
+
+class ConsumerTracing:
+    """For `Consumer(around=ConsumerTracing())`: the span in which an event is handled, its transaction included.
+
+    A handler of another kind enters it by itself: `with tracing(event): …`.
+    """
+
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        """provider: default: the application's own, `opentelemetry.trace.get_tracer_provider()`."""
+        self._tracer = get_tracer("pillarbox.consumer", tracer_provider=provider)
+
+    def __call__(self, event: Traced) -> AbstractContextManager[object]:
+        """The span of `event`, current while the block is open; an exception that leaves the block is noted on it."""
+        return self._tracer.start_as_current_span(
+            f"process {event.event_type}",
+            context=_context(event.headers.get("traceparent")),
+            kind=SpanKind.CONSUMER,
+            attributes={
+                "messaging.operation.name": "process",
+                "messaging.operation.type": "process",
+                "messaging.message.id": event.event_id,
+                "pillarbox.event_type": event.event_type,
+            },
+        )
+
+
+def _traceparent(message: Message) -> str | None:
+    """As the transport sends it on: a header of the producer wins."""
+    if message.headers_json != "{}" and (given := message.headers.get("traceparent")):
+        return given
+    return message.trace_id
+
+
+def _context(traceparent: str | None) -> Context | None:
+    """None: there is none, or it is no traceparent."""
+    if traceparent is None:
+        return None
+    context = _propagator.extract({"traceparent": traceparent}, Context())
+    return context or None

@@ -1,0 +1,67 @@
+"""What the relays of this process hold now: nothing is computed before somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pillarbox.core.observations import RelayStarted, RelayStopped, RelayTended
+from pillarbox.telemetry.prometheus.client import Bounded, Collector, GaugeMetricFamily
+
+BREAKERS = {"closed": 0, "half-open": 1, "open": 2}
+"""Each state as a number: the worse, the higher."""
+
+
+class Holdings(Collector):
+    """Gauges over every relay that runs here."""
+
+    def __init__(self, destination: Bounded) -> None:
+        self._destination = destination
+        self._held: dict[str, RelayTended | None] = {}
+
+    def heard(self, observation: RelayStarted | RelayTended | RelayStopped) -> None:
+        """Remember it, until its relay has stopped."""
+        match observation:
+            case RelayStarted(relay=relay):
+                self._held[relay] = None
+            case RelayTended(relay=relay):
+                self._held[relay] = observation
+            case RelayStopped(relay=relay):
+                self._held.pop(relay, None)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        running, in_flight, lanes, breakers, rates = self._families()
+        relays = list(self._held.values())  # another thread may ask while relays come and go
+        held = [one for one in relays if one is not None]
+        running.add_metric([], len(relays))
+        in_flight.add_metric([], sum(one.in_hand for one in held))
+        lanes.add_metric([], sum(one.lanes for one in held))
+        worst: dict[str, int] = {}
+        allowed: dict[str, float] = {}
+        for one in held:
+            for name, state in one.breakers.items():
+                destination = self._destination(name)
+                worst[destination] = max(worst.get(destination, 0), BREAKERS[state])
+            for name, rate in one.rates.items():
+                destination = self._destination(name)
+                allowed[destination] = allowed.get(destination, 0.0) + rate
+        for destination, number in worst.items():
+            breakers.add_metric([destination], number)
+        for destination, rate in allowed.items():
+            rates.add_metric([destination], rate)
+        yield from (running, in_flight, lanes, breakers, rates)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        yield from self._families()
+
+    def _families(self) -> tuple[GaugeMetricFamily, ...]:
+        return (
+            GaugeMetricFamily("outbox_relays_running", "Relays that run in this process."),
+            GaugeMetricFamily("outbox_in_flight", "Messages read, and not yet settled or let go of."),
+            GaugeMetricFamily("outbox_lanes_held", "Lanes that the relays of this process own."),
+            GaugeMetricFamily(
+                "outbox_breaker_state", "0 closed, 1 half-open, 2 open: the worst here.", labels=["destination"]
+            ),
+            GaugeMetricFamily(
+                "outbox_rate_limit", "Messages per second that may be sent from here.", labels=["destination"]
+            ),
+        )

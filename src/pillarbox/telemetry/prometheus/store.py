@@ -1,0 +1,60 @@
+"""How the store fares, as metrics. Whoever looks at it hands over what he saw: a scrape costs no query.
+
+What cannot be seen is not shown: an old figure would look like a good one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pillarbox.core.overview import Overview
+from pillarbox.telemetry.prometheus.client import Collector, CollectorRegistry, GaugeMetricFamily
+
+
+class StoreMetrics(Collector):
+    """Gauges of one store; `registry` is what to serve."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry if registry is not None else CollectorRegistry()
+        self._seen: Overview | None = None
+        self._depths: Mapping[str, int] = {}
+        self.registry.register(self)
+
+    def show(self, seen: Overview | None, *, queues: Mapping[str, int] | None = None) -> None:
+        """seen: `await store.inspection.overview()`, or None: the store cannot be reached.
+        queues: dead-letter queues of a broker, and how many letters lie in each."""
+        self._seen = seen
+        self._depths = queues or {}
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        up, backlog, oldest, dead, relays, unowned, depths = self._families()
+        seen, queues = self._seen, self._depths
+        up.add_metric([], seen is not None)
+        if seen is not None:
+            alive = {relay.id for relay in seen.relays if relay.lease > 0}
+            backlog.add_metric([], seen.backlog)
+            oldest.add_metric([], seen.oldest or 0.0)
+            dead.add_metric([], seen.dead)
+            relays.add_metric([], len(alive))
+            unowned.add_metric([], sum(lane.owner not in alive for lane in seen.lanes))
+        for queue, depth in queues.items():
+            depths.add_metric([queue], depth)
+        yield from (up, backlog, oldest, dead, relays, unowned, depths)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        yield from self._families()
+
+    def _families(self) -> tuple[GaugeMetricFamily, ...]:
+        return (
+            GaugeMetricFamily("outbox_store_up", "1 if the last look at the store succeeded."),
+            GaugeMetricFamily("outbox_backlog", "Messages that are not delivered yet; beyond 10,000 an estimate."),
+            GaugeMetricFamily(
+                "outbox_oldest_age_seconds", "Since the oldest of them could have left; 0 if there is none."
+            ),
+            GaugeMetricFamily("outbox_dead_letters", "Messages given up on that wait for a person, up to 10,001."),
+            GaugeMetricFamily("outbox_relays", "Relays whose lease runs, in all processes."),
+            GaugeMetricFamily("outbox_lanes_unowned", "Lanes without a living owner."),
+            GaugeMetricFamily(
+                "outbox_dead_letter_queue_depth", "Messages in a dead-letter queue of a broker.", labels=["queue"]
+            ),
+        )

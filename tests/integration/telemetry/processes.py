@@ -1,0 +1,98 @@
+"""A relay or a consumer as a process that serves its pages, and whoever asks for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.servers import processes
+from tests.servers.processes import Started
+from tests.servers.waiting import wait_until
+
+_numbers = count(1)
+
+
+class Pages:
+    """What a process shows."""
+
+    def __init__(self, address: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+        self.address = address
+        self._log = log
+        self._process = process
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(f"http://{self.address}{path}", timeout=20)
+
+    def health(self) -> tuple[int, dict[str, Any]]:
+        answer = self.get("/health")
+        return answer.status_code, answer.json()
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Of a metric; None: there is no such series."""
+        for family in text_string_to_metric_families(self.get("/metrics").text):
+            for sample in family.samples:
+                if sample.name == name and sample.labels == labels:
+                    return sample.value
+        return None
+
+    def until(self, name: str, wanted: float, **labels: str) -> None:
+        """Wait for a metric to have this value."""
+        wait_until(
+            lambda: self.value(name, **labels) == wanted, bound=30, what=f"{name}{labels} is {wanted}: {self.story()}"
+        )
+
+    def story(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def stop(self) -> int:
+        """Ask it to drain; its return code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(30)
+
+
+@contextmanager
+def running(command: list[str], *, cwd: Path, variables: Mapping[str, str]) -> Iterator[Pages]:
+    """A process of Python that says on its first line, as JSON or in words, where it listens."""
+    out, log = cwd / f"out-{next(_numbers)}", cwd / f"log-{next(_numbers)}"
+    with out.open("wb") as output, log.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, *command],
+            env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.defpath, **variables},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+        )
+    started = Started(name=" ".join(command), process=process, log=log, ports=())
+    processes.registry.processes.append(started)
+    try:
+        wait_until(lambda: started.must_run() and b"\n" in out.read_bytes(), bound=30, what="its first line")
+        yield Pages(_address(out.read_text().splitlines()[0]), log, process)
+    finally:
+        process.kill()
+        process.wait()
+        processes.forget(started)
+
+
+def relay(cwd: Path, **variables: str) -> Any:
+    """`pillarbox relay` on a free port."""
+    listening = {"PILLARBOX_RELAY__LISTEN": "127.0.0.1:0", **variables}
+    return running(["-m", "pillarbox", "relay", "--json"], cwd=cwd, variables=listening)
+
+
+def _address(line: str) -> str:
+    return str(json.loads(line)["listen"]) if line.startswith("{") else line.rpartition("http://")[2]

@@ -1,0 +1,113 @@
+"""One trace from an HTTP request to the effect: this process records, a second one relays, a third one consumes."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from opentelemetry.propagate import extract
+from opentelemetry.sdk.trace import TracerProvider
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from pillarbox import Event, Outbox
+from tests.integration.consume.broker import remove_queues
+from tests.integration.telemetry.processes import running
+from tests.servers.rabbitmq import RabbitMQServer
+from tests.servers.waiting import wait_until
+
+HERE = Path(__file__).parent
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+CALLER = f"00-{TRACE}-b7ad6b7169203331-01"
+
+
+def shop(database: str) -> Starlette:
+    """An application that takes orders, and continues the trace of whoever asks."""
+    tracer, outbox = TracerProvider().get_tracer("shop"), Outbox()
+
+    def place(request: Request) -> JSONResponse:
+        with (
+            tracer.start_as_current_span("POST /orders", context=extract(dict(request.headers))),
+            psycopg.connect(database) as connection,
+        ):
+            outbox.record(connection, Event("order.placed", {"id": 42}, event_id="placed"))
+        return JSONResponse({}, status_code=201)
+
+    return Starlette(routes=[Route("/orders", place, methods=["POST"])])
+
+
+@pytest.fixture
+def queue(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
+    name = f"traced-{uuid.uuid4().hex[:12]}"
+    yield name
+    remove_queues(rabbitmq_server.url(), name)
+
+
+def rows(database: str, sql: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(database) as connection:
+        return connection.execute(sql.encode()).fetchall()
+
+
+def spans(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+async def test_request_row_header_and_effect_are_one_trace(
+    postgres_url: str, rabbitmq_server: RabbitMQServer, queue: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE effect (event_id text, traceparent text)")
+    (tmp_path / "billing_app.py").write_text((HERE / "billing_app.py").read_text())
+    (tmp_path / "pillarbox.toml").write_text(
+        f'[transports.rabbit]\nurl = "{rabbitmq_server.url()}"\n[[transports.rabbit.queues]]\nname = "{queue}"\n'
+        f'[destinations.orders]\nrouting_key = "{queue}"\n[[routes]]\nevent_type = "order.placed"\nto = ["orders"]\n'
+    )
+    sent, handled = tmp_path / "sent", tmp_path / "handled"
+    wrapped = str(HERE / "traced_process.py")
+    with ExitStack() as started:
+        started.enter_context(
+            running(
+                [wrapped, str(sent), "relay", "--json"],
+                cwd=tmp_path,
+                variables={"PILLARBOX_STORE": postgres_url, "PILLARBOX_RELAY__LISTEN": "127.0.0.1:0"},
+            )
+        )
+        started.enter_context(
+            running(
+                [wrapped, str(handled), "consume", "billing_app:consumer", "--listen", "127.0.0.1:0"],
+                cwd=tmp_path,
+                variables={"DATABASE": postgres_url, "BROKER": rabbitmq_server.url(), "QUEUE": queue},
+            )
+        )
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(shop(postgres_url)), base_url="http://shop"
+        ) as client:
+            answer = await client.post("/orders", headers={"traceparent": CALLER})
+        assert answer.status_code == 201
+        wait_until(lambda: len(spans(handled)) == 2, bound=40, what="the effect's spans")
+        wait_until(lambda: len(spans(sent)) == 1, bound=40, what="the relay's span")
+
+    [(recorded,)] = rows(postgres_url, "SELECT trace_id FROM outbox_event WHERE event_id = 'placed'")
+    [(header,)] = rows(postgres_url, "SELECT traceparent FROM effect")
+    [(followed,)] = rows(postgres_url, "SELECT trace_id FROM outbox_event WHERE event_id = 'billed'")
+    [relayed] = spans(sent)
+    bill, process = spans(handled)
+    request = f"0x{recorded[36:52]}"
+    assert recorded.startswith(f"00-{TRACE}-")
+    assert recorded != CALLER
+    assert header == recorded
+    assert [span["name"] for span in (relayed, process, bill)] == ["send orders", "process order.placed", "bill"]
+    assert {span["trace_id"] for span in (relayed, process, bill)} == {f"0x{TRACE}"}
+    assert relayed["parent"] == request
+    assert process["parent"] == request
+    assert bill["parent"] == process["span_id"]
+    assert followed == f"00-{TRACE}-{bill['span_id'][2:]}-01"

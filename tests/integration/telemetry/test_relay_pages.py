@@ -1,0 +1,177 @@
+"""The pages of `pillarbox relay`, on real servers: what they say when all is well, and when something is not."""
+
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from pillarbox import Event, Outbox
+from tests.integration.cli.running import pillarbox
+from tests.integration.telemetry.processes import Pages, relay
+from tests.servers.availability import available
+from tests.servers.ports import free_port
+from tests.servers.postgres import PostgresServer
+from tests.servers.rabbitmq import RabbitMQServer
+from tests.servers.waiting import wait_until
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with a store in it."""
+    assert pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
+    return tmp_path
+
+
+def record(shop: Path, *events: Event) -> None:
+    with closing(sqlite3.connect(shop / "pillarbox.db")) as connection, connection:
+        Outbox().record(connection, *events)
+
+
+def orders(count: int) -> list[Event]:
+    return [Event("order.placed", {"n": number}) for number in range(count)]
+
+
+@pytest.fixture
+def pages(shop: Path) -> Iterator[Pages]:
+    with relay(shop, PILLARBOX_TRANSPORT="console://") as pages:
+        yield pages
+
+
+def test_what_was_carried_is_counted(shop: Path, pages: Pages) -> None:
+    record(shop, *orders(3))
+    wait_until(lambda: pages.story().count("delivered event") == 3, bound=30, what="three deliveries")
+    [destination] = {
+        line.split('destination="')[1].split('"')[0]
+        for line in pages.get("/metrics").text.splitlines()
+        if line.startswith("outbox_published_total{")
+    }
+    labels = {"destination": destination, "event_type": "order.placed"}
+    assert pages.value("outbox_published_total", **labels) == 3.0
+    assert pages.value("outbox_failed_total", **labels) == 0.0
+    assert pages.value("outbox_publish_duration_seconds_count", destination=destination) == 3.0
+    assert pages.value("outbox_lag_seconds_count", destination=destination) == 3.0
+    pages.until("outbox_backlog", 0.0)
+    pages.until("outbox_lanes_held", 1.0)
+    assert pages.value("outbox_relays_running") == 1.0
+
+
+def test_all_is_well(pages: Pages) -> None:
+    assert [pages.get(path).status_code for path in ("/livez", "/readyz", "/health", "/metrics")] == [200] * 4
+    status, facts = pages.health()
+    assert (status, facts["status"], facts["backlog"], facts["oldest_seconds"]) == (200, "UP", 0, None)
+
+
+def test_prometheus_is_answered_in_the_format_it_asks_for(pages: Pages) -> None:
+    asked = httpx.get(f"http://{pages.address}/metrics", headers={"accept": "application/openmetrics-text"})
+    assert asked.headers["content-type"].startswith("application/openmetrics-text")
+    assert asked.text.endswith("# EOF\n")
+    assert pages.get("/metrics").headers["content-type"].startswith("text/plain")
+
+
+def test_nothing_else_is_there_and_nothing_can_be_changed(pages: Pages) -> None:
+    assert pages.get("/").status_code == 404
+    assert httpx.post(f"http://{pages.address}/health").status_code == 405
+
+
+def test_the_port_is_closed_when_the_relay_has_drained(pages: Pages) -> None:
+    assert pages.stop() == 0
+    with pytest.raises(httpx.ConnectError):
+        pages.get("/livez")
+
+
+def test_a_relay_whose_loop_is_stopped_answers_nobody(pages: Pages) -> None:
+    pages.signal(signal.SIGSTOP)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(f"http://{pages.address}/livez", timeout=1)
+    pages.signal(signal.SIGCONT)
+    assert pages.get("/livez").status_code == 200
+
+
+def test_a_port_in_use_is_an_error_at_the_start(shop: Path, pages: Pages) -> None:
+    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="console://", PILLARBOX_RELAY__LISTEN=pages.address)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"PILLARBOX_RELAY__LISTEN: nothing can listen on {pages.address}: Address already in use" in done.stderr
+
+
+def test_without_the_setting_no_port_is_opened(shop: Path) -> None:
+    done = pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    assert '"listen": null' in done.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("variable", "limit", "why"),
+    [
+        ("PILLARBOX_RELAY__HEALTH__MAX_BACKLOG", "2", "3 events wait, more than relay.health.max_backlog (2)"),
+        ("PILLARBOX_RELAY__HEALTH__MAX_AGE", "0s", "the oldest event has waited for"),
+    ],
+)
+def test_health_goes_down_by_its_limits(shop: Path, variable: str, limit: str, why: str) -> None:
+    record(shop, *orders(3))
+    # Nobody listens there: the events wait.
+    out = {"PILLARBOX_TRANSPORT": f"amqp://guest@127.0.0.1:{free_port()}/", variable: limit}
+    with relay(shop, **out) as pages:
+        status, facts = pages.health()
+        assert (status, facts["status"], facts["backlog"]) == (503, "DOWN", 3)
+        assert facts["why"][0].startswith(why)
+
+
+def test_a_broker_that_is_away_makes_the_relay_neither_dead_nor_unready(shop: Path) -> None:
+    record(shop, *orders(1))
+    url = f"amqp://app:canary-password@127.0.0.1:{free_port()}/"
+    with relay(shop, PILLARBOX_TRANSPORT=url) as pages:
+        pages.until("outbox_breaker_state", 2.0, destination="order.placed")
+        assert [pages.get(path).status_code for path in ("/livez", "/readyz", "/health")] == [200] * 3
+        wait_until(
+            lambda: pages.health()[1]["breakers"].get("order.placed") in ("open", "half-open"),
+            bound=30,
+            what="the breaker is shown",
+        )
+        shown = [pages.get(path).text for path in ("/health", "/metrics", "/livez", "/readyz")]
+        assert "canary-password" not in "".join([*shown, pages.story()])
+
+
+def test_a_store_that_is_away_makes_the_relay_unready_until_it_is_back(tmp_path: Path) -> None:
+    with available(PostgresServer) as server:
+        server.create_database("shop")
+        url = server.url("shop").replace("postgres@", "postgres:canary-password@")
+        assert pillarbox("schema", "apply", cwd=tmp_path, PILLARBOX_STORE=url).returncode == 0
+        with relay(tmp_path, PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="console://") as pages:
+            assert pages.get("/readyz").status_code == 200
+            server.stop()
+            wait_until(lambda: pages.get("/readyz").status_code == 503, bound=40, what="it is unready")
+            assert (pages.get("/livez").status_code, pages.health()[0]) == (200, 503)
+            assert pages.value("outbox_store_up") == 0.0
+            assert pages.value("outbox_backlog") is None
+            shown = [pages.get(path).text for path in ("/health", "/metrics", "/readyz")]
+            assert "canary-password" not in "".join([*shown, pages.story()])
+            server.start()
+            wait_until(lambda: pages.get("/readyz").status_code == 200, bound=40, what="it is ready again")
+
+
+def test_tables_that_are_not_right_make_the_relay_unready(postgres_url: str, tmp_path: Path) -> None:
+    with relay(tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT="console://") as pages:
+        assert pages.get("/readyz").status_code == 200
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute("DELETE FROM outbox_schema")
+        wait_until(lambda: pages.get("/readyz").status_code == 503, bound=30, what="it is unready")
+        assert "pillarbox schema apply" in pages.get("/readyz").json()["why"]
+
+
+QUEUES = """
+[[transports.rabbit.queues]]
+name = "pages.q"
+dead_letter = { exchange = "pages.dlx", queue = "pages.dlq" }
+"""
+
+
+def test_the_depth_of_dead_letter_queues_is_shown(shop: Path, rabbitmq_server: RabbitMQServer) -> None:
+    (shop / "pillarbox.toml").write_text(f'[transports.rabbit]\nurl = "{rabbitmq_server.url()}"\n{QUEUES}')
+    record(shop, Event("pages.q", {}))  # without routes, to the queue named after its type
+    with relay(shop) as pages:
+        wait_until(lambda: pages.story().count("delivered event") == 1, bound=30, what="a delivery")
+        assert pages.value("outbox_dead_letter_queue_depth", queue="pages.dlq") == 0.0

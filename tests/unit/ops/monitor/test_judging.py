@@ -1,0 +1,77 @@
+"""Alive, ready, healthy: what each answer depends on, and what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pillarbox.core.overview import LaneView, Overview, RelayView
+from pillarbox.core.steering import Steering
+from pillarbox.ops.monitor.judging import Limits, alive, healthy, ready
+from pillarbox.ops.monitor.looking import Seen
+
+QUIET = Overview(backlog=0, oldest=None, exact=True, dead=0, lanes=[LaneView(0, "a", 1, 0)], relays=[])
+GONE = Seen(overview=None, error="the store is away")
+LIMITS = Limits(backlog=100, age=300.0)
+
+
+def seen(**changes: Any) -> Seen:
+    return Seen(overview=QUIET._replace(**changes))
+
+
+@pytest.mark.parametrize(("silence", "yes"), [(None, True), (0.5, True), (60.0, True), (60.1, False)])
+def test_a_relay_that_does_not_go_round_is_not_alive(silence: float | None, yes: bool) -> None:
+    answer = alive(silence, limit=60.0)
+    assert answer.yes is yes
+    assert answer.facts["status"] == ("UP" if yes else "DOWN")
+
+
+def test_a_relay_without_its_store_is_not_ready_and_says_why() -> None:
+    assert ready(seen()).yes
+    assert (ready(GONE).yes, ready(GONE).facts["why"]) == (False, "the store is away")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, []),
+        ({"backlog": 100, "oldest": 300.0}, []),
+        ({"backlog": 101}, ["101 events wait, more than relay.health.max_backlog (100)"]),
+        ({"oldest": 301.0}, ["the oldest event has waited for 301 s, more than relay.health.max_age"]),
+    ],
+)
+def test_more_or_older_events_than_allowed_are_not_healthy(changes: dict[str, object], why: list[str]) -> None:
+    answer = healthy(seen(**changes), LIMITS)
+    assert (answer.yes, answer.facts["why"]) == (not why, why)
+
+
+def test_both_limits_may_be_exceeded_at_once() -> None:
+    why = healthy(seen(backlog=101, oldest=301.0), LIMITS).facts["why"]
+    assert isinstance(why, list)
+    assert len(why) == 2
+
+
+def test_without_limits_everything_may_wait() -> None:
+    assert healthy(seen(backlog=10**9, oldest=1e9), Limits(backlog=None, age=None)).yes
+
+
+def test_without_a_store_nobody_is_healthy() -> None:
+    assert (healthy(GONE, LIMITS).yes, healthy(GONE, LIMITS).facts["why"]) == (False, ["the store is away"])
+
+
+def test_health_tells_what_a_person_would_ask_next() -> None:
+    relay = RelayView(id="a", name="", host="", lease=10.0, breakers={"orders": "open", "mail": "closed"})
+    overview = QUIET._replace(backlog=3, oldest=1.5, dead=2, relays=[relay])
+    paused = Steering(destination="audit", paused=True, breaker=None, rate_limit=None, last_error=None)
+    facts = healthy(Seen(overview=overview, steering=[paused], queues={"orders.dlq": 4}), LIMITS).facts
+    assert {name: facts[name] for name in ("backlog", "oldest_seconds", "exact", "dead", "relays")} == {
+        "backlog": 3,
+        "oldest_seconds": 1.5,
+        "exact": True,
+        "dead": 2,
+        "relays": 1,
+    }
+    assert facts["breakers"] == {"audit": "paused", "mail": "closed", "orders": "open"}
+    assert facts["dead_letter_queues"] == {"orders.dlq": 4}
+    assert facts["flow"] == {"state": "held up", "why": "a person paused audit; orders takes nothing"}

@@ -1,0 +1,90 @@
+"""However often somebody asks, the store is looked at no more than once in a while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from pillarbox import Event, Outbox
+from pillarbox.core.clock import SystemClock
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.overview import Overview
+from pillarbox.ops.monitor.looking import FRESH, QUEUES_FRESH, Lookout, Seen
+from pillarbox.stores.memory import MemoryStore
+
+
+class ByHand(SystemClock):
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+def record(store: MemoryStore) -> None:
+    with store.transaction() as transaction:
+        Outbox().record(transaction, Event("order.placed", {}))
+
+
+def backlog(seen: Seen) -> int:
+    assert seen.overview is not None
+    return seen.overview.backlog
+
+
+async def test_a_look_is_good_for_a_while() -> None:
+    store, clock = MemoryStore(), ByHand()
+    lookout = Lookout(store, clock=clock)
+    assert backlog(await lookout.look()) == 0
+    record(store)
+    clock.at += FRESH - 0.1
+    assert backlog(await lookout.look()) == 0
+    clock.at += 0.1
+    assert backlog(await lookout.look()) == 1
+
+
+async def test_many_who_ask_at_once_share_a_look() -> None:
+    lookout = Lookout(MemoryStore(), clock=ByHand())
+    first, *others = await asyncio.gather(*(lookout.look() for _ in range(20)))
+    assert all(other is first for other in others)
+
+
+async def test_brokers_are_asked_less_often() -> None:
+    clock, asked = ByHand(), 0
+
+    async def depths() -> Mapping[str, int]:
+        nonlocal asked
+        asked += 1
+        return {"orders.dlq": asked}
+
+    lookout = Lookout(MemoryStore(), depths=depths, clock=clock)
+    assert (await lookout.look()).queues == {"orders.dlq": 1}
+    clock.at += FRESH
+    assert (await lookout.look()).queues == {"orders.dlq": 1}
+    clock.at += QUEUES_FRESH
+    assert (await lookout.look()).queues == {"orders.dlq": 2}
+
+
+class Away(MemoryStore):
+    """A store that answers when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away = True
+        self.inspection = self  # type: ignore[assignment] # one of its facets is enough
+
+    async def overview(self) -> Overview:
+        if self.away:
+            raise StoreUnavailable("nobody is at home")
+        return await MemoryStore().inspection.overview()
+
+
+async def test_a_store_that_is_away_is_no_reason_to_raise() -> None:
+    store, clock = Away(), ByHand()
+    lookout = Lookout(store, clock=clock)
+    seen = await lookout.look()
+    assert (seen.overview, seen.error) == (None, "nobody is at home")
+    store.away = False
+    clock.at += FRESH
+    assert (await lookout.look()).overview is not None

@@ -1,0 +1,101 @@
+"""The alert rules and the dashboard ask for metrics that are there, and for all that was wanted."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped] # it comes with mkdocs, its stubs do not
+
+from tests.docs.pages import ROOT
+from tests.unit.telemetry.exposed import everything, samples
+
+RULES_FILE = ROOT / "deploy/prometheus/alerts.yml"
+RULES: list[dict[str, Any]] = [
+    rule for group in yaml.safe_load(RULES_FILE.read_text(encoding="utf-8"))["groups"] for rule in group["rules"]
+]
+DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/pillarbox.json").read_text(encoding="utf-8"))
+OF_OTHERS = {"pg_stat_activity_max_tx_duration"}
+"""Of postgres_exporter, which the file says is needed."""
+
+_NAME = re.compile(r"\b(?:outbox|inbox|pg|rabbitmq)_\w+")
+
+
+def asked_by_panels() -> Iterator[tuple[str, str]]:
+    return ((panel["title"], target["expr"]) for panel in DASHBOARD["panels"] for target in panel["targets"])
+
+
+def unknown(expression: str) -> set[str]:
+    return set(_NAME.findall(expression)) - samples(everything()) - OF_OTHERS
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_asks_for_metrics_that_are_there(rule: dict[str, Any]) -> None:
+    assert _NAME.findall(rule["expr"])
+    assert unknown(rule["expr"]) == set()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in ("critical", "warning")
+    assert rule["annotations"]["summary"]
+    assert rule["annotations"]["description"].endswith(".")
+
+
+def test_there_is_an_alert_for_everything_that_was_wanted() -> None:
+    wanted = {
+        "OutboxBacklogGrows": "outbox_backlog",
+        "OutboxOldestEventTooOld": "outbox_oldest_age_seconds",
+        "OutboxEventsFailed": "outbox_dead_letters",
+        "OutboxRelayAbsent": "outbox_relays_running",
+        "OutboxBreakerOpen": "outbox_breaker_state",
+        "OutboxDeadLetterQueueFills": "outbox_dead_letter_queue_depth",
+        "OutboxHorizonHeldBack": "pg_stat_activity_max_tx_duration",
+    }
+    expressions = {rule["alert"]: rule["expr"] for rule in RULES}
+    assert [alert for alert, metric in wanted.items() if metric not in expressions.get(alert, "")] == []
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_is_content() -> None:
+    done = subprocess.run(["promtool", "check", "rules", str(RULES_FILE)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("title", "expression"), list(asked_by_panels()))
+def test_a_panel_asks_for_metrics_that_are_there(title: str, expression: str) -> None:
+    assert _NAME.findall(expression)
+    assert unknown(expression) == set()
+
+
+@pytest.mark.parametrize(
+    ("title", "metric"),
+    [
+        ("Publishing rate", "outbox_published_total"),
+        ("Retry rate", "outbox_retries_total"),
+        ("Backlog size", "outbox_backlog"),
+        ("Error rate", "outbox_failed_total"),
+        ("Latency", "outbox_lag_seconds_bucket"),
+    ],
+)
+def test_the_five_key_metrics_have_a_panel_each(title: str, metric: str) -> None:
+    assert [expression for found, expression in asked_by_panels() if found == title and metric in expression]
+
+
+def test_a_metric_that_is_not_there_would_be_noticed() -> None:
+    assert unknown("rate(outbox_publised_total[5m])") == {"outbox_publised_total"}
+
+
+def test_the_panels_do_not_lie_upon_each_other() -> None:
+    cells = [
+        (x, y)
+        for panel in DASHBOARD["panels"]
+        for place in [panel["gridPos"]]
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24

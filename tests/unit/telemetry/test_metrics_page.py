@@ -1,0 +1,65 @@
+"""The page of metrics names every metric with its kind and labels, and none that is not there."""
+
+import re
+
+from prometheus_client import CollectorRegistry
+
+from pillarbox import Event
+from pillarbox.core.overview import Overview
+from pillarbox.core.recording import EventsRecorded
+from pillarbox.telemetry.prometheus import ConsumerMetrics, MetricsListener, RecordMetrics, StoreMetrics
+from tests.docs.pages import ROOT
+from tests.unit.telemetry.examples import EXAMPLES
+from tests.unit.telemetry.exposed import everything, families
+from tests.unit.telemetry.test_consumer_lines import LINES
+
+PAGE = (ROOT / "docs/reference/metrics.md").read_text(encoding="utf-8")
+ROWS = {
+    name: (kind, labels)
+    for name, kind, labels in re.findall(
+        r"^\| `(\w+)` \| (counter|gauge|histogram) \|([^|]*)\| .+ \|$", PAGE, re.MULTILINE
+    )
+}
+THE_FIVE = {
+    "outbox_published_total": "counter",
+    "outbox_failed_total": "counter",
+    "outbox_retries_total": "counter",
+    "outbox_backlog": "gauge",
+    "outbox_publish_duration_seconds": "histogram",
+}
+
+
+def test_the_rows_are_the_metrics_with_their_kinds() -> None:
+    exposed = {name: kind for name, (kind, _) in families(everything()).items()}
+    assert {name: kind for name, (kind, _) in ROWS.items()} == exposed
+
+
+def test_a_row_names_the_labels() -> None:
+    assert labels_in_use() == {name: set(re.findall(r"`(\w+)`", labels)) for name, (_, labels) in ROWS.items()}
+
+
+def labels_in_use() -> dict[str, set[str]]:
+    """After everything has been announced once."""
+    registry = CollectorRegistry()
+    relay, store, consumer, record = (
+        MetricsListener(registry),
+        StoreMetrics(registry),
+        ConsumerMetrics(registry),
+        RecordMetrics(registry),
+    )
+    for observation in EXAMPLES:
+        if type(observation).__name__ != "RelayStopped":
+            relay(observation)
+    for told, *_ in LINES:
+        consumer(told)
+    store.show(Overview(backlog=1, oldest=1.0, exact=True, dead=1, lanes=[], relays=[]), queues={"q": 1})
+    record(EventsRecorded(events=(Event("order.placed", {}),)))
+    found: dict[str, set[str]] = {}
+    for family in registry.collect():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        found[name] = {label for sample in family.samples for label in sample.labels if label != "le"}
+    return found
+
+
+def test_the_five_that_everybody_asks_for_are_called_as_expected() -> None:
+    assert {name: ROWS[name][0] for name in THE_FIVE} == THE_FIVE

@@ -1,0 +1,104 @@
+"""Figures of the store, of consumers, and of whoever records."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox import Event, Outbox
+from pillarbox.core.consumption import (
+    AnswerLost,
+    ConsumerObservation,
+    ConsumerStarted,
+    ConsumerStopped,
+    ConsumerStopRequested,
+    EventDeadLettered,
+    EventHandled,
+    EventRepeated,
+    HandlingFailed,
+    SourceFailed,
+)
+from pillarbox.core.recording import EventsRecorded
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, StoreMetrics
+from tests.unit.telemetry.exposed import value
+
+EVENT = {"consumer": "billing", "event_id": "e1", "event_type": "order.placed"}
+
+
+async def test_the_store_is_shown_as_it_was_seen() -> None:
+    store, metrics = MemoryStore(), StoreMetrics()
+    with store.transaction() as transaction:
+        Outbox().record(transaction, Event("order.placed", {}), Event("order.placed", {}))
+    seen = await store.inspection.overview()
+    metrics.show(seen._replace(oldest=90.0, dead=3), queues={"orders.dlq": 7})
+    assert {
+        name: value(metrics.registry, f"outbox_{name}")
+        for name in ("store_up", "backlog", "oldest_age_seconds", "dead_letters", "relays", "lanes_unowned")
+    } == {
+        "store_up": 1.0,
+        "backlog": 2.0,
+        "oldest_age_seconds": 90.0,
+        "dead_letters": 3.0,
+        "relays": 0.0,
+        "lanes_unowned": 64.0,
+    }
+    assert value(metrics.registry, "outbox_dead_letter_queue_depth", queue="orders.dlq") == 7.0
+
+
+async def test_what_cannot_be_seen_is_not_shown() -> None:
+    metrics = StoreMetrics()
+    metrics.show(await MemoryStore().inspection.overview())
+    metrics.show(None)
+    assert value(metrics.registry, "outbox_store_up") == 0.0
+    assert value(metrics.registry, "outbox_backlog") is None
+    assert value(metrics.registry, "outbox_oldest_age_seconds") is None
+
+
+@pytest.mark.parametrize(
+    ("observation", "result"),
+    [
+        (EventHandled(**EVENT, attempt=1, seconds=0.5), "handled"),
+        (EventRepeated(**EVENT), "repeated"),
+        (HandlingFailed(**EVENT, attempt=1, error="no", delay=1.0, charged=True), "retried"),
+        (EventDeadLettered(**EVENT, attempt=7, error="no"), "dead"),
+        (AnswerLost(**EVENT, error="gone"), "answer-lost"),
+    ],
+)
+def test_what_became_of_an_event_is_counted_for_its_consumer(observation: ConsumerObservation, result: str) -> None:
+    metrics = ConsumerMetrics()
+    metrics(observation)
+    assert value(metrics.registry, "inbox_events_total", consumer="billing", result=result) == 1.0
+
+
+def test_the_time_of_an_effect_is_observed() -> None:
+    metrics = ConsumerMetrics()
+    metrics(EventHandled(**EVENT, attempt=1, seconds=0.5))
+    metrics(EventRepeated(**EVENT))
+    assert value(metrics.registry, "inbox_handling_duration_seconds_count", consumer="billing") == 1.0
+    assert value(metrics.registry, "inbox_handling_duration_seconds_sum", consumer="billing") == 0.5
+
+
+def test_a_consumer_runs_until_it_has_stopped() -> None:
+    metrics = ConsumerMetrics()
+    metrics(ConsumerStarted(consumer="billing"))
+    metrics(SourceFailed(consumer="billing", error="gone", delay=1.0))
+    metrics(ConsumerStopRequested(consumer="billing"))
+    assert value(metrics.registry, "inbox_consumers_running", consumer="billing") == 1.0
+    metrics(ConsumerStopped(consumer="billing", drained=True))
+    assert value(metrics.registry, "inbox_consumers_running", consumer="billing") == 0.0
+    assert value(metrics.registry, "inbox_source_failures_total", consumer="billing") == 1.0
+
+
+def broken(told: EventsRecorded) -> None:
+    raise RuntimeError("this listener is broken")
+
+
+async def test_what_is_recorded_is_counted_whatever_other_listeners_do() -> None:
+    store, metrics = MemoryStore(), RecordMetrics()
+    outbox = Outbox(observers=[broken, metrics])
+    with store.transaction() as transaction:
+        outbox.record(transaction, Event("order.placed", {}), Event("order.paid", {}))
+        await outbox.arecord(transaction, Event("order.placed", {}))
+        outbox.record(transaction)
+    assert value(metrics.registry, "outbox_recorded_total", event_type="order.placed") == 2.0
+    assert value(metrics.registry, "outbox_recorded_total", event_type="order.paid") == 1.0

@@ -1,0 +1,143 @@
+"""What a relay announces is counted: by destination and type, for every relay of the process together."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pillarbox.core.observations import (
+    BatchRead,
+    BatchSettled,
+    EventDelivered,
+    LanesLost,
+    LanesTaken,
+    LeaseLost,
+    Observation,
+    Pruned,
+    RelayStarted,
+    RelayStopped,
+    RelayTended,
+    StoreFailed,
+)
+from pillarbox.telemetry.prometheus import MetricsListener
+from tests.unit.relay.messages import message
+from tests.unit.telemetry.examples import DELIVERED, DIED, EXAMPLES, NACKED, NOON, ORDER, RETRIED, SKIPPED, Noon
+from tests.unit.telemetry.exposed import value
+
+WAY = {"destination": "orders", "event_type": "order.placed"}
+
+
+def told(*observations: Observation) -> MetricsListener:
+    listener = MetricsListener(clock=Noon())
+    for observation in observations:
+        listener(observation)
+    return listener
+
+
+@pytest.mark.parametrize(
+    ("observation", "counted"),
+    [
+        (DELIVERED, ["outbox_published_total"]),
+        (RETRIED, ["outbox_failed_total", "outbox_retries_total"]),
+        (NACKED, ["outbox_failed_total", "outbox_retries_total"]),
+        (DIED, ["outbox_failed_total", "outbox_dead_total"]),
+    ],
+)
+def test_an_event_counts_for_its_destination_and_type(observation: Observation, counted: list[str]) -> None:
+    registry = told(observation, observation).registry
+    names = ["outbox_published_total", "outbox_failed_total", "outbox_retries_total", "outbox_dead_total"]
+    assert {name: value(registry, name, **WAY) for name in names} == {
+        name: 2.0 if name in counted else 0.0 for name in names
+    }
+
+
+@pytest.mark.parametrize(
+    ("observation", "name", "count"),
+    [
+        (LanesLost(relay="r", lanes=(1, 2)), "outbox_fenced_settlements_total", 1.0),
+        (LanesTaken(relay="r", lanes=(1, 2, 3), crashed=(2, 3)), "outbox_takeovers_total", 2.0),
+        (LanesTaken(relay="r", lanes=(1, 2, 3)), "outbox_takeovers_total", 0.0),
+        (LeaseLost(relay="r", reason="late"), "outbox_leases_lost_total", 1.0),
+        (StoreFailed(relay="r", error="gone", delay=1.0), "outbox_store_failures_total", 1.0),
+        (Pruned(relay="r", count=12), "outbox_pruned_total", 12.0),
+    ],
+)
+def test_the_troubles_of_a_relay_are_counted(observation: Observation, name: str, count: float) -> None:
+    assert value(told(observation).registry, name) == count
+
+
+def test_repeats_are_counted_by_who_found_them() -> None:
+    settled = BatchSettled(relay="r", delivered=5, retried=0, dead=0, duplicates=3, seconds=0.01)
+    registry = told(SKIPPED, settled).registry
+    assert value(registry, "outbox_duplicates_total", found_in="ledger") == 1.0
+    assert value(registry, "outbox_duplicates_total", found_in="table") == 3.0
+
+
+def test_durations_and_sizes_are_observed() -> None:
+    read = BatchRead(relay="r", messages=(ORDER, ORDER), seconds=0.002)
+    settled = BatchSettled(relay="r", delivered=2, retried=0, dead=0, duplicates=0, seconds=0.01)
+    registry = told(read, DELIVERED, settled).registry
+    assert value(registry, "outbox_batch_size_sum") == 2.0
+    assert value(registry, "outbox_read_duration_seconds_sum") == 0.002
+    assert value(registry, "outbox_settle_duration_seconds_sum") == 0.01
+    assert value(registry, "outbox_publish_duration_seconds_sum", destination="orders") == 0.25
+
+
+@pytest.mark.parametrize(
+    ("recorded", "due", "tried", "lag"),
+    [
+        (-90, None, 0, 90.0),
+        (-90, -30, 0, 30.0),  # delayed on purpose: it counts from when it was due
+        (-90, -30, 1, 90.0),  # a retry: the event waits since it was recorded
+        (5, None, 0, 0.0),  # the database's clock is ahead
+    ],
+)
+def test_the_lag_is_the_time_that_an_event_was_late(recorded: int, due: int | None, tried: int, lag: float) -> None:
+    waited = message(
+        recorded_at=NOON + timedelta(seconds=recorded),
+        available_at=None if due is None else NOON + timedelta(seconds=due),
+        attempts=tried,
+    )
+    registry = told(EventDelivered(relay="r", message=waited, destination="orders", seconds=0.1)).registry
+    assert value(registry, "outbox_lag_seconds_sum", destination="orders") == lag
+
+
+def held(relay: str, **changes: object) -> RelayTended:
+    usual: dict[str, object] = {"lanes": 32, "in_hand": 5, "breakers": {"orders": "closed"}, "rates": {"orders": 250.0}}
+    return RelayTended(relay=relay, **(usual | changes))  # type: ignore[arg-type]
+
+
+def test_what_the_relays_of_a_process_hold_is_added_up() -> None:
+    one, two = held("a"), held("b", breakers={"orders": "open", "mail": "half-open"}, rates={})
+    registry = told(RelayStarted(relay="a"), RelayStarted(relay="b"), one, two).registry
+    assert value(registry, "outbox_relays_running") == 2.0
+    assert value(registry, "outbox_lanes_held") == 64.0
+    assert value(registry, "outbox_in_flight") == 10.0
+    assert value(registry, "outbox_breaker_state", destination="orders") == 2.0
+    assert value(registry, "outbox_breaker_state", destination="mail") == 1.0
+    assert value(registry, "outbox_rate_limit", destination="orders") == 250.0
+
+
+def test_a_relay_that_stopped_holds_nothing() -> None:
+    registry = told(RelayStarted(relay="a"), held("a"), RelayStopped(relay="a", drained=True)).registry
+    assert value(registry, "outbox_relays_running") == 0.0
+    assert value(registry, "outbox_lanes_held") == 0.0
+    assert value(registry, "outbox_breaker_state", destination="orders") is None
+
+
+def test_a_process_without_a_relay_has_figures_too() -> None:
+    registry = MetricsListener().registry
+    assert value(registry, "outbox_relays_running") == 0.0
+    assert value(registry, "outbox_takeovers_total") == 0.0
+
+
+def test_two_listeners_do_not_collide() -> None:
+    first, second = told(DELIVERED), told(DELIVERED)
+    assert first.registry is not second.registry
+    assert value(second.registry, "outbox_published_total", **WAY) == 1.0
+
+
+@pytest.mark.parametrize("observation", EXAMPLES, ids=lambda one: type(one).__name__)
+def test_every_observation_is_welcome(observation: Observation) -> None:
+    told(observation)
