@@ -1,0 +1,1 @@
+"""Whole applications on Pillarbox, to be copied: each uses public names only."""

@@ -1,0 +1,90 @@
+"""The database of the application: how it is opened, and how its tables come to be.
+
+One URL names it for everything: `postgresql://…` or `sqlite:///…`. What must stay true: on SQLite every transaction
+takes its place as a writer when it begins, so that two of them wait for each other instead of failing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import aclosing
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+
+from pillarbox import ConfigurationError, StoreUnavailable
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
+BUSY_SECONDS = 30
+DELIVERY_PREFIX = "delivery_"
+"""The outbox of what is to be delivered, beside the default one of business events."""
+
+
+def open_engine(url: str, *, pool_size: int = 10) -> Engine:
+    """An engine on the database. Opens nothing yet; `dispose` it. Raises ConfigurationError for a URL that is none."""
+    try:
+        parsed = make_url(url)
+        driver = DRIVERS[parsed.drivername]
+    except (ArgumentError, KeyError):
+        raise ConfigurationError(
+            "the database's URL must begin with postgresql:// or sqlite:///, for example sqlite:///notifications.db"
+        ) from None
+    if driver == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise ConfigurationError("the database's URL names no file; write for example sqlite:///notifications.db")
+    engine = create_engine(parsed.set(drivername=driver), pool_size=pool_size)
+    if driver == "sqlite":
+        event.listen(engine, "connect", _settle_in)
+        event.listen(engine, "begin", _take_turns)
+    return engine
+
+
+def open_store(url: str, *, prefix: str = "outbox_", ledger: bool = False) -> PostgresStore | SqliteStore:
+    """The outbox of that prefix in the database, for a relay. Raises ConfigurationError for a URL that is none."""
+    if url.startswith("sqlite:"):
+        return SqliteStore(url, prefix=prefix, ledger=ledger)
+    return PostgresStore(url, prefix=prefix, ledger=ledger)
+
+
+def migrate(url: str) -> None:
+    """Bring the tables up to date: the application's own by Alembic, those of both outboxes by the library.
+
+    May be called again and again, and by several processes at once. Not from a running event loop: there it is
+    `await asyncio.to_thread(migrate, url)`. Raises StoreUnavailable if there is no such database.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    engine = open_engine(url)
+    try:
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except OperationalError as error:
+        raise StoreUnavailable(f"the database cannot be used: {str(error.orig).splitlines()[0]}") from error
+    finally:
+        engine.dispose()
+    asyncio.run(_apply_outboxes(url))
+
+
+async def _apply_outboxes(url: str) -> None:
+    for prefix in ("outbox_", DELIVERY_PREFIX):
+        async with aclosing(open_store(url, prefix=prefix)) as store:
+            await store.schema.apply()
+
+
+def _settle_in(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # the driver would begin as a reader; see _take_turns
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _take_turns(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,39 @@
+"""Layers 1 and 2 in one process and one database, without a broker: the listeners are handlers of the relay.
+
+What must stay true: each audience has a route to its own listener and to no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+from sqlalchemy import Engine
+
+from apps.notifications.database import open_store
+from apps.notifications.listeners import LISTENERS
+from apps.notifications.orchestration.orchestrator import Clock, utc_now
+from pillarbox import Exponential, Handlers, Relay, Route
+from pillarbox.telemetry.logs import LogListener
+
+RETRY = Exponential(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
+
+
+@asynccontextmanager
+async def embedded_relay(url: str, engine: Engine, *, clock: Clock = utc_now) -> AsyncIterator[Relay]:
+    """A relay that calls the four listeners, to be run: `await relay.run()`, or `async with relay:`.
+
+    The engine is one on the same database; it stays the caller's.
+    """
+    handlers = Handlers()
+    for listener in LISTENERS.values():
+        handlers.add(listener(engine, clock=clock).consumer)
+    async with aclosing(open_store(url, ledger=True)) as store:
+        yield Relay(
+            store=store,
+            transports={"handlers": handlers},
+            destinations={audience.queue: handlers.to(audience.queue) for audience in LISTENERS},
+            routes=[Route(aggregate_type=audience, to=[audience.queue]) for audience in LISTENERS],
+            retry=RETRY,
+            observers=[LogListener()],
+        )

@@ -1,0 +1,70 @@
+"""What every listener does with a message, in one transaction: admit it, disaggregate it, save, ask for deliveries.
+
+What must stay true: notifications, requests for their delivery and the inbox's receipt are committed together, and only
+then is the message acked. The number of statements does not depend on the number of recipients.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+from sqlalchemy import Connection
+
+from apps.notifications.message import NotificationMessage
+from apps.notifications.orchestration.orchestrator import Clock, Notification, NotificationOrchestrator, utc_now
+from apps.notifications.orchestration.wording import wording_of
+from apps.notifications.requests import delivery_of, outbox
+from apps.notifications.saving import save
+from apps.notifications.words import Audience
+from pillarbox import Consumer
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.telemetry.consumer_logs import ConsumerLog
+from pillarbox.transports.rabbitmq import RabbitMQSource
+
+logger = logging.getLogger("notifications.listener")
+
+
+class NotificationListener:
+    """Listens for one audience. `consumer` runs on a source, or as a handler of a relay on the same database."""
+
+    audience: ClassVar[Audience]
+
+    def __init__(
+        self, transaction: Any, *, source: RabbitMQSource | None = None, clock: Clock = utc_now, workers: int = 10
+    ) -> None:
+        """transaction: the engine, or whatever else a `Consumer` opens its transactions with."""
+        self.orchestrator = NotificationOrchestrator(self.audience, clock=clock)
+        self._clock = clock
+        self.consumer = Consumer(
+            source,
+            name=self.audience.queue,
+            transaction=transaction,
+            workers=workers,
+            observers=[ConsumerLog()],
+        )
+        self.consumer.on("*")(self.handle)
+
+    def handle(self, connection: Connection, event: ConsumedEvent) -> None:
+        """The effect of one event. Raises PermanentError for one that can never have any."""
+        message = NotificationMessage.read(event)
+        notifications = self.orchestrator.disaggregate(connection, message)
+        wording = wording_of(message)
+        saved = save(connection, message, wording, notifications, now=self._clock())
+        deliveries = []
+        for notification in notifications:
+            number = saved.get((notification.user_id, notification.channel))
+            if number is None:
+                _tell_that_it_exists(message, notification)
+            else:
+                deliveries.append(delivery_of(message, wording, notification, notification_id=number).caused_by(event))
+        outbox.record(connection, *deliveries)
+
+
+def _tell_that_it_exists(message: NotificationMessage, notification: Notification) -> None:
+    logger.debug(
+        "notification already exists, skipping: event_id=%s user_id=%s channel=%s",
+        message.event_id,
+        notification.user_id,
+        notification.channel,
+    )

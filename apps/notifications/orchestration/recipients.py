@@ -1,0 +1,95 @@
+"""Who is told, and what they chose: three questions to the database, whatever the number of recipients."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from sqlalchemy import Connection, Row, Select, select
+
+from apps.notifications.message import NotificationMessage
+from apps.notifications.orchestration.preferences import Default, Preference
+from apps.notifications.orchestration.quiet_hours import QuietHours
+from apps.notifications.tables import audience_member, channel_preference, default_channel, quiet_hours, recipient
+from apps.notifications.words import EVERY_EVENT, Channel, RecipientType
+
+logger = logging.getLogger("notifications.recipients")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipient:
+    """A user, their clock, and what they chose."""
+
+    user_id: int
+    zone: ZoneInfo
+    quiet: QuietHours | None
+    preferences: Sequence[Preference]
+
+
+def recipients_of(connection: Connection, message: NotificationMessage) -> list[Recipient]:
+    """Whom the message is for, in the order of their ids. Raises LookupError if it names a user nobody knows."""
+    rows = connection.execute(_with_quiet_hours(message)).all()
+    if message.recipient_type is RecipientType.SINGLE and not rows:
+        raise LookupError(f"event {message.event_id} is for user {message.user_id}, who is not among the recipients")
+    chosen: dict[int, list[Preference]] = {}
+    for user_id, event_type, channel, enabled in connection.execute(_preferences(message)):
+        chosen.setdefault(user_id, []).append(Preference(event_type, Channel(channel), enabled))
+    return [_recipient(row, chosen.get(row.user_id, ())) for row in rows]
+
+
+def defaults_of(connection: Connection, message: NotificationMessage) -> list[Default]:
+    """What its audience gets, where nobody chose otherwise."""
+    asked = select(default_channel.c.event_type, default_channel.c.channel).where(
+        default_channel.c.audience == message.audience,
+        default_channel.c.event_type.in_([message.event_type, EVERY_EVENT]),
+    )
+    return [Default(event_type, Channel(channel)) for event_type, channel in connection.execute(asked)]
+
+
+def _told(message: NotificationMessage) -> Select[int]:
+    """The ids of all whom it is for."""
+    if message.recipient_type is RecipientType.SINGLE:
+        return select(recipient.c.user_id).where(recipient.c.user_id == message.user_id)
+    return select(audience_member.c.user_id).where(
+        audience_member.c.audience == message.audience, audience_member.c.aggregate_id == message.aggregate_id
+    )
+
+
+def _with_quiet_hours(message: NotificationMessage) -> Select[tuple[object, ...]]:
+    return (
+        select(recipient.c.user_id, recipient.c.time_zone, quiet_hours.c.starts, quiet_hours.c.ends)
+        .outerjoin_from(recipient, quiet_hours)
+        .where(recipient.c.user_id.in_(_told(message)))
+        .order_by(recipient.c.user_id)
+    )
+
+
+def _preferences(message: NotificationMessage) -> Select[int, str, str, bool]:
+    return select(
+        channel_preference.c.user_id,
+        channel_preference.c.event_type,
+        channel_preference.c.channel,
+        channel_preference.c.enabled,
+    ).where(
+        channel_preference.c.user_id.in_(_told(message)),
+        channel_preference.c.event_type.in_([message.event_type, EVERY_EVENT]),
+    )
+
+
+def _recipient(row: Row[tuple[object, ...]], preferences: Sequence[Preference]) -> Recipient:
+    return Recipient(
+        user_id=row.user_id,
+        zone=_zone(row.user_id, row.time_zone),
+        quiet=None if row.starts is None else QuietHours(starts=row.starts, ends=row.ends),
+        preferences=preferences,
+    )
+
+
+def _zone(user_id: int, name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):  # one wrong setting must not keep all others from being told
+        logger.warning("user %s lives in the time zone %r, which nobody knows; taking UTC", user_id, name)
+        return ZoneInfo("UTC")

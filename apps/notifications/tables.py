@@ -1,0 +1,227 @@
+"""Every table of the application's own. The tables of the two outboxes are the library's: see `database.migrate`.
+
+What must stay true: a change here has a revision in `migrations/versions`, and a test compares the two. Times are UTC
+and know it, on both databases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    Time,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from apps.notifications.words import Audience, Channel
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+BigId = BigInteger().with_variant(Integer(), "sqlite")
+"""SQLite counts up an INTEGER and nothing else."""
+Json = JSON().with_variant(JSONB(), "postgresql")
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A moment. SQLite has no time zones: there it is stored as UTC and comes back as such."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.utcoffset() is None:
+            raise ValueError(f"{value} has no time zone, so nobody knows when it is; pass datetime.now(UTC)")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _one_of(column: str, words: Sequence[str]) -> CheckConstraint:
+    return CheckConstraint(f"{column} IN ({', '.join(repr(str(word)) for word in words)})", name=column)
+
+
+def _id() -> Column[Any]:
+    return Column("id", BigId, Identity(), primary_key=True)
+
+
+def _audience() -> tuple[Column[Any], CheckConstraint]:
+    return Column("audience", Text, primary_key=True), _one_of("audience", list(Audience))
+
+
+def _channel(name: str = "channel", *, key: bool = True) -> tuple[Column[Any], CheckConstraint]:
+    return Column(name, Text, primary_key=key, nullable=False), _one_of(name, list(Channel))
+
+
+def _user() -> Column[Any]:
+    """A row that means nothing without its recipient."""
+    return Column("user_id", BigId, ForeignKey("recipient.user_id"), primary_key=True, autoincrement=False)
+
+
+# -- the producers' own ---------------------------------------------------------------------------------------------
+
+reservation = Table(
+    "reservation",
+    metadata,
+    _id(),
+    Column("restaurant_id", BigInteger, nullable=False),
+    Column("guest_name", Text, nullable=False),
+    Column("party_size", Integer, nullable=False),
+    Column("reserved_for", UtcTime, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+)
+
+customer_order = Table(
+    "customer_order",
+    metadata,
+    _id(),
+    Column("customer_id", BigInteger, nullable=False),
+    Column("user_id", BigInteger, nullable=False),
+    Column("total_cents", BigInteger, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+)
+
+account = Table(
+    "account",
+    metadata,
+    _id(),
+    Column("agency_id", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("email", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    UniqueConstraint("email"),
+)
+
+# -- who is told, and how -------------------------------------------------------------------------------------------
+
+recipient = Table(
+    "recipient",
+    metadata,
+    Column("user_id", BigId, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("email", Text),
+    Column("phone", Text),
+    Column("push_token", Text),
+    Column("time_zone", Text, nullable=False),
+)
+
+audience_member = Table(
+    "audience_member",
+    metadata,
+    *_audience(),
+    Column("aggregate_id", BigInteger, primary_key=True, autoincrement=False),
+    _user(),
+    Index("ix_audience_member_user_id", "user_id"),
+)
+
+channel_preference = Table(
+    "channel_preference",
+    metadata,
+    _user(),
+    Column("event_type", Text, primary_key=True),
+    *_channel(),
+    Column("enabled", Boolean, nullable=False),
+)
+
+quiet_hours = Table(
+    "quiet_hours",
+    metadata,
+    _user(),
+    Column("starts", Time, nullable=False),
+    Column("ends", Time, nullable=False),
+)
+
+default_channel = Table(
+    "default_channel",
+    metadata,
+    *_audience(),
+    Column("event_type", Text, primary_key=True),
+    *_channel(),
+)
+
+# -- what they are told ---------------------------------------------------------------------------------------------
+
+
+def _notifications(name: str) -> Table:
+    """A table for one audience. The unique constraint is what makes a notification happen once."""
+    return Table(
+        name,
+        metadata,
+        _id(),
+        Column("event_id", Text, nullable=False),
+        Column("user_id", BigInteger, nullable=False),
+        *_channel("notification_type", key=False),
+        Column("event_type", Text, nullable=False),
+        Column("aggregate_id", BigInteger, nullable=False),
+        Column("title", Text, nullable=False),
+        Column("body", Text, nullable=False),
+        Column("payload", Json, nullable=False),
+        Column("deliver_after", UtcTime),
+        Column("created_at", UtcTime, nullable=False),
+        Column("read_at", UtcTime),
+        UniqueConstraint("event_id", "user_id", "notification_type", name=f"uk_{name}_idempotency"),
+        Index(f"ix_{name}_newest", "user_id", "created_at", "id"),
+    )
+
+
+restaurant_user_notification = _notifications("restaurant_user_notification")
+customer_notification = _notifications("customer_notification")
+agency_user_notification = _notifications("agency_user_notification")
+admin_notification = _notifications("admin_notification")
+
+NOTIFICATIONS: dict[Audience, Table] = {
+    Audience.RESTAURANT: restaurant_user_notification,
+    Audience.CUSTOMER: customer_notification,
+    Audience.AGENCY: agency_user_notification,
+    Audience.ADMIN: admin_notification,
+}
+
+# -- what reached them ----------------------------------------------------------------------------------------------
+
+notification_delivery = Table(
+    "notification_delivery",
+    metadata,
+    _id(),
+    Column("audience", Text, nullable=False),
+    _one_of("audience", list(Audience)),
+    Column("notification_id", BigInteger, nullable=False),
+    Column("user_id", BigInteger, nullable=False),
+    *_channel(key=False),
+    Column("event_id", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("delivered_at", UtcTime, nullable=False),
+    UniqueConstraint("audience", "notification_id", name="uk_notification_delivery_once"),
+    Index("ix_notification_delivery_feed", "user_id", "channel", "id"),
+    sqlite_autoincrement=True,
+)
+"""One row for each delivery that succeeded; `event_id` is that of the delivery's own event. The ids of one user's
+IN_APP rows rise in the order of their commits, so that whoever follows them misses none: see `delivery/in_app.py`."""

@@ -1,0 +1,84 @@
+"""Databases with every table of the application, and a broker without its queues, for each test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apps.notifications.database import migrate
+from tests.apps.notifications import broker
+from tests.apps.notifications.processes import Fleet
+from tests.apps.notifications.town import Town
+from tests.databases import cloned
+from tests.servers.postgres import PostgresServer
+from tests.servers.rabbitmq import RabbitMQServer
+
+TEMPLATE = "notifications_template"
+VHOST = "notifications"
+
+
+@pytest.fixture(scope="session")
+def notifications_template(postgres_server: PostgresServer) -> str:
+    """The name of a migrated database, to be cloned."""
+    postgres_server.create_database(TEMPLATE)
+    migrate(postgres_server.url(TEMPLATE))
+    return TEMPLATE
+
+
+@pytest.fixture
+def postgres_database(postgres_server: PostgresServer, notifications_template: str) -> Iterator[str]:
+    """The URL of a migrated PostgreSQL database of the test's own."""
+    with cloned(postgres_server, notifications_template) as url:
+        yield url
+
+
+@pytest.fixture
+def sqlite_database(tmp_path: Path) -> str:
+    """The URL of a migrated SQLite database of the test's own; its loop is not the test's."""
+    url = f"sqlite:///{tmp_path / 'notifications.db'}"
+    migrate(url)
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str:
+    """On either engine."""
+    url: str = request.getfixturevalue(f"{request.param}_database")
+    return url
+
+
+@pytest.fixture
+def town(database: str) -> Iterator[Town]:
+    """People and what they get, on either engine."""
+    with Town.of(database) as town:
+        yield town
+
+
+@pytest.fixture
+def postgres_town(postgres_database: str) -> Iterator[Town]:
+    with Town.of(postgres_database) as town:
+        yield town
+
+
+@pytest.fixture(scope="session")
+def virtual_host(rabbitmq_server: RabbitMQServer) -> str:
+    """A virtual host of its own: the application names its queues itself."""
+    rabbitmq_server.ctl("add_vhost", VHOST)
+    rabbitmq_server.ctl("set_permissions", "-p", VHOST, "guest", ".*", ".*", ".*")
+    return rabbitmq_server.url(VHOST)
+
+
+@pytest.fixture
+def rabbit(virtual_host: str) -> Iterator[str]:
+    """The URL of a broker without any queue of the application."""
+    broker.forget(virtual_host)
+    yield virtual_host
+    broker.forget(virtual_host)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, postgres_database: str, rabbit: str) -> Iterator[Fleet]:
+    """Processes on PostgreSQL and RabbitMQ."""
+    fleet = Fleet(tmp_path, database=postgres_database, broker=rabbit)
+    yield fleet
+    fleet.close()

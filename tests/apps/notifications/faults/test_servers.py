@@ -1,0 +1,81 @@
+"""Brokers and databases that go away under the running application, and come back: it goes on by itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apps.notifications.database import migrate
+from apps.notifications.words import Audience
+from tests.apps.notifications import broker
+from tests.apps.notifications.faults.conftest import populate, wait_for, wait_until_told
+from tests.apps.notifications.processes import Fleet
+from tests.apps.notifications.town import Town, reservation
+from tests.servers.availability import available
+from tests.servers.postgres import PostgresServer
+from tests.servers.rabbitmq import RabbitMQServer
+
+QUEUE = Audience.RESTAURANT.queue
+
+
+@pytest.fixture
+def mortal_postgres() -> Iterator[PostgresServer]:
+    """A database server for one test, to be killed."""
+    with available(lambda: PostgresServer(durable=False)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_broker_that_is_down_is_waited_for_and_every_event_arrives(
+    restaurant: Town, mortal_rabbitmq: RabbitMQServer, tmp_path: Path, end: str
+) -> None:
+    fleet = Fleet(tmp_path, database=restaurant.url, broker=mortal_rabbitmq.url())
+    try:
+        relay, listener = fleet.relay(), fleet.listener("RESTAURANT")
+        restaurant.record(reservation("evt-001"))
+        wait_until_told(restaurant, fleet, "evt-001")
+        getattr(mortal_rabbitmq, end)()
+        restaurant.record(reservation("evt-002"), reservation("evt-003", aggregate_id=5))
+        tried = "SELECT count(*) FROM outbox_message WHERE tries > 0"
+        wait_for(lambda: restaurant.number(tried) >= 1, fleet, "it was tried in vain")
+        wait_for(lambda: "SourceFailed" in listener.story(), fleet, "the listener notices, too")
+        assert "WARNING pillarbox.relay" in relay.story()
+        assert restaurant.number("SELECT max(attempts) FROM outbox_message") == 0  # an outage is not their fault
+        mortal_rabbitmq.start()
+        wait_until_told(restaurant, fleet, "evt-001", "evt-002", "evt-003")
+        assert restaurant.number("SELECT count(*) FROM outbox_message") == 0
+    finally:
+        fleet.close()
+
+
+def test_a_database_that_crashes_is_waited_for_and_every_event_arrives(
+    mortal_postgres: PostgresServer, rabbit: str, tmp_path: Path
+) -> None:
+    mortal_postgres.create_database("notifications")
+    url = mortal_postgres.url("notifications")
+    migrate(url)
+    with Town.of(url) as town:
+        populate(town)
+        fleet = Fleet(tmp_path, database=url, broker=rabbit)
+        try:
+            relay, listener = fleet.relay(), fleet.listener("RESTAURANT")
+            town.record(reservation("evt-001"))
+            wait_until_told(town, fleet, "evt-001")
+            mortal_postgres.kill()
+            body = {
+                "event_id": "evt-002",
+                "event_type": "RESERVATION_REQUESTED",
+                "aggregate_type": "RESTAURANT",
+                "aggregate_id": 5,
+                "payload": {},
+            }
+            broker.publish(rabbit, Audience.RESTAURANT, body, event_id="evt-002", event_type="RESERVATION_REQUESTED")
+            wait_for(lambda: "event_id=evt-002" in listener.story(), fleet, "the listener has no transaction for it")
+            wait_for(lambda: "WARNING pillarbox.relay" in relay.story(), fleet, "the relay notices")
+            assert (relay.running, listener.running) == (True, True)
+            mortal_postgres.start()
+            town.engine.dispose()  # its connections are those of the server that died
+            town.record(reservation("evt-003"))
+            wait_until_told(town, fleet, "evt-001", "evt-002", "evt-003")
+        finally:
+            fleet.close()

@@ -1,0 +1,128 @@
+"""The application's processes, and the relay's with the shipped settings: to be told to drain, and to be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+from tests.servers import processes
+from tests.servers.processes import Started
+
+ROOT = Path(__file__).resolve().parents[3]
+SETTINGS = ROOT / "apps" / "notifications" / "pillarbox.toml"
+HURRIED = {
+    # As shipped, but nobody waits for the first look, nor long for a relay that died.
+    "PILLARBOX_RELAY__INITIAL_DELAY": "0s",
+    "PILLARBOX_RELAY__LEASE": "2s",
+    "PILLARBOX_RELAY__HEARTBEAT": "300ms",
+    "PILLARBOX_RELAY__SEND_TIMEOUT": "1s",
+}
+_numbers = count(1)
+
+
+def environment(**variables: str) -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.defpath, **variables}
+
+
+def notifications(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`python -m apps.notifications`, run to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "apps.notifications", *arguments],
+        env=environment(**variables),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def carry(database: str, broker: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A relay with the shipped settings that ends when nothing waits."""
+    return subprocess.run(
+        [sys.executable, "-m", "pillarbox", "--config", str(SETTINGS), "relay", "--until-empty"],
+        env=environment(PILLARBOX_STORE=database, PILLARBOX_TRANSPORT=broker, **HURRIED, **variables),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+class Process:
+    """One of them in the background."""
+
+    def __init__(self, folder: Path, module: str, *arguments: str, **variables: str) -> None:
+        self.log = folder / f"{module}-{next(_numbers)}.log"
+        with self.log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                env=environment(**variables),
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._started = Started(name=module, process=process, log=self.log, ports=())
+        processes.registry.processes.append(self._started)
+
+    @property
+    def pid(self) -> int:
+        return self._started.pid
+
+    @property
+    def running(self) -> bool:
+        return self._started.running
+
+    def terminate(self) -> None:
+        self._started.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._started.process.kill()
+
+    def wait(self, bound: float = 40) -> int:
+        """The return code, once it has ended by whatever means."""
+        code = self._started.process.wait(bound)
+        if self._started in processes.registry.processes:
+            processes.forget(self._started)
+        return code
+
+    def story(self) -> str:
+        """Its log."""
+        return self.log.read_text(errors="replace")
+
+    def end(self) -> None:
+        """At the end of a test, whatever became of it."""
+        self.kill()
+        self.wait()
+
+
+class Fleet:
+    """The processes of one test on one database and one broker; gone when the test ends."""
+
+    def __init__(self, folder: Path, *, database: str, broker: str) -> None:
+        self._folder = folder
+        self._ways = {"PILLARBOX_STORE": database, "PILLARBOX_TRANSPORT": broker}
+        self._started: list[Process] = []
+
+    def relay(self, **variables: str) -> Process:
+        """With the shipped settings, hurried."""
+        return self.start("pillarbox", "--config", str(SETTINGS), "relay", **{**HURRIED, **variables})
+
+    def listener(self, *audiences: str, verbose: bool = False) -> Process:
+        return self.start("apps.notifications", *(["--verbose"] if verbose else []), "listen", *audiences)
+
+    def start(self, module: str, *arguments: str, **variables: str) -> Process:
+        self._started.append(Process(self._folder, module, *arguments, **self._ways, **variables))
+        return self._started[-1]
+
+    def stories(self) -> str:
+        return "\n".join(f"--- {process.log.name}\n{process.story()[-3000:]}" for process in self._started)
+
+    def close(self) -> None:
+        for process in self._started:
+            process.end()

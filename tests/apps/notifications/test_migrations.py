@@ -1,0 +1,95 @@
+"""The tables: made by revisions, the same as the code says, on both engines; harmless when made again."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import Engine, inspect, text
+
+from apps.notifications.database import MIGRATIONS, migrate, open_engine
+from apps.notifications.tables import NOTIFICATIONS, metadata
+from tests.apps.notifications.processes import notifications
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database without any table."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'empty.db'}"
+    url: str = request.getfixturevalue("empty_postgres_url")
+    return url
+
+
+@pytest.fixture
+def engine(empty: str) -> Iterator[Engine]:
+    engine = open_engine(empty)
+    yield engine
+    engine.dispose()
+
+
+def differences(engine: Engine) -> list[object]:
+    """Between the code's tables and the database's; what the library made is its own affair."""
+    with engine.connect() as connection:
+        options = {
+            "compare_type": True,
+            "include_name": lambda name, kind, _: kind != "table" or name in metadata.tables,
+        }
+        return list(compare_metadata(MigrationContext.configure(connection, opts=options), metadata))
+
+
+def tables(engine: Engine) -> set[str]:
+    return set(inspect(engine).get_table_names())
+
+
+def test_the_revisions_make_what_the_code_says(empty: str, engine: Engine) -> None:
+    assert len(differences(engine)) >= len(metadata.tables)  # so it would be noticed
+    migrate(empty)
+    assert differences(engine) == []
+
+
+def test_migrating_again_changes_nothing(empty: str, engine: Engine) -> None:
+    migrate(empty)
+    with engine.begin() as connection:
+        connection.execute(text("INSERT INTO recipient (user_id, name, time_zone) VALUES (1, 'Ada', 'UTC')"))
+    before = tables(engine)
+    migrate(empty)
+    assert tables(engine) == before
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT name FROM recipient")).scalars().all() == ["Ada"]
+
+
+def test_several_processes_may_migrate_at_once(empty: str, engine: Engine) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        done = list(pool.map(lambda _: notifications("migrate", PILLARBOX_STORE=empty), range(3)))
+    assert [(one.returncode, one.stdout) for one in done] == [(0, "")] * 3, done
+    assert differences(engine) == []
+
+
+def test_both_outboxes_have_tables_of_their_own(empty: str, engine: Engine) -> None:
+    migrate(empty)
+    made = tables(engine)
+    assert {"outbox_message", "inbox_receipt", "processed_event"} <= made
+    assert {"delivery_message", "delivery_inbox_receipt", "delivery_processed_event"} <= made
+
+
+def test_a_notification_is_unique_by_event_user_and_channel(empty: str, engine: Engine) -> None:
+    migrate(empty)
+    for table in NOTIFICATIONS.values():
+        [constraint] = inspect(engine).get_unique_constraints(table.name)
+        assert constraint["name"] == f"uk_{table.name}_idempotency"
+        assert constraint["column_names"] == ["event_id", "user_id", "notification_type"]
+
+
+def test_the_revisions_lead_back_to_an_empty_database(empty: str, engine: Engine) -> None:
+    migrate(empty)
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+    assert tables(engine).isdisjoint(metadata.tables)

@@ -1,0 +1,136 @@
+"""The relay with the shipped settings on real servers: what it sends, where, once; and what it declares there."""
+
+import re
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from apps.notifications.producers.orders import create_order
+from apps.notifications.topology import source_of
+from apps.notifications.words import Audience
+from tests.apps.notifications import broker
+from tests.apps.notifications.conftest import VHOST
+from tests.apps.notifications.processes import carry
+from tests.apps.notifications.town import Town, event_for, reservation
+from tests.integration.rabbitmq.consumer import channel
+from tests.servers.rabbitmq import RabbitMQServer
+
+
+def sent(town: Town, rabbit: str) -> dict[Audience, list[Any]]:
+    """What the relay brings to each queue."""
+    done = carry(town.url, rabbit)
+    assert done.returncode == 0, done.stderr
+    return {audience: broker.bodies(rabbit, audience) for audience in Audience}
+
+
+def test_each_audience_has_one_message_in_its_queue_with_six_fields(postgres_town: Town, rabbit: str) -> None:
+    postgres_town.record(*(event_for(audience, f"evt-{audience}", guest="Ada") for audience in Audience))
+    assert sent(postgres_town, rabbit) == {
+        audience: [
+            {
+                "event_id": f"evt-{audience}",
+                "event_type": "RESERVATION_REQUESTED",
+                "aggregate_type": audience,
+                "aggregate_id": 5,
+                "payload": {"guest": "Ada"},
+                "recipientType": "BROADCAST",
+            }
+        ]
+        for audience in Audience
+    }
+
+
+def test_how_many_are_told_comes_from_the_producer(postgres_town: Town, rabbit: str) -> None:
+    number = create_order(postgres_town.engine, customer_id=7, user_id=70, total_cents=1)
+    [message] = sent(postgres_town, rabbit)[Audience.CUSTOMER]
+    assert message["recipientType"] == "SINGLE"
+    assert message["payload"] == {"order_id": number, "user_id": 70, "total_cents": 1}
+
+
+def test_a_row_of_plain_sql_gives_the_same_message(postgres_town: Town, rabbit: str) -> None:
+    with postgres_town.engine.begin() as connection:
+        connection.execute(
+            text("""
+                INSERT INTO outbox_message (event_id, event_type, aggregate_type, aggregate_id, payload)
+                VALUES ('evt-123-456', 'RESERVATION_REQUESTED', 'RESTAURANT', '5', '{"guest":"Ada"}')
+            """)
+        )
+    assert sent(postgres_town, rabbit)[Audience.RESTAURANT] == [
+        {
+            "event_id": "evt-123-456",
+            "event_type": "RESERVATION_REQUESTED",
+            "aggregate_type": "RESTAURANT",
+            "aggregate_id": 5,
+            "payload": {"guest": "Ada"},
+            "recipientType": "BROADCAST",
+        }
+    ]
+
+
+def test_what_is_recorded_twice_is_sent_once_and_told(postgres_town: Town, rabbit: str) -> None:
+    postgres_town.record(reservation("evt-001"))
+    assert len(sent(postgres_town, rabbit)[Audience.RESTAURANT]) == 1
+    postgres_town.record(reservation("evt-001"))
+    done = carry(postgres_town.url, rabbit)
+    assert broker.bodies(rabbit, Audience.RESTAURANT) == []
+    assert re.search("INFO pillarbox.relay.events: skipped event, the ledger knows .* event_id=evt-001 ", done.stderr)
+    assert postgres_town.rows(text("SELECT event_id, status FROM processed_event")) == [("evt-001", "SUCCESS")]
+
+
+def test_queues_are_durable_without_any_limit_and_have_dead_letters(
+    postgres_town: Town, rabbit: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    postgres_town.record(reservation("evt-001"))
+    assert carry(postgres_town.url, rabbit).returncode == 0
+    listed = rabbitmq_server.ctl("list_queues", "-p", VHOST, "name", "durable", "auto_delete", "arguments")
+    queues = {line.split("\t")[0]: line.split("\t")[1:] for line in listed.splitlines()}
+    for audience in Audience:
+        durable, auto_delete, arguments = queues[audience.queue]
+        assert (durable, auto_delete) == ("true", "false")
+        assert set(re.findall(r'"(x-[a-z-]+)"', arguments)) == {
+            "x-queue-type",
+            "x-dead-letter-exchange",
+            "x-dead-letter-routing-key",
+        }
+        assert queues[f"{audience.queue}.dlq"][:2] == ["true", "false"]
+    exchanges = rabbitmq_server.ctl("list_exchanges", "-p", VHOST, "name", "type", "durable", "auto_delete")
+    assert "notifications.exchange\ttopic\ttrue\tfalse" in exchanges.splitlines()
+    bindings = rabbitmq_server.ctl("list_bindings", "-p", VHOST, "source_name", "routing_key", "destination_name")
+    bound = [line.split("\t") for line in bindings.splitlines()]
+    assert sorted(line for line in bound if line[0] == "notifications.exchange") == sorted(
+        ["notifications.exchange", audience.queue, audience.queue] for audience in Audience
+    )
+
+
+def test_what_a_queue_rejects_is_kept_with_its_dead_letters(postgres_town: Town, rabbit: str) -> None:
+    postgres_town.record(reservation("evt-001"))
+    assert carry(postgres_town.url, rabbit).returncode == 0
+    with channel(rabbit) as stranger:
+        method, _, _ = stranger.basic_get(Audience.RESTAURANT.queue)
+        assert method is not None
+        assert method.delivery_tag is not None
+        stranger.basic_reject(method.delivery_tag, requeue=False)
+    [letter] = broker.wait_for_dead_letters(rabbit, Audience.RESTAURANT)
+    assert letter.properties.message_id == "evt-001"
+
+
+@pytest.mark.parametrize("first", ["relay", "listeners"])
+async def test_relay_and_listeners_declare_the_same_whoever_comes_first(
+    postgres_town: Town, rabbit: str, first: str
+) -> None:
+    postgres_town.record(reservation("evt-001"))
+    sources = [source_of(audience, rabbit) for audience in Audience]
+
+    async def declare() -> None:
+        for source in sources:
+            await source.declare_topology()
+            await source.aclose()
+
+    if first == "listeners":
+        await declare()
+    done = carry(postgres_town.url, rabbit)
+    assert done.returncode == 0, done.stderr
+    if first == "relay":
+        await declare()
+    assert len(broker.bodies(rabbit, Audience.RESTAURANT)) == 1
