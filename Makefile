@@ -50,6 +50,7 @@ lock: venv ## newest versions into requirements/*.txt
 	cd requirements && ../$(COMPILE) --allow-unsafe --output-file dev.txt dev.in
 	cd requirements && ../$(COMPILE) --unsafe-package greenlet --unsafe-package typing-extensions \
 		--output-file sqlalchemy20.txt sqlalchemy20.in
+	cd apps/ingestion && ../../$(COMPILE) --output-file requirements.txt requirements.in
 
 clean: ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -38,3 +38,8 @@ def test_every_attribute_of_a_record_is_named() -> None:
     usual = set(vars(lines(EXAMPLES[0])[0])) - {"relay", "relay_name"}
     ours = {name for record in lines(*EXAMPLES) for name in vars(record)} - usual
     assert sorted(name for name in ours if f"`{name}`" not in PAGE) == []
+
+
+def test_every_kind_has_a_public_home() -> None:
+    kinds = {kind.__name__ for kind in (*get_args(Observation), *get_args(ConsumerObservation))}
+    assert kinds <= set(observations.__all__)

@@ -1,0 +1,1 @@
+"""HTTP: bodies and paths, problems, correlation. Nothing here opens a transaction."""

@@ -1,0 +1,105 @@
+"""The application, put together: service, routes, and in its lifespan whatever runs beside the requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from fastapi import FastAPI, Response
+from fastapi.concurrency import run_in_threadpool
+from sqlalchemy.exc import DBAPIError
+
+from apps.ingestion import health
+from apps.ingestion.api.bodies import HealthBody
+from apps.ingestion.api.middleware import BodyLimit, Correlation
+from apps.ingestion.api.problems import add_problems
+from apps.ingestion.api.routes import document_routes
+from apps.ingestion.database import open_engine, open_store
+from apps.ingestion.relay import open_broker, relay_to_consumers, relay_to_rabbitmq
+from apps.ingestion.service import DocumentService
+from apps.ingestion.settings import Settings
+from pillarbox import Relay
+
+log = logging.getLogger(__name__)
+
+TIDY_EVERY = 600.0
+"""Seconds between two looks for expired Idempotency-Keys."""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    engine, store = open_engine(settings.store), open_store(settings.store)
+    service = DocumentService(engine, keep_keys=settings.keep_keys)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            stack.callback(engine.dispose)
+            stack.push_async_callback(store.aclose)
+            await stack.enter_async_context(_tidying(service))
+            if settings.relay == "inside":
+                if settings.transport:
+                    broker = open_broker(settings.transport)
+                    stack.push_async_callback(broker.aclose)
+                    relay = relay_to_rabbitmq(store, broker)
+                else:
+                    relay = relay_to_consumers(store, engine)
+                await stack.enter_async_context(_running(relay))
+            yield
+
+    app = FastAPI(title="Document ingestion", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    add_problems(app)
+    app.add_middleware(BodyLimit)
+    app.add_middleware(Correlation)
+    app.include_router(document_routes(service))
+
+    @app.get("/health", tags=["health"])
+    async def healthy(response: Response) -> HealthBody:
+        found = await health.look(store, relay=settings.relay, most_backlog=settings.most_backlog)
+        response.status_code = 200 if found.status == "UP" else 503
+        return HealthBody.of(found)
+
+    @app.get("/health/live", tags=["health"])
+    async def alive() -> dict[str, str]:
+        """For whoever restarts containers: a backlog is no reason to."""
+        return {"status": "UP"}
+
+    return app
+
+
+@asynccontextmanager
+async def _running(relay: Relay) -> AsyncIterator[None]:
+    """The relay works beside the requests; leaving the block drains it."""
+    task = asyncio.create_task(relay.run())
+    task.add_done_callback(_tell_how_it_ended)
+    try:
+        yield
+    finally:
+        relay.stop()
+        await asyncio.wait([task])
+
+
+def _tell_how_it_ended(task: asyncio.Task[None]) -> None:
+    """Requests go on without a relay, and their events wait; the health says so."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.critical("The relay stopped by itself: %s", error)
+
+
+@asynccontextmanager
+async def _tidying(service: DocumentService) -> AsyncIterator[None]:
+    task = asyncio.create_task(_tidy(service))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _tidy(service: DocumentService) -> None:
+    while True:
+        try:
+            await run_in_threadpool(service.forget_keys)
+        except DBAPIError as error:
+            log.warning("Expired Idempotency-Keys were not removed: %s", type(error.orig).__name__)
+        await asyncio.sleep(TIDY_EVERY)

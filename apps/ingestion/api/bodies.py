@@ -1,0 +1,110 @@
+"""What goes over the wire: camelCase, times in UTC with Z, every text bounded and free of control characters."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Self
+from unicodedata import category
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from apps.ingestion.documents import Document, Status, Upload
+from apps.ingestion.health import Health
+
+LARGEST_FILE = 10 * 2**30
+MOST_METADATA = 64
+
+_CONTENT_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(; ?[\w.+-]+=[\w.+-]+)*", re.ASCII)
+
+
+def _without_controls(text: str) -> str:
+    """No database keeps a NUL, and no log line should break."""
+    if any(category(character) == "Cc" for character in text):
+        raise ValueError("control characters are not allowed")
+    return text
+
+
+def _content_type(text: str) -> str:
+    if not _CONTENT_TYPE.fullmatch(text):
+        raise ValueError("write type/subtype, for example application/pdf")
+    return text
+
+
+Bounded = StringConstraints(strip_whitespace=True, min_length=1, max_length=255)
+Text = Annotated[str, Bounded, AfterValidator(_without_controls)]
+LongText = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_without_controls)]
+ContentType = Annotated[str, Bounded, AfterValidator(_content_type)]
+
+
+class Body(BaseModel):
+    """snake_case in Python, camelCase in JSON, nothing unknown."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
+
+class NewDocument(Body):
+    """What `POST /api/v1/documents` takes."""
+
+    name: Text
+    content_type: ContentType
+    file_size: Annotated[int, Field(strict=True, ge=0, le=LARGEST_FILE)]
+    metadata: Annotated[dict[Text, LongText], Field(max_length=MOST_METADATA)] = {}
+    uploaded_by: Text
+
+    def to_upload(self) -> Upload:
+        return Upload(
+            name=self.name,
+            content_type=self.content_type,
+            file_size=self.file_size,
+            metadata=self.metadata,
+            uploaded_by=self.uploaded_by,
+        )
+
+
+class DocumentBody(Body):
+    """A document as everybody sees it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: UUID
+    name: str
+    content_type: str
+    file_size: int
+    status: Status
+    metadata: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    created_by: str
+    updated_by: str
+
+    @classmethod
+    def of(cls, document: Document) -> Self:
+        return cls.model_validate(document)
+
+
+class DocumentPage(Body):
+    """Documents, the newest first; `next` is the `after` of the next page, null on the last one."""
+
+    items: list[DocumentBody]
+    next: str | None
+
+
+class HealthBody(Body):
+    """UP or DOWN, and why."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    status: str
+    database: str
+    relay: str
+    backlog: int | None
+    oldest_seconds: float | None
+    dead: int | None
+    reason: str | None
+
+    @classmethod
+    def of(cls, health: Health) -> Self:
+        return cls.model_validate(health)

@@ -1,0 +1,80 @@
+"""Every error as application/problem+json: what happened, to what, and what to do next."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import InterfaceError, OperationalError
+from starlette.exceptions import HTTPException
+
+from apps.ingestion import correlation
+from apps.ingestion.api.cursors import BadCursor
+from apps.ingestion.documents import DocumentNotFound
+from apps.ingestion.idempotency import KeyReused
+
+log = logging.getLogger(__name__)
+
+Errors = Sequence[Mapping[str, str]]
+
+
+def problem(
+    request: Request, status: int, detail: str, *, errors: Errors = (), headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    body: dict[str, object] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "instance": request.url.path,
+        "correlationId": correlation.current(),
+    }
+    if errors:
+        body["errors"] = list(errors)
+    told = {correlation.HEADER: correlation.current(), **(headers or {})}
+    return JSONResponse(body, status, headers=told, media_type="application/problem+json")
+
+
+def add_problems(app: FastAPI) -> None:
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        errors = [{"field": _field(one["loc"]), "message": one["msg"]} for one in error.errors()]
+        told = "; ".join(f"{one['field']}: {one['message']}" for one in errors)
+        return problem(request, 422, told, errors=errors)
+
+    @app.exception_handler(BadCursor)
+    def bad_cursor(request: Request, error: BadCursor) -> JSONResponse:
+        return problem(request, 422, f"after: {error}", errors=[{"field": "after", "message": str(error)}])
+
+    @app.exception_handler(KeyReused)
+    def key_reused(request: Request, error: KeyReused) -> JSONResponse:
+        return problem(request, 422, str(error), errors=[{"field": "Idempotency-Key", "message": str(error)}])
+
+    @app.exception_handler(DocumentNotFound)
+    def not_found(request: Request, error: DocumentNotFound) -> JSONResponse:
+        return problem(request, 404, str(error))
+
+    @app.exception_handler(HTTPException)
+    def refused(request: Request, error: HTTPException) -> JSONResponse:
+        return problem(request, error.status_code, str(error.detail), headers=error.headers)
+
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(InterfaceError)
+    def database_away(request: Request, error: Exception) -> JSONResponse:
+        log.error("The database did not answer: %s", type(error.__cause__ or error).__name__)
+        text = "the database does not answer; nothing was stored, try again"
+        return problem(request, 503, text, headers={"Retry-After": "5"})
+
+    @app.exception_handler(Exception)
+    def broken(request: Request, _error: Exception) -> JSONResponse:
+        return problem(request, 500, "this is our mistake; tell us the correlationId")
+
+
+def _field(place: Sequence[str | int]) -> str:
+    """`body.fileSize` is `fileSize` to whoever wrote the body."""
+    parts = [str(part) for part in place]
+    return ".".join(parts[1:] if len(parts) > 1 else parts)

@@ -1,0 +1,43 @@
+"""The paths of the API."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Response
+
+from apps.ingestion import correlation
+from apps.ingestion.api import cursors
+from apps.ingestion.api.bodies import DocumentBody, DocumentPage, NewDocument
+from apps.ingestion.service import DocumentService
+
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[!-~]+$")]
+Limit = Annotated[int, Query(ge=1, le=200)]
+
+
+def document_routes(service: DocumentService) -> APIRouter:
+    """The functions are not async: each has a thread, and a transaction that may block in it."""
+    router = APIRouter(prefix="/api/v1/documents", tags=["documents"])
+
+    @router.post("", status_code=201)
+    def upload(body: NewDocument, response: Response, key: Key = None) -> DocumentBody:
+        document = service.upload(body.to_upload(), key=key, correlation_id=correlation.current())
+        response.headers["Location"] = f"{router.prefix}/{document.id}"
+        return DocumentBody.of(document)
+
+    @router.get("")
+    def newest(limit: Limit = 50, after: str | None = None) -> DocumentPage:
+        position = None if after is None else cursors.read(after)
+        found = service.newest(after=position, most=limit + 1)  # one more tells whether there is a next page
+        shown = found[:limit]
+        return DocumentPage(
+            items=[DocumentBody.of(document) for document in shown],
+            next=cursors.write(shown[-1]) if len(found) > limit else None,
+        )
+
+    @router.get("/{id}")
+    def one(id: UUID) -> DocumentBody:
+        return DocumentBody.of(service.find(id))
+
+    return router

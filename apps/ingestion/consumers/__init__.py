@@ -1,0 +1,1 @@
+"""The services behind the queues. Effect and following event are one transaction, once per event."""

@@ -1,0 +1,25 @@
+"""enrichment-service: VALIDATED → ENRICHED."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Engine
+
+from apps.ingestion import events
+from apps.ingestion.consumers.step import take_step
+from apps.ingestion.documents import Status
+from pillarbox import Consumer
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.transports.rabbitmq import RabbitMQSource
+
+NAME = "enrichment-service"
+
+
+def enrichment(engine: Engine, source: RabbitMQSource | None = None) -> Consumer:
+    """On a queue, or, without a source, as a handler of the relay inside."""
+    consumer = Consumer(source, name=NAME, transaction=engine)
+
+    @consumer.on(events.VALIDATED)
+    def enrich(connection: Connection, event: ConsumedEvent) -> None:
+        take_step(connection, event, to=Status.ENRICHED, by=NAME)
+
+    return consumer

@@ -1,0 +1,27 @@
+"""validation-service: UPLOADED → VALIDATED, and says so."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Engine
+
+from apps.ingestion import events
+from apps.ingestion.consumers.step import take_step
+from apps.ingestion.documents import Status
+from pillarbox import Consumer, Outbox
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.transports.rabbitmq import RabbitMQSource
+
+NAME = "validation-service"
+
+
+def validation(engine: Engine, source: RabbitMQSource | None = None) -> Consumer:
+    """On a queue, or, without a source, as a handler of the relay inside."""
+    consumer = Consumer(source, name=NAME, transaction=engine)
+    outbox = Outbox()
+
+    @consumer.on(events.UPLOADED)
+    def validate(connection: Connection, event: ConsumedEvent) -> None:
+        document = take_step(connection, event, to=Status.VALIDATED, by=NAME)
+        outbox.record(connection, events.document_validated(document).caused_by(event))
+
+    return consumer

@@ -1,0 +1,42 @@
+"""The correlation id of whatever this task or thread is busy with: from the request or the event, into every log line.
+
+It is never reset: each request and each event has a context of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextvars import ContextVar
+from uuid import uuid4
+
+HEADER = "X-Correlation-ID"
+NONE = "-"
+
+_current: ContextVar[str] = ContextVar("correlation_id", default=NONE)
+_WRITTEN = re.compile(r"[!-~]{1,200}")
+
+
+def new() -> str:
+    return str(uuid4())
+
+
+def is_valid(text: str) -> bool:
+    """1 to 200 visible ASCII characters: it goes into headers and log lines."""
+    return _WRITTEN.fullmatch(text) is not None
+
+
+def use(correlation_id: str | None) -> None:
+    _current.set(correlation_id or NONE)
+
+
+def current() -> str:
+    return _current.get()
+
+
+class Stamp(logging.Filter):
+    """Puts the correlation id on every record."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.correlation_id = current()
+        return True

@@ -1,0 +1,128 @@
+"""A document and the statements about it. Each runs in the transaction it is given and commits nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, Row, insert, select, tuple_, update
+
+from apps.ingestion.tables import documents
+
+
+class Status(StrEnum):
+    """The way of a document; it never goes back."""
+
+    UPLOADED = "UPLOADED"
+    VALIDATED = "VALIDATED"
+    ENRICHED = "ENRICHED"
+
+
+BEFORE = {Status.VALIDATED: Status.UPLOADED, Status.ENRICHED: Status.VALIDATED}
+
+
+class DocumentNotFound(Exception):
+    """There is no document with this id."""
+
+
+class OutOfTurn(Exception):
+    """The document is not where this step begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """What somebody uploads."""
+
+    name: str
+    content_type: str
+    file_size: int
+    metadata: Mapping[str, str]
+    uploaded_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A row of `documents`."""
+
+    id: UUID
+    name: str
+    content_type: str
+    file_size: int
+    status: Status
+    metadata: Mapping[str, str]
+    created_at: datetime
+    updated_at: datetime
+    created_by: str
+    updated_by: str
+
+    @classmethod
+    def uploaded(cls, upload: Upload) -> Self:
+        """A new document, uploaded now."""
+        now = datetime.now(UTC)
+        return cls(
+            id=uuid4(),
+            name=upload.name,
+            content_type=upload.content_type,
+            file_size=upload.file_size,
+            status=Status.UPLOADED,
+            metadata=dict(upload.metadata),
+            created_at=now,
+            updated_at=now,
+            created_by=upload.uploaded_by,
+            updated_by=upload.uploaded_by,
+        )
+
+    def as_uploaded(self) -> Document:
+        """As it was when it was uploaded, whatever became of it since."""
+        return replace(self, status=Status.UPLOADED, updated_at=self.created_at, updated_by=self.created_by)
+
+
+class Position(NamedTuple):
+    """Where a page ends: its last document."""
+
+    created_at: datetime
+    id: UUID
+
+
+def add(connection: Connection, document: Document) -> None:
+    connection.execute(insert(documents).values(asdict(document)))
+
+
+def find(connection: Connection, document_id: UUID) -> Document:
+    """Raises DocumentNotFound."""
+    row = connection.execute(select(documents).where(documents.c.id == document_id)).one_or_none()
+    if row is None:
+        raise DocumentNotFound(f"there is no document {document_id}")
+    return _document(row)
+
+
+def newest(connection: Connection, *, after: Position | None, most: int) -> list[Document]:
+    """Documents from the newest on, or from below a position on; cheap however far down that is."""
+    place = tuple_(documents.c.created_at, documents.c.id)
+    statement = select(documents).order_by(documents.c.created_at.desc(), documents.c.id.desc()).limit(most)
+    if after is not None:
+        statement = statement.where(place < tuple_(after.created_at, after.id, types=[one.type for one in place]))
+    return [_document(row) for row in connection.execute(statement)]
+
+
+def advance(connection: Connection, document_id: UUID, *, to: Status, by: str) -> Document:
+    """One step on its way. Raises DocumentNotFound and OutOfTurn."""
+    row = connection.execute(
+        update(documents)
+        .where(documents.c.id == document_id, documents.c.status == BEFORE[to])
+        .values(status=to, updated_at=datetime.now(UTC), updated_by=by)
+        .returning(*documents.c)
+    ).one_or_none()
+    if row is None:
+        found = find(connection, document_id)
+        raise OutOfTurn(f"document {document_id} is {found.status} and cannot become {to}")
+    return _document(row)
+
+
+def _document(row: Row[Any]) -> Document:
+    values = row._asdict()
+    return Document(**values | {"status": Status(values["status"])})

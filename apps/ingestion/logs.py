@@ -1,0 +1,105 @@
+"""Log lines: where they go, and what is said about the relay and the consumers, in the words of this service."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime, timedelta
+
+from apps.ingestion.correlation import Stamp
+from pillarbox.observations import (
+    BatchRead,
+    BatchSettled,
+    BreakerChanged,
+    ConsumerObservation,
+    ConsumerStarted,
+    ConsumerStopped,
+    EventDeadLettered,
+    EventDelivered,
+    EventDied,
+    EventHandled,
+    EventRepeated,
+    EventRetried,
+    HandlingFailed,
+    LeaseLost,
+    Observation,
+    RelayStarted,
+    RelayStopped,
+    SourceFailed,
+    StopRequested,
+    StoreFailed,
+)
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s [%(correlation_id)s] %(message)s"
+
+_relay = logging.getLogger("apps.ingestion.relay")
+_consumer = logging.getLogger("apps.ingestion.consumer")
+
+
+def configure(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(Stamp())
+    logging.basicConfig(level=level, format=FORMAT, handlers=[handler])
+    # What these say about a lost connection, the lines below say shorter.
+    logging.getLogger("pika").setLevel(logging.CRITICAL)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def log_relay(told: Observation) -> None:
+    """An observer of a relay."""
+    match told:
+        case BatchRead():
+            _relay.info("Found %d pending outbox events to publish", len(told.messages))
+        case EventDelivered():
+            _relay.info("Successfully published event: %s", _which(told))
+        case EventRetried():
+            _relay.error("Failed to publish event: %s, attempt=%d: %s", _which(told), told.attempt, _line(told.error))
+            again = datetime.now(UTC) + timedelta(seconds=told.delay)
+            text = "Will retry event: %s, attempt=%d, nextRetry=%s"
+            _relay.warning(text, _which(told), told.attempt, again.isoformat(timespec="seconds"))
+        case EventDied():
+            _relay.error("Gave up on event: %s, attempt=%d: %s", _which(told), told.attempt, _line(told.error))
+        case BatchSettled():
+            text = "Outbox publish batch completed. Success: %d, Failures: %d"
+            _relay.info(text, told.delivered, told.retried + told.dead)
+        case BreakerChanged():
+            _relay.warning("Destination %s: circuit breaker %s %s", told.destination, told.state, _line(told.error))
+        case StoreFailed():
+            _relay.warning("Database is away, trying again in %.1f s: %s", told.delay, _line(told.error))
+        case LeaseLost():
+            _relay.warning("Lost the lease, starting over: %s", _line(told.reason))
+        case RelayStarted():
+            _relay.info("Relay started")
+        case StopRequested():
+            _relay.info("Relay asked to stop, draining")
+        case RelayStopped():
+            _relay.info("Relay stopped, %s", "drained" if told.drained else "with events in flight")
+
+
+def log_consumer(told: ConsumerObservation) -> None:
+    """An observer of a consumer."""
+    match told:
+        case EventHandled():
+            _consumer.info("%s handled event: eventId=%s", told.consumer, told.event_id)
+        case EventRepeated():
+            _consumer.warning("%s had this event already: eventId=%s", told.consumer, told.event_id)
+        case HandlingFailed():
+            text = "%s failed, event comes again in %.0f s: eventId=%s, attempt=%d: %s"
+            _consumer.error(text, told.consumer, told.delay, told.event_id, told.attempt, _line(told.error))
+        case EventDeadLettered():
+            text = "%s gave up, event is with the dead letters: eventId=%s, attempt=%d: %s"
+            _consumer.error(text, told.consumer, told.event_id, told.attempt, _line(told.error))
+        case SourceFailed():
+            _consumer.warning("%s cannot receive, trying again: %s", told.consumer, _line(told.error))
+        case ConsumerStarted():
+            _consumer.info("%s started", told.consumer)
+        case ConsumerStopped():
+            _consumer.info("%s stopped, %s", told.consumer, "drained" if told.drained else "with events in hand")
+
+
+def _which(told: EventDelivered | EventRetried | EventDied) -> str:
+    return f"eventId={told.message.event_id}, aggregateId={told.message.aggregate_id}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

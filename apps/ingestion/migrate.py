@@ -1,0 +1,68 @@
+"""A database up to date: the business tables by Alembic, the outbox's by Pillarbox. Twice is as good as once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy.exc import OperationalError
+
+from pillarbox import SchemaError
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+LOCK = 8_081_001
+"""Of PostgreSQL's advisory locks: two who migrate at once do so one after the other."""
+PAUSE = 1.0
+
+
+class NotMigrated(Exception):
+    """The tables are missing or older than this code."""
+
+
+def wait_for_database(engine: Engine, seconds: float) -> None:
+    """Until it takes a connection. Raises OperationalError when the time is over."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with engine.connect():
+                return
+        except OperationalError:
+            if time.monotonic() + PAUSE > end:
+                raise
+        time.sleep(PAUSE)
+
+
+async def migrate(engine: Engine, store: PostgresStore | SqliteStore) -> None:
+    """The aliases are views under the names that operators know: `outbox_events`."""
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+        command.upgrade(alembic_config(connection), "head")
+    await store.schema.apply(aliases=True)
+
+
+async def check_migrated(engine: Engine, store: PostgresStore | SqliteStore) -> None:
+    """Raises NotMigrated, and OperationalError for a database that cannot be reached."""
+    with engine.begin() as connection:
+        found = MigrationContext.configure(connection).get_current_heads()
+        wanted = ScriptDirectory.from_config(alembic_config(connection)).get_heads()
+    if set(found) != set(wanted):
+        raise NotMigrated(f"the tables are at {', '.join(found) or 'nothing'}, this code needs {', '.join(wanted)}")
+    try:
+        await store.schema.check()
+    except SchemaError as error:
+        raise NotMigrated("the outbox's tables are missing, or not those of this release") from error
+
+
+def alembic_config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,146 @@
+"""Everything that can be set from outside, read once and checked before anything starts.
+
+What must stay true: a password in a URL appears in no error, no log line and no `repr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+from urllib.parse import urlsplit
+
+RelayWay = Literal["inside", "beside", "off"]
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+PREFIX = "INGESTION_"
+STORES = ("postgresql", "postgres", "sqlite")
+BROKERS = ("amqp", "amqps")
+
+
+class SettingsError(Exception):
+    """The environment says something that cannot work; the text names every variable at fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the service runs. `read` makes one from the environment."""
+
+    store: str = field(default="sqlite:///ingestion.db", repr=False)
+    """INGESTION_STORE: postgresql://… or sqlite:///file.db"""
+    transport: str = field(default="", repr=False)
+    """INGESTION_TRANSPORT: amqp://…; empty: validation and enrichment are handlers of the relay inside."""
+    relay: RelayWay = "inside"
+    """INGESTION_RELAY: inside this service; beside it, as a process of its own; or off."""
+    host: str = "127.0.0.1"
+    port: int = 8081
+    """INGESTION_LISTEN: host:port"""
+    keep_keys: timedelta = timedelta(hours=24)
+    """INGESTION_IDEMPOTENCY_HOURS: how long an Idempotency-Key is remembered."""
+    most_backlog: int = 10_000
+    """INGESTION_MAX_BACKLOG: with more events waiting than this the health is DOWN."""
+    log_level: LogLevel = "INFO"
+    """INGESTION_LOG_LEVEL"""
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Self:
+        """Raises SettingsError."""
+        return cls(**_Reading(environment).result())
+
+
+class _Reading:
+    """One pass over the environment; all mistakes are told at once."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._left = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+        self._mistakes: list[str] = []
+        self._read: dict[str, Any] = {}
+
+    def result(self) -> dict[str, Any]:
+        for take in (self._store, self._transport, self._relay, self._listen, self._numbers, self._log_level):
+            take()
+        self._mistakes += [f"{name} is no setting of this service" for name in self._left]
+        if self._mistakes:
+            raise SettingsError("; ".join(self._mistakes))
+        return self._read
+
+    def _take(self, name: str) -> str:
+        """The value, which for a URL may also lie in the file named by …_FILE; '' where it is not set."""
+        path = self._left.pop(f"{PREFIX}{name}_FILE", "") if name in ("STORE", "TRANSPORT") else ""
+        value = self._left.pop(PREFIX + name, "")
+        if not path:
+            return value.strip()
+        if value:
+            self._mistakes.append(f"{PREFIX}{name} and {PREFIX}{name}_FILE are both set; keep one")
+            return ""
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            self._mistakes.append(f"{PREFIX}{name}_FILE cannot be read: {type(error).__name__}")
+            return ""
+
+    def _store(self) -> None:
+        if url := self._take("STORE"):
+            if not _is_url(url, STORES) or (url.startswith("sqlite") and not _names_a_file(url)):
+                self._mistakes.append(f"{PREFIX}STORE must be postgresql://user@host/database or sqlite:///file.db")
+            self._read["store"] = url
+
+    def _transport(self) -> None:
+        if url := self._take("TRANSPORT"):
+            if not _is_url(url, BROKERS):
+                self._mistakes.append(f"{PREFIX}TRANSPORT must be amqp://user@host/vhost, or empty")
+            self._read["transport"] = url
+
+    def _relay(self) -> None:
+        way = self._choice("RELAY", get_args(RelayWay), "inside")
+        if way == "beside" and "transport" not in self._read:
+            self._mistakes.append(f"{PREFIX}RELAY=beside needs {PREFIX}TRANSPORT: handlers live inside")
+        self._read["relay"] = way
+
+    def _log_level(self) -> None:
+        self._read["log_level"] = self._choice("LOG_LEVEL", get_args(LogLevel), "INFO")
+
+    def _choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self._take(name) or default
+        if value not in choices:
+            self._mistakes.append(f"{PREFIX}{name} is {value!r}: {', '.join(choices)}")
+        return value
+
+    def _listen(self) -> None:
+        listen = self._take("LISTEN")
+        if not listen:
+            return
+        host, _, port = listen.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+            self._mistakes.append(f"{PREFIX}LISTEN is {listen!r}: write host:port, for example 127.0.0.1:8081")
+        else:
+            self._read |= {"host": host.strip("[]"), "port": int(port)}
+
+    def _numbers(self) -> None:
+        if (hours := self._number("IDEMPOTENCY_HOURS")) is not None:
+            self._read["keep_keys"] = timedelta(hours=hours)
+        if (most := self._number("MAX_BACKLOG")) is not None:
+            self._read["most_backlog"] = most
+
+    def _number(self, name: str) -> int | None:
+        if not (value := self._take(name)):
+            return None
+        if not value.isdecimal() or not 0 < int(value) < 1_000_000_000:
+            self._mistakes.append(f"{PREFIX}{name} is {value!r}: a whole number above zero")
+            return None
+        return int(value)
+
+
+def _is_url(url: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and "://" in url and (parts.port or 1) > 0
+    except ValueError:  # a port that is none; the text of the error would show a part of the URL
+        return False
+
+
+def _names_a_file(url: str) -> bool:
+    path = url.removeprefix("sqlite:///")
+    return path not in (url, "", ":memory:")

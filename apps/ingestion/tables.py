@@ -1,0 +1,66 @@
+"""The business tables, the same on PostgreSQL and SQLite. A change here needs a migration beside it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    Index,
+    MetaData,
+    String,
+    Table,
+    TypeDecorator,
+    Uuid,
+)
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A moment. SQLite keeps no offset, so everything is UTC on the way in and on the way out."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+metadata = MetaData()
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", Uuid(), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("content_type", String(255), nullable=False),
+    Column("file_size", BigInteger(), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("metadata", JSON(), nullable=False),  # not JSONB: it keeps the order in which it was sent
+    Column("created_at", UtcTime(), nullable=False),
+    Column("updated_at", UtcTime(), nullable=False),
+    Column("created_by", String(255), nullable=False),
+    Column("updated_by", String(255), nullable=False),
+    CheckConstraint("status IN ('UPLOADED', 'VALIDATED', 'ENRICHED')", name="documents_status"),
+    CheckConstraint("file_size >= 0", name="documents_file_size"),
+    Index("documents_newest", "created_at", "id"),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("key", String(200), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("document_id", Uuid(), nullable=False),
+    Column("created_at", UtcTime(), nullable=False),
+    Index("idempotency_keys_age", "created_at"),
+)

@@ -1,0 +1,37 @@
+"""What shall exist on RabbitMQ, and which event goes where. `pillarbox.toml` says the same for a relay beside.
+
+A full queue refuses: the event waits in the outbox, uncharged, until there is room. What expires is dead-lettered at
+least once: it leaves its queue when it is safe in the other.
+"""
+
+from __future__ import annotations
+
+from apps.ingestion.events import UPLOADED, VALIDATED
+from pillarbox import Route
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQ
+
+MOST_MESSAGES = 10_000
+EVENTS = Exchange(name="doc.events", type="topic")
+
+
+def _queue(step: str) -> Queue:
+    return Queue(
+        name=f"document.{step}.q",
+        bindings=[Binding(exchange=EVENTS.name, routing_key=f"document.{step}")],
+        max_length=MOST_MESSAGES,
+        message_ttl="7 days",
+        dead_letter=DeadLetter(exchange="doc.events.dlx", queue=f"document.{step}.dlq"),
+        overflow="reject-publish",
+        arguments={"x-dead-letter-strategy": "at-least-once"},
+    )
+
+
+UPLOADED_QUEUE = _queue("uploaded")
+VALIDATED_QUEUE = _queue("validated")
+QUEUES = (UPLOADED_QUEUE, VALIDATED_QUEUE)
+
+DESTINATIONS = {
+    "uploaded": RabbitMQ.to(exchange=EVENTS.name, routing_key="document.uploaded"),
+    "validated": RabbitMQ.to(exchange=EVENTS.name, routing_key="document.validated"),
+}
+ROUTES = (Route(event_type=UPLOADED, to=["uploaded"]), Route(event_type=VALIDATED, to=["validated"]))

@@ -1,0 +1,1 @@
+"""The ingestion service as its users meet it: processes, HTTP, SQL, a broker."""

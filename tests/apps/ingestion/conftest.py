@@ -1,0 +1,72 @@
+"""Databases with the tables of the service, and brokers with a virtual host of the test's own."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.apps.ingestion.running import Service, migrate
+from tests.databases import cloned
+from tests.servers.postgres import PostgresServer
+from tests.servers.rabbitmq import RabbitMQServer
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The name of a database that `migrate` has made, to be cloned."""
+    postgres_server.create_database("ingestion_template")
+    migrate(postgres_server.url("ingestion_template"), tmp_path_factory.mktemp("migrate"))
+    return "ingestion_template"
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer, migrated_template: str) -> Iterator[str]:
+    """A database of the test's own, on PostgreSQL, tables in place."""
+    with cloned(postgres_server, migrated_template) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file that `migrate` has made, to be copied."""
+    file = tmp_path_factory.mktemp("migrate") / "ingestion.db"
+    migrate(f"sqlite:///{file}", file.parent)
+    return file
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database of the test's own, on either engine."""
+    if request.param == "sqlite":
+        return f"sqlite:///{shutil.copy(request.getfixturevalue('migrated_file'), tmp_path)}"
+    url: str = request.getfixturevalue("database")
+    return url
+
+
+@pytest.fixture
+def broker(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
+    """The URL of a virtual host of the test's own: the service names its queues itself."""
+    name = f"ingestion-{uuid.uuid4().hex[:8]}"
+    rabbitmq_server.ctl("add_vhost", name)
+    rabbitmq_server.ctl("set_permissions", "-p", name, "guest", ".*", ".*", ".*")
+    yield rabbitmq_server.url(name)
+    rabbitmq_server.ctl("delete_vhost", name)
+
+
+@pytest.fixture(scope="module", params=["postgres", "sqlite"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The service without a relay, on either engine: what it writes stays where it is."""
+    folder = tmp_path_factory.mktemp("service")
+    if request.param == "sqlite":
+        store = f"sqlite:///{shutil.copy(request.getfixturevalue('migrated_file'), folder)}"
+        with Service(folder=folder, INGESTION_STORE=store, INGESTION_RELAY="off") as running:
+            yield running
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    with (
+        cloned(server, request.getfixturevalue("migrated_template")) as store,
+        Service(folder=folder, INGESTION_STORE=store, INGESTION_RELAY="off") as running,
+    ):
+        yield running

@@ -1,0 +1,146 @@
+"""`python -m apps.ingestion` as processes, each with an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Self
+
+import httpx
+
+from tests.servers import processes
+from tests.servers.ports import free_port
+from tests.servers.processes import Started
+from tests.servers.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[3]
+BOUND = 30.0
+_numbers = count(1)
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Nothing of the caller's but the way to the code."""
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])} | variables
+
+
+def ingestion(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "apps.ingestion", *words],
+        env=environment(**variables),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+class Running:
+    """One process of the system, from the time it is ready to its end."""
+
+    ready = ""
+
+    def __init__(self, command: str, folder: Path, variables: Mapping[str, str], *ports: int) -> None:
+        log = folder / f"{command}-{next(_numbers)}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "apps.ingestion", command],
+                env=environment(**variables),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.started = Started(name=command, process=process, log=log, ports=ports)
+        processes.registry.processes.append(self.started)
+
+    def says(self, text: str) -> bool:
+        """Whether this stands in its log by now."""
+        self.started.must_run()
+        return text in self.story()
+
+    def story(self) -> str:
+        return self.started.log.read_text(errors="replace")
+
+    def stop(self) -> int:
+        """SIGTERM; the return code."""
+        self.started.signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> int:
+        code = self.started.process.wait(BOUND)
+        if self.started in processes.registry.processes:
+            processes.forget(self.started)
+        return code
+
+    def __enter__(self) -> Self:
+        try:
+            wait_until(lambda: self.says(self.ready), bound=BOUND, what=f"{self.started.name} says {self.ready!r}")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.started.running:
+            self.started.kill()
+        self.ended()
+
+
+class Service(Running):
+    """`serve` that takes requests, and a client of it."""
+
+    ready = "Uvicorn running"
+
+    def __init__(self, *, folder: Path, **variables: str) -> None:
+        self.port = free_port()
+        listen = f"127.0.0.1:{self.port}"
+        super().__init__("serve", folder, variables | {"INGESTION_LISTEN": listen}, self.port)
+        self.client = httpx.Client(base_url=f"http://{listen}", timeout=BOUND)
+
+    def upload(self, name: str = "test-document.pdf", **headers: str) -> httpx.Response:
+        body = {"name": name, "contentType": "application/pdf", "fileSize": 1024000, "uploadedBy": "test-user"}
+        return self.client.post("/api/v1/documents", json=body, headers=headers)
+
+    def document(self, document_id: str) -> dict[str, object]:
+        found: dict[str, object] = self.client.get(f"/api/v1/documents/{document_id}").json()
+        return found
+
+    def wait_for(self, document_id: str, status: str) -> dict[str, object]:
+        """The document, once it is there."""
+        wait_until(
+            lambda: self.document(document_id)["status"] == status, bound=BOUND, what=f"{document_id} is {status}"
+        )
+        return self.document(document_id)
+
+    def __exit__(self, *details: object) -> None:
+        self.client.close()
+        super().__exit__(*details)
+
+
+class Consuming(Running):
+    """`validate` or `enrich`."""
+
+    ready = "-service started"
+
+
+def migrate(store: str, folder: Path) -> str:
+    """The URL of the store, its tables in place."""
+    done = ingestion("migrate", cwd=folder, INGESTION_STORE=store)
+    assert done.returncode == 0, done.stderr
+    return store
+
+
+@contextmanager
+def consumers(folder: Path, **variables: str) -> Iterator[tuple[Running, Running]]:
+    """validation-service and enrichment-service."""
+    with Consuming("validate", folder, variables) as one, Consuming("enrich", folder, variables) as two:
+        yield one, two

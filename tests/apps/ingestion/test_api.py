@@ -1,0 +1,171 @@
+"""`/api/v1/documents` over a real server, on PostgreSQL and on SQLite."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from apps.ingestion.api.middleware import LARGEST_BODY
+from tests.apps.ingestion.running import Service, ingestion
+from tests.servers.ports import free_port
+
+PATH = "/api/v1/documents"
+UPLOAD = {
+    "name": "test-document.pdf",
+    "contentType": "application/pdf",
+    "fileSize": 1024000,
+    "metadata": {"description": "Test document for outbox publisher", "category": "testing"},
+    "uploadedBy": "test-user",
+}
+UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+def test_an_upload_is_answered_with_the_document(service: Service) -> None:
+    answer = service.client.post(PATH, json=UPLOAD)
+    document = answer.json()
+    assert answer.status_code == 201
+    assert list(document) == [
+        *("id", "name", "contentType", "fileSize", "status", "metadata"),
+        *("createdAt", "updatedAt", "createdBy", "updatedBy"),
+    ]
+    assert {name: document[name] for name in UPLOAD if name != "uploadedBy"} == {
+        name: value for name, value in UPLOAD.items() if name != "uploadedBy"
+    }
+    assert (document["status"], document["createdBy"], document["updatedBy"]) == ("UPLOADED", "test-user", "test-user")
+    assert UTC_TIME.fullmatch(document["createdAt"])
+    assert document["updatedAt"] == document["createdAt"]
+    assert service.client.get(answer.headers["Location"]).json() == document
+
+
+def test_metadata_may_be_left_out(service: Service) -> None:
+    assert service.upload().json()["metadata"] == {}
+
+
+def test_the_upload_is_logged_with_its_id_and_correlation(service: Service) -> None:
+    mine = str(uuid4())
+    answer = service.upload(**{"X-Correlation-ID": mine})
+    assert answer.headers["X-Correlation-ID"] == mine
+    assert f"[{mine}] Document uploaded successfully. ID: {answer.json()['id']}" in service.story()
+
+
+@pytest.mark.parametrize("given", ["", "two words", "x" * 201])
+def test_a_correlation_id_that_cannot_be_used_is_replaced(service: Service, given: str) -> None:
+    made = service.upload(**{"X-Correlation-ID": given}).headers["X-Correlation-ID"]
+    assert made != given
+    assert re.fullmatch(r"[0-9a-f-]{36}", made)
+
+
+def test_every_page_follows_the_one_before_and_nothing_is_left_out(service: Service) -> None:
+    uploaded = [service.upload(f"{number}.pdf").json()["id"] for number in range(7)]
+    seen: list[dict[str, Any]] = []
+    after: dict[str, str] = {}
+    while not {document["id"] for document in seen} >= set(uploaded):
+        page = service.client.get(PATH, params={"limit": "3"} | after).json()
+        seen += page["items"]
+        after = {"after": page["next"]}
+    assert [document["id"] for document in seen][:7] == uploaded[::-1]
+    assert all(one["createdAt"] >= two["createdAt"] for one, two in pairwise(seen))
+
+
+def test_the_last_page_has_no_next(service: Service) -> None:
+    service.upload()
+    assert service.client.get(PATH, params={"limit": 200}).json()["next"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "n" * 256}, "name"),
+        ({"name": "a\x00b"}, "name"),
+        ({"contentType": "pdf"}, "contentType"),
+        ({"fileSize": -1}, "fileSize"),
+        ({"fileSize": "12"}, "fileSize"),
+        ({"fileSize": 10 * 2**30 + 1}, "fileSize"),
+        ({"metadata": None}, "metadata"),
+        ({"metadata": {"a": 1}}, "metadata.a"),
+        ({"metadata": {f"k{number}": "" for number in range(65)}}, "metadata"),
+        ({"uploadedBy": " "}, "uploadedBy"),
+        ({"owner": "x"}, "owner"),
+    ],
+)
+def test_what_is_wrong_is_named(service: Service, change: dict[str, Any], field: str) -> None:
+    answer = service.client.post(PATH, json=UPLOAD | change)
+    problem = answer.json()
+    assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
+    assert [error["field"] for error in problem["errors"]] == [field]
+    assert (problem["title"], problem["status"], problem["instance"]) == ("Unprocessable Entity", 422, PATH)
+    assert problem["correlationId"] == answer.headers["X-Correlation-ID"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"name": "\\ud800"}', b"\xff"])
+def test_a_body_that_is_no_document_is_a_problem_and_not_a_crash(service: Service, body: bytes) -> None:
+    answer = service.client.post(PATH, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(service: Service) -> None:
+    large = b" " * (LARGEST_BODY + 1)
+    assert service.client.post(PATH, content=large).status_code == 413
+    assert service.client.post(PATH, content=iter([large])).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"{PATH}/00000000-0000-0000-0000-000000000000", 404),
+        (f"{PATH}/no-uuid", 422),
+        (f"{PATH}?after=nonsense", 422),
+        (f"{PATH}?limit=0", 422),
+        ("/nowhere", 404),
+    ],
+)
+def test_a_question_that_has_no_answer_is_a_problem(service: Service, path: str, status: int) -> None:
+    answer = service.client.get(path)
+    assert (answer.status_code, answer.json()["status"]) == (status, status)
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_one_key_and_one_body_make_one_document_and_one_answer(service: Service) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    first, second = (service.client.post(PATH, json=UPLOAD, headers=key) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.content == second.content
+
+
+def test_a_key_that_came_with_another_body_is_refused(service: Service) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    service.client.post(PATH, json=UPLOAD, headers=key)
+    answer = service.client.post(PATH, json=UPLOAD | {"name": "other.pdf"}, headers=key)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "Idempotency-Key")
+
+
+def test_the_same_key_many_times_at_once_makes_one_document(service: Service) -> None:
+    key = {"Idempotency-Key": str(uuid4())}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: service.client.post(PATH, json=UPLOAD, headers=key), range(16)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.content for answer in answers}) == 1
+    documents = [document["id"] for document in service.client.get(PATH, params={"limit": 3}).json()["items"]]
+    assert documents.count(answers[0].json()["id"]) == 1
+
+
+def test_health_tells_what_waits(service: Service) -> None:
+    service.upload()
+    health = service.client.get("/health").json()
+    assert (health["status"], health["database"], health["relay"]) == ("UP", "UP", "off, not at work")
+    assert health["backlog"] > 0
+    assert health["oldestSeconds"] >= 0
+    assert service.client.get("/health/live").json() == {"status": "UP"}
+
+
+def test_a_container_can_ask_whether_it_answers(service: Service, tmp_path: Path) -> None:
+    for port, code in ((service.port, 0), (free_port(), 1)):
+        assert ingestion("probe", cwd=tmp_path, INGESTION_LISTEN=f"0.0.0.0:{port}").returncode == code

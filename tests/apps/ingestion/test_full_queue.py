@@ -1,0 +1,58 @@
+"""A queue with its 10,000 messages refuses; what is uploaded then waits in the outbox and is not charged for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+
+from apps.ingestion.topology import MOST_MESSAGES, UPLOADED_QUEUE
+from tests.apps.ingestion.running import BOUND, Service
+from tests.integration.consume.broker import ready
+from tests.integration.rabbitmq.consumer import channel
+from tests.servers.waiting import wait_until
+
+WAITING = "SELECT event_id, attempts, tries, last_error FROM outbox_message"
+
+
+def fill(broker: str, most: int) -> None:
+    """Messages of somebody else, up to so many in the queue."""
+    with channel(broker) as publisher:
+        for _ in range(most - ready(broker, UPLOADED_QUEUE.name)):
+            publisher.basic_publish("doc.events", "document.uploaded", b"{}")
+    wait_until(
+        lambda: ready(broker, UPLOADED_QUEUE.name) == most, bound=BOUND, what=f"{most} messages are in the queue"
+    )
+
+
+def waiting(database: str) -> list[tuple[str, int, int, str | None]]:
+    with psycopg.connect(database) as connection:
+        return connection.execute(WAITING).fetchall()
+
+
+def test_the_10001st_event_waits_uncharged_and_nothing_is_dropped(database: str, broker: str, tmp_path: Path) -> None:
+    with Service(folder=tmp_path, INGESTION_STORE=database, INGESTION_TRANSPORT=broker) as service:
+        service.upload()
+        wait_until(lambda: service.says("Successfully published"), bound=BOUND, what="the queue is there")
+        fill(broker, MOST_MESSAGES)
+        uploads = 1
+
+        def refused() -> bool:
+            """A quorum queue may take some more before it refuses."""
+            nonlocal uploads
+            if not waiting(database):
+                uploads += service.upload().status_code == 201
+            return any(tries for _, _, tries, _ in waiting(database))
+
+        wait_until(refused, bound=BOUND, what="an event is refused")
+        [(event_id, attempts, tries, error)] = waiting(database)
+        assert (attempts, tries > 0) == (0, True)
+        assert "the broker said no" in str(error)
+        assert ready(broker, UPLOADED_QUEUE.name) == MOST_MESSAGES - 1 + uploads - 1
+        with channel(broker) as consumer:
+            consumer.queue_purge(UPLOADED_QUEUE.name)
+        wait_until(lambda: waiting(database) == [], bound=BOUND, what="it is sent by itself")
+    with psycopg.connect(database) as connection:
+        shown = "SELECT status, retry_count, attempts FROM outbox_event WHERE event_id = %s"
+        [(status, retries, charged)] = connection.execute(shown, [event_id]).fetchall()
+        assert (status, retries >= tries, charged) == ("PUBLISHED", True, 0)

@@ -1,0 +1,55 @@
+"""UP, DOWN, and what a request is told when something is away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+
+from tests.apps.ingestion.running import BOUND, Service, migrate
+from tests.servers.availability import available
+from tests.servers.postgres import PostgresServer
+from tests.servers.waiting import wait_until
+
+
+def test_a_backlog_beyond_the_threshold_is_down(database: str, tmp_path: Path) -> None:
+    off = {"INGESTION_STORE": database, "INGESTION_RELAY": "off", "INGESTION_MAX_BACKLOG": "2"}
+    with Service(folder=tmp_path, **off) as service:
+        for _ in range(2):
+            service.upload()
+        assert service.client.get("/health").json()["status"] == "UP"
+        service.upload()
+        answer = service.client.get("/health")
+    assert (answer.status_code, answer.json()["reason"]) == (503, "more than 2 events wait")
+
+
+def test_a_mistake_of_ours_is_a_problem_with_the_id_to_look_for_in_the_log(database: str, tmp_path: Path) -> None:
+    with Service(folder=tmp_path, INGESTION_STORE=database, INGESTION_RELAY="off") as service:
+        with psycopg.connect(database) as connection:
+            connection.execute("DROP TABLE documents")
+        answer = service.upload()
+        assert (answer.status_code, answer.headers["Content-Type"]) == (500, "application/problem+json")
+        assert answer.json()["correlationId"] == answer.headers["X-Correlation-ID"]
+        wait_until(lambda: service.says(answer.json()["correlationId"]), bound=BOUND, what="the log has it")
+
+
+def test_without_its_database_it_says_so_and_goes_on_by_itself_when_it_is_back(tmp_path: Path) -> None:
+    with available(lambda: PostgresServer(durable=False)) as server:
+        store = migrate(server.url(), tmp_path)
+        with Service(folder=tmp_path, INGESTION_STORE=store) as service:
+            document = service.upload().json()
+            service.wait_for(document["id"], "ENRICHED")
+            server.stop()
+            answer = service.upload()
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+            assert answer.headers["Content-Type"] == "application/problem+json"
+            health = service.client.get("/health")
+            assert (health.status_code, health.json()["database"]) == (503, "DOWN")
+            assert service.client.get("/health/live").status_code == 200
+            server.start()
+            again = service.upload()
+            assert again.status_code == 201
+            service.wait_for(again.json()["id"], "ENRICHED")
+            wait_until(
+                lambda: service.client.get("/health").status_code == 200, bound=BOUND, what="the service is UP again"
+            )

@@ -1,0 +1,67 @@
+"""`migrate`, on PostgreSQL and on SQLite."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic import command
+from sqlalchemy import inspect
+
+from apps.ingestion.database import open_engine
+from apps.ingestion.migrate import alembic_config
+from tests.apps.ingestion.running import ingestion
+from tests.servers.ports import free_port
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without any table."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ingestion.db"
+    url: str = request.getfixturevalue("empty_postgres_url")
+    return url
+
+
+def test_two_at_once_and_once_more_leave_one_database_that_fits_the_code(empty: str, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: ingestion("migrate", cwd=tmp_path, INGESTION_STORE=empty), range(2)))
+    done.append(ingestion("migrate", cwd=tmp_path, INGESTION_STORE=empty))
+    assert [(one.returncode, one.stdout) for one in done] == [(0, "the database is up to date\n")] * 3, done
+    engine = open_engine(empty)
+    with engine.begin() as connection:
+        assert {"documents", "idempotency_keys", "outbox_message", "inbox_receipt"} <= set(
+            inspect(connection).get_table_names()
+        )
+        assert "outbox_events" in inspect(connection).get_view_names()
+        # What the tables of the code would still need; those of the outbox are left alone.
+        command.check(alembic_config(connection))
+    engine.dispose()
+
+
+def test_without_its_tables_nothing_starts(empty: str, tmp_path: Path) -> None:
+    done = ingestion("serve", cwd=tmp_path, INGESTION_STORE=empty)
+    assert done.returncode == 1
+    assert "run `python -m apps.ingestion migrate`" in done.stderr
+
+
+def test_without_the_tables_of_the_outbox_nothing_starts_either(database: str, tmp_path: Path) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("DROP TABLE outbox_schema")
+    broker = {"INGESTION_TRANSPORT": "amqp://guest@127.0.0.1:1/"}
+    done = ingestion("validate", cwd=tmp_path, INGESTION_STORE=database, **broker)
+    assert done.returncode == 1
+    assert "the outbox's tables" in done.stderr
+    assert "run `python -m apps.ingestion migrate`" in done.stderr
+
+
+def test_a_database_that_is_away_is_an_error_in_one_line_without_the_password(tmp_path: Path) -> None:
+    url = f"postgresql://app:s3cret-word@127.0.0.1:{free_port()}/ingestion_db"
+    for what in (["migrate", "--wait", "1"], ["serve"]):
+        done = ingestion(*what, cwd=tmp_path, INGESTION_STORE=url)
+        assert done.returncode == 1
+        assert done.stderr.startswith("Error: INGESTION_STORE: connection failed")
+        assert len(done.stderr.splitlines()) == 1
+        assert "s3cret-word" not in done.stderr + done.stdout

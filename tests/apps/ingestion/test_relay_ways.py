@@ -1,0 +1,77 @@
+"""The relay inside the service and the one beside it are the same; and the service without either."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from apps.ingestion import relay, topology
+from apps.ingestion.relay import open_broker
+from pillarbox.core.clock import system_chance
+from pillarbox.ops.settings import Settings
+from tests.apps.ingestion.running import ROOT, Service
+from tests.integration.cli.running import pillarbox
+from tests.integration.consume.broker import ready
+from tests.unit.ops.settings.loading import load
+
+FILE = ROOT / "apps" / "ingestion" / "pillarbox.toml"
+
+
+@pytest.fixture(scope="module")
+def file() -> Settings:
+    return load(FILE)
+
+
+def test_both_look_as_often_and_try_as_long(file: Settings) -> None:
+    assert file.relay.tuning == relay.TUNING
+    assert file.relay.policy == relay.RETRY
+    assert (relay.TUNING.enabled, relay.TUNING.poll_interval, relay.TUNING.batch_size) == (True, "2s", 50)
+    delays = [relay.RETRY.delay(attempt, system_chance()) for attempt in range(1, 12)]
+    assert delays == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, None]
+
+
+def test_both_send_the_same_to_the_same_places(file: Settings) -> None:
+    routes = [(route.event_type, tuple(route.to)) for route in file.routes]
+    assert routes == [(route.event_type, tuple(route.to)) for route in topology.ROUTES]
+    places = {name: (given.exchange, given.routing_key) for name, given in file.destinations.items()}
+    assert places == {name: (to.exchange, to.routing_key) for name, to in topology.DESTINATIONS.items()}
+
+
+def test_beside_the_service_a_relay_of_its_own_carries_what_is_uploaded(
+    database: str, broker: str, tmp_path: Path
+) -> None:
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": "beside"}
+    with Service(folder=tmp_path, **variables) as service:
+        service.upload()
+        health = service.client.get("/health")
+        assert (health.status_code, health.json()["reason"]) == (503, "no relay is at work")
+        done = pillarbox(
+            *("--config", str(FILE), "relay", "--until-empty"),
+            cwd=tmp_path,
+            PILLARBOX_STORE=database,
+            PILLARBOX_TRANSPORT=broker,
+        )
+        assert done.returncode == 0, done.stderr
+        assert service.client.get("/health").json()["backlog"] == 0
+    assert ready(broker, "document.uploaded.q") == 1
+    # The broker refuses a second declaration that differs from the first in anything.
+    asyncio.run(declare_as_inside(broker))
+
+
+async def declare_as_inside(url: str) -> None:
+    broker = open_broker(url)
+    try:
+        await broker.declare_topology()
+    finally:
+        await broker.aclose()
+
+
+def test_without_a_broker_the_relay_inside_calls_the_consumers(store: str, tmp_path: Path) -> None:
+    with Service(folder=tmp_path, INGESTION_STORE=store) as service:
+        documents = [service.upload().json()["id"] for _ in range(3)]
+        for document_id in documents:
+            service.wait_for(document_id, "ENRICHED")
+        assert service.stop() == 0
+    assert "Relay stopped, drained" in service.story()

@@ -1,0 +1,124 @@
+"""DocumentService: one transaction each, on PostgreSQL and on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError
+
+from apps.ingestion import documents
+from apps.ingestion.database import open_engine
+from apps.ingestion.documents import OutOfTurn, Status, Upload
+from apps.ingestion.idempotency import KeyReused
+from apps.ingestion.service import DocumentService
+from pillarbox import RecordError
+
+UPLOAD = Upload(name="a.pdf", content_type="application/pdf", file_size=1, metadata={}, uploaded_by="ada")
+OTHER = Upload(name="b.pdf", content_type="application/pdf", file_size=1, metadata={}, uploaded_by="ada")
+
+REFUSE = {
+    "sqlite": "CREATE TRIGGER refuse_{0} AFTER INSERT ON {0} BEGIN SELECT RAISE(ABORT, 'refused'); END",
+    "postgresql": "ALTER TABLE {0} ADD CONSTRAINT refused CHECK (false) NOT VALID",
+}
+
+
+@pytest.fixture
+def engine(store: str) -> Iterator[Engine]:
+    engine = open_engine(store)
+    yield engine
+    engine.dispose()
+
+
+def count(engine: Engine, table: str) -> int:
+    with engine.begin() as connection:
+        return int(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
+
+
+def counts(engine: Engine) -> tuple[int, ...]:
+    return tuple(count(engine, table) for table in ("documents", "outbox_event", "idempotency_keys"))
+
+
+def age_keys(engine: Engine, hours: int) -> None:
+    past = {
+        "sqlite": f"datetime(created_at, '-{hours} hours')",
+        "postgresql": f"created_at - interval '{hours} hours'",
+    }
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE idempotency_keys SET created_at = {past[engine.dialect.name]}"))
+
+
+def test_the_document_and_its_event_are_there_together(engine: Engine) -> None:
+    DocumentService(engine).upload(UPLOAD, key="k")
+    assert counts(engine) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("table", ["documents", "outbox_message", "idempotency_keys"])
+def test_where_one_of_them_cannot_be_written_neither_is(engine: Engine, table: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(text(REFUSE[engine.dialect.name].format(table)))
+    with pytest.raises((IntegrityError, RecordError)):
+        DocumentService(engine).upload(UPLOAD, key="k")
+    assert counts(engine) == (0, 0, 0)
+
+
+def test_a_repeat_is_answered_with_the_document_as_it_was_uploaded(engine: Engine) -> None:
+    service = DocumentService(engine)
+    first = service.upload(UPLOAD, key="k")
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE documents SET status = 'VALIDATED', updated_by = 'validation-service'"))
+    assert service.upload(UPLOAD, key="k") == first
+    assert counts(engine) == (1, 1, 1)
+
+
+def test_a_key_is_for_one_body(engine: Engine) -> None:
+    service = DocumentService(engine)
+    service.upload(UPLOAD, key="k")
+    with pytest.raises(KeyReused):
+        service.upload(OTHER, key="k")
+    assert counts(engine) == (1, 1, 1)
+
+
+def test_a_key_that_has_expired_is_as_good_as_new(engine: Engine) -> None:
+    service = DocumentService(engine, keep_keys=timedelta(hours=24))
+    service.upload(UPLOAD, key="k")
+    age_keys(engine, 25)
+    service.upload(OTHER, key="k")
+    assert counts(engine) == (2, 2, 1)
+    with pytest.raises(KeyReused):
+        service.upload(UPLOAD, key="k")
+
+
+def test_expired_keys_are_removed_and_others_stay(engine: Engine) -> None:
+    service = DocumentService(engine, keep_keys=timedelta(hours=24))
+    service.upload(UPLOAD, key="old")
+    age_keys(engine, 26)
+    service.upload(UPLOAD, key="new")
+    assert service.forget_keys() == 1
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT key FROM idempotency_keys")).scalars().all() == ["new"]
+
+
+def test_a_document_goes_its_way_step_by_step_and_never_back(engine: Engine) -> None:
+    document_id = DocumentService(engine).upload(UPLOAD).id
+    asked = (Status.ENRICHED, Status.VALIDATED, Status.VALIDATED, Status.ENRICHED, Status.VALIDATED)
+    assert [advance(engine, document_id, to) for to in asked] == [
+        "document is UPLOADED and cannot become ENRICHED",
+        Status.VALIDATED,
+        "document is VALIDATED and cannot become VALIDATED",
+        Status.ENRICHED,
+        "document is ENRICHED and cannot become VALIDATED",
+    ]
+    assert DocumentService(engine).find(document_id).status == Status.ENRICHED
+
+
+def advance(engine: Engine, document_id: UUID, to: Status) -> str:
+    """Where it got to, or why it did not."""
+    try:
+        with engine.begin() as connection:
+            return documents.advance(connection, document_id, to=to, by="somebody").status
+    except OutOfTurn as refused:
+        return str(refused).replace(f" {document_id}", "")
