@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from pillarbox import observations
+from pillarbox.observations import ConsumerObservation, Observation
 from tests.docs.pages import ROOT
 from tests.unit.telemetry.examples import EXAMPLES, KINDS, lines
 
