@@ -1,0 +1,69 @@
+"""Deadlocks: relays cannot have one among themselves, and one with a stranger loses nothing."""
+
+import asyncio
+
+import pytest
+
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.lane import Epochs
+from pillarbox.core.looks import Bounds, Ready
+from pillarbox.core.message import Message
+from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from tests.databases import Sql
+from tests.integration.postgres.test_fencing_race import one_in_hand, waits_for_a_lock
+
+LOCK_A_LANE = "SELECT FROM outbox_lane WHERE lane = $1 FOR UPDATE"
+COUNT = 200
+
+
+async def many_in_hand(store: PostgresStore, sql: Sql) -> tuple[list[Message], Epochs]:
+    """Messages in many lanes, all in the hands of one relay."""
+    _, epochs = await one_in_hand(store, sql)
+    await sql.execute(
+        "INSERT INTO outbox_message (event_type, payload) SELECT 'a', '{}' FROM generate_series(2, $1)", COUNT
+    )
+    messages = await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds(limit=COUNT, quota=COUNT)))
+    assert len(messages) == COUNT
+    return messages, epochs
+
+
+async def test_a_settlement_that_a_deadlock_ends_is_simply_done_again(
+    store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
+    messages, epochs = await many_in_hand(store, sql)
+    verdicts = [Verdict(message, DELIVERED, "orders") for message in messages]
+    first, *_, last = sorted({message.lane for message in messages})
+    # Whoever looks for a deadlock first is the one to end: not the stranger.
+    await meddler.execute("SET deadlock_timeout = '1min'")
+    stranger = meddler.transaction()
+    await stranger.start()
+    # From behind: a settlement takes the lanes in their order and stops before the last.
+    await meddler.fetch(LOCK_A_LANE, last)
+    settlement = asyncio.create_task(store.writes.settle(epochs, verdicts))
+    await eventually(lambda: waits_for_a_lock(sql))
+    ring = asyncio.create_task(meddler.fetch(LOCK_A_LANE, first))
+    with pytest.raises(StoreUnavailable, match="deadlock detected"):
+        await settlement
+    await ring
+    await stranger.rollback()
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message") == COUNT
+    assert (await store.writes.settle(epochs, verdicts)).count == COUNT
+    assert await sql.fetchval("SELECT count(*) FROM outbox_history") == COUNT
+
+
+async def test_settlements_over_the_same_lanes_wait_for_each_other(store: PostgresStore, sql: Sql) -> None:
+    """However the lanes are told, they are locked in their order: no number of settlements makes a ring."""
+    messages, epochs = await many_in_hand(store, sql)
+    backwards = {lane: epochs[lane] for lane in sorted(epochs, reverse=True)}
+    beside = [store.beside() for _ in range(4)]
+    settled = await asyncio.gather(
+        *(
+            one.writes.settle(backwards if n % 2 else epochs, [Verdict(m, DELIVERED, "") for m in messages[n::4]])
+            for n, one in enumerate(beside)
+        )
+    )
+    for one in beside:
+        await one.aclose()
+    assert sum(one.count for one in settled) == COUNT
