@@ -12,10 +12,6 @@ from collections.abc import Sequence
 import click
 
 from apps.notifications import database, settings
-from apps.notifications.api.app import create_app
-from apps.notifications.api.serving import Server
-from apps.notifications.delivery.relay import delivering
-from apps.notifications.delivery.settings import DeliverySettings
 from apps.notifications.listeners import LISTENERS, NotificationListener
 from apps.notifications.topology import source_of
 from apps.notifications.words import Audience
@@ -32,6 +28,8 @@ def commands(verbose: bool) -> None:
     logging.getLogger("notifications").setLevel(logging.DEBUG if verbose else logging.INFO)
     # What the driver has to say of an outage becomes a line of the listener's.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
+    # It would tell every address that it calls, and a gateway's may hold a secret.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 @commands.command()
@@ -83,11 +81,14 @@ def deliver() -> None:
 
     NOTIFICATIONS_SMTP, NOTIFICATIONS_FROM, NOTIFICATIONS_PUSH_URL and NOTIFICATIONS_SMS_URL say by which ways.
     """
-    asyncio.run(_deliver(settings.database_url(), DeliverySettings.from_environment(os.environ)))
+    asyncio.run(_deliver(settings.database_url()))
 
 
-async def _deliver(url: str, ways: DeliverySettings) -> None:
-    async with delivering(url, ways) as relay:
+async def _deliver(url: str) -> None:
+    from apps.notifications.delivery.relay import delivering
+    from apps.notifications.delivery.settings import DeliverySettings
+
+    async with delivering(url, DeliverySettings.from_environment(os.environ)) as relay:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, relay.stop)
@@ -96,12 +97,15 @@ async def _deliver(url: str, ways: DeliverySettings) -> None:
 
 @commands.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
 def serve(host: str, port: int) -> None:
     """Answer users over HTTP until told to stop. It believes X-User-Id: put it behind a gateway that sets it."""
+    from apps.notifications.api.app import create_app
+    from apps.notifications.api.serving import run
+
     engine = database.open_engine(settings.database_url())
     try:
-        Server(create_app(engine), host=host, port=port).run()
+        run(create_app(engine), host=host, port=port)
     finally:
         engine.dispose()
 

@@ -1,0 +1,82 @@
+"""The API, put together. Everything it needs is given to it; it holds no global."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from sqlalchemy import Engine
+
+from apps.notifications.api.authentication import Authenticate, only_own, trust_header
+from apps.notifications.api.limits import LimitedBody
+from apps.notifications.api.live import Live
+from apps.notifications.api.problems import describe, handle_problems, with_problems
+from apps.notifications.api.queries.deliveries import DeliveryQueries
+from apps.notifications.api.queries.feed import FeedQueries
+from apps.notifications.api.queries.notifications import NotificationQueries
+from apps.notifications.api.queries.preferences import PreferenceQueries
+from apps.notifications.api.routes.health import health_routes
+from apps.notifications.api.routes.live import live_routes
+from apps.notifications.api.routes.notifications import notification_routes
+from apps.notifications.api.routes.preferences import preference_routes
+
+ANYWHERE = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+
+
+class Api(FastAPI):
+    """An application whose document tells its errors, too."""
+
+    def openapi(self) -> dict[str, Any]:
+        return with_problems(super().openapi())
+
+
+def create_app(
+    engine: Engine,
+    *,
+    authenticate: Authenticate = trust_header,
+    look_every: float = 0.5,
+    heartbeat: float = 15.0,
+    most_followers: int = 1000,
+) -> FastAPI:
+    """The application on a database, which stays the caller's. `app.state.live.close()` ends its live streams.
+
+    authenticate: a FastAPI dependency that returns the id of the user who asks; the default believes a header.
+    look_every, heartbeat, most_followers: see `Live`.
+    """
+    live = Live(FeedQueries(engine), look_every=look_every, heartbeat=heartbeat, most_followers=most_followers)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(live.look_out())
+            yield
+            live.close()
+
+    app = Api(
+        title="Notifications",
+        version="1",
+        description="What users are told, by which channels, and how far it has come.",
+        lifespan=lifespan,
+    )
+    app.state.live = live
+    app.add_middleware(LimitedBody)
+    handle_problems(app)
+    app.include_router(health_routes(engine))
+    for router in (
+        preference_routes(PreferenceQueries(engine)),
+        live_routes(live),
+        notification_routes(NotificationQueries(engine), DeliveryQueries(engine)),
+    ):
+        app.include_router(router, dependencies=[Depends(only_own(authenticate))], responses=describe(*ANYWHERE))
+    return app

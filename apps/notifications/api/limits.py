@@ -1,0 +1,58 @@
+"""How much a request may ask for, and how large it may be."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Path, Query
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from apps.notifications.api.problems import Problem, answer
+
+HIGHEST_ID = 2**63 - 1
+LONGEST_ID = len(str(HIGHEST_ID))
+LARGEST_BODY = 64 * 1024
+LONGEST_PAGE = 100
+LONGEST_CURSOR = 200
+MOST_EVENT_TYPES = 100
+LONGEST_EVENT_TYPE = 255
+
+UserId = Annotated[int, Path(ge=0, le=HIGHEST_ID, description="The user whom all this concerns.")]
+NotificationId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
+PageSize = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Notifications per page.")]
+Cursor = Annotated[str | None, Query(max_length=LONGEST_CURSOR, description="`next` of the page before.")]
+
+_TOO_LARGE = f"the body is larger than {LARGEST_BODY // 1024} KiB"
+
+
+class LimitedBody:
+    """Refuses a body that is too large before it is read, or, if nobody said how large it is, while it is read."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if _announced(scope) > LARGEST_BODY:
+            refusal = answer(scope["path"], HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", _TOO_LARGE)
+            await refusal(scope, receive, send)
+            return
+        size = 0
+
+        async def counted() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > LARGEST_BODY:
+                raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", _TOO_LARGE)
+            return message
+
+        await self._app(scope, counted, send)
+
+
+def _announced(scope: Scope) -> int:
+    lengths = [value for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
+    return int(lengths[0]) if lengths else 0

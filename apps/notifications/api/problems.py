@@ -1,0 +1,142 @@
+"""Every error of the API has one form: application/problem+json (RFC 9457).
+
+What must stay true: a client learns what is wrong with its request and nothing about our insides; those are logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger("notifications.api")
+
+MEDIA_TYPE = "application/problem+json"
+MOST_ERRORS = 20
+_NAMES = "urn:notifications:problem:"
+_SCHEMAS = "#/components/schemas/{model}"
+
+
+class Problem(HTTPException):
+    """Raised by whatever cannot answer. `kind` names the sort of problem, stable for programs."""
+
+    def __init__(self, status: HTTPStatus, kind: str, detail: str, *, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, detail, headers)
+        self.kind = kind
+
+
+class FieldError(BaseModel):
+    """One thing that is wrong with a request."""
+
+    field: str
+    detail: str
+
+
+class ProblemBody(BaseModel):
+    """What a client gets instead of an answer: RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[FieldError] = []
+
+
+def describe(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """The errors of a route, for its documentation; `with_problems` adds what they refer to."""
+    schema = {"$ref": _SCHEMAS.format(model=ProblemBody.__name__)}
+    return {
+        int(status): {"description": status.phrase, "content": {MEDIA_TYPE: {"schema": schema}}} for status in statuses
+    }
+
+
+def with_problems(document: dict[str, Any]) -> dict[str, Any]:
+    """An OpenAPI document that also says what a problem looks like."""
+    _, made = models_json_schema([(ProblemBody, "serialization")], ref_template=_SCHEMAS)
+    document["components"]["schemas"] |= made["$defs"]
+    return document
+
+
+def handle_problems(app: FastAPI) -> None:
+    """From now on every error of `app` is a problem."""
+    app.add_exception_handler(HTTPException, _raised)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    for away in (OperationalError, InterfaceError, NoConnection):
+        app.add_exception_handler(away, _no_database)
+    app.add_middleware(UnexpectedErrors)
+
+
+def answer(
+    path: str,
+    status: HTTPStatus,
+    kind: str,
+    detail: str,
+    *,
+    errors: list[FieldError] | None = None,
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    """A problem as a response."""
+    body = ProblemBody(
+        type=f"{_NAMES}{kind}", title=status.phrase, status=status, detail=detail, instance=path, errors=errors or []
+    )
+    return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
+
+
+def _raised(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - what the handler was registered for
+    status = HTTPStatus(error.status_code)
+    kind = error.kind if isinstance(error, Problem) else status.phrase.lower().replace(" ", "-")
+    headers = dict(error.headers) if error.headers else None
+    return answer(request.url.path, status, kind, str(error.detail), headers=headers)
+
+
+def _invalid(request: Request, error: Exception) -> JSONResponse:
+    """What was sent is not repeated: it may be large, and it may be secret."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - what the handler was registered for
+    found = error.errors()
+    errors = [FieldError(field=".".join(map(str, one["loc"])), detail=one["msg"]) for one in found[:MOST_ERRORS]]
+    detail = f"{len(found)} thing{'' if len(found) == 1 else 's'} wrong with the request; see errors"
+    return answer(request.url.path, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid", detail, errors=errors)
+
+
+def _no_database(request: Request, _: Exception) -> JSONResponse:
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    return answer(
+        request.url.path, status, "database", "the database is away; try again soon", headers={"Retry-After": "5"}
+    )
+
+
+class UnexpectedErrors:
+    """Logs what nobody foresaw, and tells the client that it happened and none of it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except Exception:
+            if scope["type"] != "http" or begun:
+                raise
+            logger.exception("%s %s failed", scope["method"], scope["path"])
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            said = answer(scope["path"], status, "unexpected", "something went wrong here, and was written down")
+            await said(scope, receive, send)

@@ -1,0 +1,74 @@
+"""How far deliveries have come: what the outbox says of those that wait or died, and the log of those that were made.
+
+The outbox forgets what it delivered after a week; the log does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, Row, column, select, table
+
+from apps.notifications.api.models import DeliveryState, DeliveryStatus, Notification
+from apps.notifications.database import DELIVERY_PREFIX
+from apps.notifications.requests import delivery_id
+from apps.notifications.tables import notification_delivery
+
+EVENTS = table(
+    f"{DELIVERY_PREFIX}event",
+    *map(column, ("event_id", "status", "retry_count", "last_error", "next_retry_at")),
+)
+"""The view of the outbox: see `outbox_event` in the reference of the schema."""
+
+STATES: dict[str, DeliveryState] = {
+    "PENDING": "waiting",
+    "PROCESSING": "sending",
+    "PUBLISHED": "delivered",
+    "FAILED": "dead",
+}
+
+
+class DeliveryQueries:
+    """What the API asks about deliveries."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def of(self, notifications: Sequence[Notification]) -> list[DeliveryStatus]:
+        """One status for each, in order. They are of one audience."""
+        events = {_delivery_id(one): one for one in notifications}
+        made = select(notification_delivery).where(
+            notification_delivery.c.audience == notifications[0].audience,
+            notification_delivery.c.notification_id.in_([one.id for one in notifications]),
+        )
+        with self._engine.begin() as connection:
+            told = {
+                row.event_id: row for row in connection.execute(select(EVENTS).where(EVENTS.c.event_id.in_(events)))
+            }
+            log = {row.notification_id: row for row in connection.execute(made)}
+        return [_status(one, told.get(event_id), log.get(one.id)) for event_id, one in events.items()]
+
+
+def _delivery_id(one: Notification) -> str:
+    return delivery_id(one.audience, one.event_id, one.user_id, one.channel)
+
+
+def _status(one: Notification, event: Row[Any] | None, delivery: Row[Any] | None) -> DeliveryStatus:
+    """The log knows first: between sending and settling the outbox still believes that it waits."""
+    state: DeliveryState = "unknown" if event is None else STATES[event.status]
+    return DeliveryStatus(
+        channel=one.channel,
+        notification_id=one.id,
+        state=state if delivery is None else "delivered",
+        tries=0 if event is None else event.retry_count,
+        last_error=None if event is None else event.last_error,
+        next_try_at=None if event is None or delivery is not None else _moment(event.next_retry_at),
+        delivered_at=None if delivery is None else delivery.delivered_at,
+    )
+
+
+def _moment(value: datetime | str | None) -> datetime | None:
+    """SQLite has times as text."""
+    return datetime.fromisoformat(value) if isinstance(value, str) else value

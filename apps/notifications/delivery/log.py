@@ -1,0 +1,84 @@
+"""What was delivered: one row per notification, written after it went out, and asked before it goes out again.
+
+It is the receipt of a delivery, and for IN_APP the delivery itself. A transaction cannot take a mail back: whoever dies
+between sending and writing sends again, with the same id; whoever dies between writing and settling does not.
+
+What must stay true: the ids of one user's rows rise in the order of their commits, or a follower of the live feed that
+saw a later one would never ask for an earlier. So the user is locked before an id is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, Engine, Insert, and_, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from apps.notifications.delivery.request import DeliveryRequest
+from apps.notifications.tables import notification_delivery, recipient
+from pillarbox import PermanentError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipient:
+    """How a user can be reached, as of now."""
+
+    user_id: int
+    name: str
+    email: str | None
+    phone: str | None
+    push_token: str | None
+
+
+class DeliveryLog:
+    """Every method is one transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def recipient_of(self, request: DeliveryRequest) -> Recipient | None:
+        """Whom to send it to; None if it was delivered already. Raises PermanentError for a user who is not there."""
+        done = and_(
+            notification_delivery.c.audience == request.audience,
+            notification_delivery.c.notification_id == request.notification_id,
+        )
+        statement = (
+            select(recipient, notification_delivery.c.id.label("delivery"))
+            .outerjoin(notification_delivery, done)
+            .where(recipient.c.user_id == request.user_id)
+        )
+        with self._engine.begin() as connection:
+            row = connection.execute(statement).one_or_none()
+        if row is None:
+            raise PermanentError(f"there is no user {request.user_id}")
+        if row.delivery is not None:
+            return None
+        return Recipient(
+            user_id=row.user_id, name=row.name, email=row.email, phone=row.phone, push_token=row.push_token
+        )
+
+    def write(self, request: DeliveryRequest, *, attempt: int) -> None:
+        """Note a delivery; a second note of the same one changes nothing."""
+        lock = select(recipient.c.user_id).where(recipient.c.user_id == request.user_id).with_for_update()
+        with self._engine.begin() as connection:
+            connection.execute(lock)
+            connection.execute(
+                _insert(connection),
+                {
+                    "audience": request.audience,
+                    "notification_id": request.notification_id,
+                    "user_id": request.user_id,
+                    "channel": request.channel,
+                    "event_id": request.delivery_id,
+                    "attempt": attempt,
+                    "delivered_at": datetime.now(UTC),
+                },
+            )
+
+
+def _insert(connection: Connection) -> Insert:
+    """An insert that leaves a row alone which is there already."""
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(notification_delivery).on_conflict_do_nothing()
+    return sqlite.insert(notification_delivery).on_conflict_do_nothing()

@@ -1,0 +1,68 @@
+"""The relay of the deliveries, put together: a transport, a destination and a breaker for each channel.
+
+Channels share nothing but the relay: each has its own threads, so that a mail server that hangs keeps no push waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from apps.notifications.database import DELIVERY_PREFIX, open_engine, open_store
+from apps.notifications.delivery.email import Email
+from apps.notifications.delivery.handling import Delivery, Send
+from apps.notifications.delivery.in_app import show
+from apps.notifications.delivery.log import DeliveryLog
+from apps.notifications.delivery.settings import DeliverySettings
+from apps.notifications.delivery.webhook import Webhook
+from apps.notifications.words import Channel
+from pillarbox import Exponential, Handlers, Relay, Route, Tuning
+from pillarbox.telemetry.logs import LogListener
+from pillarbox.transports.handlers import HandlerAddress
+
+RETRY = Exponential(base="10s", max="1h", max_attempts=8)
+THREADS = 16
+"""For each channel."""
+
+
+@asynccontextmanager
+async def delivering(
+    url: str, settings: DeliverySettings, *, retry: Exponential = RETRY, tuning: Tuning | None = None
+) -> AsyncIterator[Relay]:
+    """A relay that is ready to run, and everything it needs, closed at the end. Raises ConfigurationError."""
+    async with AsyncExitStack() as stack:
+        store = open_store(url, prefix=DELIVERY_PREFIX)
+        stack.push_async_callback(store.aclose)
+        engine = open_engine(url, pool_size=THREADS)
+        stack.callback(engine.dispose)
+        push = Webhook(settings.push, address_of=lambda user: user.push_token)
+        stack.callback(push.close)
+        sms = Webhook(settings.sms, address_of=lambda user: user.phone)
+        stack.callback(sms.close)
+        channels: dict[Channel, Send] = {
+            Channel.EMAIL: Email(settings.mail, sender=settings.sender).send,
+            Channel.PUSH: push.send,
+            Channel.SMS: sms.send,
+            Channel.IN_APP: show,
+        }
+        deliveries = [Delivery(channel, send, DeliveryLog(engine)) for channel, send in channels.items()]
+        transports = {delivery.name: _threads_of(delivery) for delivery in deliveries}
+        for handlers in transports.values():
+            stack.push_async_callback(handlers.aclose)
+        yield Relay(
+            store=store,
+            transports=transports,
+            destinations={name: HandlerAddress(transport=name, name=name) for name in transports},
+            routes=[Route(event_type=delivery.event_type, to=[delivery.name]) for delivery in deliveries],
+            retry=retry,
+            tuning=tuning,
+            name="delivery",
+            observers=[LogListener()],
+        )
+
+
+def _threads_of(delivery: Delivery) -> Handlers:
+    # Each step of a conversation has its own bound; a mail takes several.
+    handlers = Handlers(timeout="2m", workers=THREADS)
+    handlers.add(delivery)
+    return handlers

@@ -1,0 +1,161 @@
+"""What holds for every path: who may ask, what an error looks like, and that the document tells it all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import Request
+from fastapi.openapi.models import OpenAPI
+
+from apps.notifications.database import open_engine
+from tests.apps.notifications.api.conftest import Service
+from tests.apps.notifications.api.problems import problem
+from tests.apps.notifications.delivery.post import Post
+from tests.servers.ports import free_port
+
+OWN = [
+    ("GET", "/users/1/preferences"),
+    ("PUT", "/users/1/preferences"),
+    ("GET", "/users/1/notifications"),
+    ("GET", "/users/1/notifications/live"),
+    ("POST", "/users/1/notifications/read"),
+    ("PUT", "/users/1/notifications/CUSTOMER/1/read"),
+    ("GET", "/users/1/notifications/CUSTOMER/1/deliveries"),
+]
+
+
+@pytest.fixture
+def post(sqlite_database: str) -> Iterator[Post]:
+    with Post.of(sqlite_database) as post:
+        post.settle(1)
+        yield post
+
+
+@pytest.fixture
+def document(client: httpx.Client) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/openapi.json").json()
+    return found
+
+
+def send(client: httpx.Client, method: str, path: str) -> httpx.Response:
+    return client.request(method, path, json={"time_zone": "UTC"} if method == "PUT" else None)
+
+
+def test_nobody_sees_what_is_not_theirs(service: Service) -> None:
+    with service.client(2) as other, service.client(None) as unknown:
+        for method, path in OWN:
+            problem(send(other, method, path), 403, "forbidden")
+            problem(send(unknown, method, path), 401, "unauthenticated")
+
+
+def test_a_header_that_names_no_user_names_nobody(service: Service) -> None:
+    with service.client(None) as client:
+        for header in ("", "one", "-1", "1.0", "1 1", "9" * 5000):
+            answer = client.get("/users/1/preferences", headers={"X-User-Id": header})
+            problem(answer, 401, "unauthenticated")
+
+
+def test_who_asks_is_whatever_the_application_says(post: Post) -> None:
+    def by_cookie(request: Request) -> int:
+        return {"secret": 1}.get(request.cookies.get("session", ""), 0)
+
+    service = Service(post.engine, authenticate=by_cookie)
+    try:
+        with service.client(None) as client:
+            assert client.get("/users/1/preferences", headers={"Cookie": "session=secret"}).status_code == 200
+            problem(client.get("/users/1/preferences", headers={"X-User-Id": "1"}), 403, "forbidden")
+    finally:
+        service.stop()
+
+
+def test_a_path_that_does_not_exist_and_a_verb_that_it_does_not_know(client: httpx.Client) -> None:
+    problem(client.get("/nowhere"), 404, "not-found")
+    problem(client.delete("/users/1/preferences"), 405, "method-not-allowed")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_large_is_refused(client: httpx.Client, chunked: bool) -> None:
+    body = json.dumps({"time_zone": "UTC", "channels": {"x" * 70_000: {}}}).encode()
+    content = iter([body[:1000], body[1000:]]) if chunked else body
+    answer = client.put("/users/1/preferences", content=content, headers={"content-type": "application/json"})
+    problem(answer, 413, "too-large")
+
+
+def test_what_nobody_expected_is_told_without_our_insides(
+    post: Post, client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with post.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE recipient SET time_zone = 'canary'")
+    body = problem(client.get("/users/1/preferences"), 500, "unexpected")
+    assert "canary" not in json.dumps(body)
+    assert "Traceback" not in json.dumps(body)
+    assert "GET /users/1/preferences failed" in caplog.text
+    assert "it is no time zone" in caplog.text
+
+
+def test_health_needs_no_login_and_the_database(service: Service) -> None:
+    with service.client(None) as client:
+        assert client.get("/health").json() == {"status": "ok"}
+
+
+def test_without_the_database_it_says_so_without_the_password() -> None:
+    engine = open_engine(f"postgresql://app:canary@127.0.0.1:{free_port()}/shop")
+    service = Service(engine)
+    try:
+        with service.client() as client:
+            for path in ("/health", "/users/1/preferences"):
+                answer = client.get(path)
+                problem(answer, 503, "database")
+                assert answer.headers["retry-after"] == "5"
+                assert "canary" not in answer.text
+    finally:
+        service.stop()
+        engine.dispose()
+
+
+def test_the_document_is_valid_and_refers_to_nothing_that_is_not_there(document: dict[str, Any]) -> None:
+    OpenAPI.model_validate(document)
+    for reference in references(document):
+        found: Any = document
+        for step in reference.removeprefix("#/").split("/"):
+            found = found[step]
+
+
+def test_the_document_has_every_path_and_every_error(document: dict[str, Any]) -> None:
+    operations = {
+        (method.upper(), path): operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert operations.keys() == {
+        ("GET", "/health"),
+        ("GET", "/users/{user_id}/preferences"),
+        ("PUT", "/users/{user_id}/preferences"),
+        ("GET", "/users/{user_id}/notifications"),
+        ("GET", "/users/{user_id}/notifications/live"),
+        ("POST", "/users/{user_id}/notifications/read"),
+        ("PUT", "/users/{user_id}/notifications/{audience}/{notification_id}/read"),
+        ("GET", "/users/{user_id}/notifications/{audience}/{notification_id}/deliveries"),
+    }
+    for (_, path), operation in operations.items():
+        errors = {code: answer["content"] for code, answer in operation["responses"].items() if code >= "400"}
+        assert all(list(content) == ["application/problem+json"] for content in errors.values())
+        assert operation["summary"]
+        assert operation["description"]
+        if path != "/health":
+            assert {"401", "403", "413", "422", "500", "503"} <= errors.keys()
+            assert operation["security"] == [{"APIKeyHeader": []}]
+
+
+def references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for one in part:
+            yield from references(one)

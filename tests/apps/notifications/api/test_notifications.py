@@ -1,0 +1,159 @@
+"""A user's notifications over all four tables: pages, what was read, and how each channel fared."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+from sqlalchemy import text
+
+from apps.notifications.words import Audience, Channel
+from tests.apps.notifications.api.problems import problem
+from tests.apps.notifications.delivery.post import Post
+
+PATH = "/users/1/notifications"
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def fill(post: Post, events: int = 12) -> list[str]:
+    """Events at three moments, so that many share one, over all audiences; newest first."""
+    for number in range(events):
+        post.ask(
+            1,
+            Channel.IN_APP,
+            audience=list(Audience)[number % 4],
+            event_id=f"e{number}",
+            created_at=NOON + timedelta(minutes=number % 3),
+        )
+    post.ask(2, Channel.IN_APP, event_id="another user's")
+    return [f"e{number}" for number in range(events)]
+
+
+def pages(client: httpx.Client, **query: Any) -> list[list[dict[str, Any]]]:
+    """One page after the other, to the end."""
+    found = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = client.get(PATH, params={**query, **cursor}).json()
+        found.append(page["notifications"])
+        if page["next"] is None:
+            return found
+        cursor = {"cursor": page["next"]}
+
+
+def test_pages_have_every_notification_once_newest_first(client: httpx.Client, post: Post) -> None:
+    events = fill(post)
+    for limit in (1, 5, 12, 100):
+        found = pages(client, limit=limit)
+        every = [one for page in found for one in page]
+        assert sorted(one["event_id"] for one in every) == sorted(events)
+        order = [(one["created_at"], one["audience"], one["id"]) for one in every]
+        assert order == sorted(order, reverse=True)
+        assert all(len(page) == limit for page in found[:-1])
+
+
+def test_what_comes_while_one_turns_pages_moves_none(client: httpx.Client, post: Post) -> None:
+    fill(post)
+    first = client.get(PATH, params={"limit": 6}).json()
+    post.ask(1, Channel.IN_APP, event_id="new")
+    second = client.get(PATH, params={"limit": 6, "cursor": first["next"]}).json()
+    seen = [one["event_id"] for one in first["notifications"] + second["notifications"]]
+    assert len(set(seen)) == 12
+    assert "new" not in seen
+
+
+def test_a_notification_has_everything_it_was_made_with(client: httpx.Client, post: Post) -> None:
+    post.ask(1, Channel.EMAIL, title="Hello", body="World", event_id="e1", created_at=NOON)
+    [one] = client.get(PATH).json()["notifications"]
+    assert one == {
+        "audience": "CUSTOMER",
+        "id": 1,
+        "user_id": 1,
+        "channel": "EMAIL",
+        "event_id": "e1",
+        "event_type": "ORDER_CREATED",
+        "aggregate_id": 1,
+        "title": "Hello",
+        "body": "World",
+        "payload": {"user_id": 1},
+        "created_at": "2026-11-15T12:00:00Z",
+        "deliver_after": None,
+        "read_at": None,
+    }
+
+
+def test_one_channel_alone(client: httpx.Client, post: Post) -> None:
+    post.ask(1, Channel.EMAIL, Channel.IN_APP, event_id="e1")
+    [[one]] = pages(client, channel="IN_APP")
+    assert one["channel"] == "IN_APP"
+
+
+def test_what_was_read_can_be_left_out(client: httpx.Client, post: Post) -> None:
+    fill(post)
+    [page] = pages(client, limit=100)
+    first = page[0]
+    read = f"{PATH}/{first['audience']}/{first['id']}/read"
+    assert client.put(read).status_code == 204
+    [unread] = pages(client, limit=100, unread=True)
+    assert [one["event_id"] for one in unread] == [one["event_id"] for one in page[1:]]
+
+
+def test_the_time_of_the_first_reading_stays(client: httpx.Client, post: Post) -> None:
+    post.ask(1, Channel.IN_APP)
+
+    def read_at() -> str:
+        assert client.put(f"{PATH}/CUSTOMER/1/read").status_code == 204
+        return str(client.get(PATH).json()["notifications"][0]["read_at"])
+
+    assert read_at() == read_at() != "None"
+
+
+def test_all_are_read_at_once_and_nobody_elses(client: httpx.Client, post: Post) -> None:
+    fill(post)
+    client.put(f"{PATH}/CUSTOMER/1/read")
+    assert client.post(f"{PATH}/read").json() == {"read": 11}
+    assert client.post(f"{PATH}/read").json() == {"read": 0}
+    assert pages(client, unread=True) == [[]]
+    others = client.get("/users/2/notifications", params={"unread": True}, headers={"X-User-Id": "2"}).json()
+    assert len(others["notifications"]) == 1
+
+
+def test_a_notification_of_somebody_else_is_not_found(client: httpx.Client, post: Post) -> None:
+    post.ask(2, Channel.IN_APP)
+    problem(client.put(f"{PATH}/CUSTOMER/1/read"), 404, "not-found")
+    problem(client.get(f"{PATH}/CUSTOMER/1/deliveries"), 404, "not-found")
+    assert post.rows(text("SELECT read_at FROM customer_notification")) == [(None,)]
+
+
+UNLIKELY = (
+    b"null",
+    b"\xff",
+    b'["2026-11-15", "CUSTOMER", 1]',
+    b'["2026-11-15T12:00:00Z", "PIGEON", 1]',
+    b'["2026-11-15T12:00:00Z", "CUSTOMER", Infinity]',
+    b'["2026-11-15T12:00:00Z", "CUSTOMER", -1]',
+    b'["0001-01-01T00:00:00+14:00", "CUSTOMER", 1]',
+)
+NONSENSE: list[dict[str, Any]] = [
+    {"limit": 0},
+    {"limit": 101},
+    {"limit": "many"},
+    {"unread": "perhaps"},
+    {"channel": "PIGEON"},
+    {"cursor": "x"},
+    {"cursor": "x" * 201},
+    {"cursor": "é"},
+    *({"cursor": b64encode(cursor).decode()} for cursor in UNLIKELY),
+]
+
+
+def test_a_question_that_makes_no_sense_is_a_problem(client: httpx.Client) -> None:
+    for query in NONSENSE:
+        problem(client.get(PATH, params=query), 422, "invalid")
+
+
+def test_a_notification_that_cannot_be_is_a_problem(client: httpx.Client) -> None:
+    for path in ("PIGEONS/1/read", "CUSTOMER/0/read", f"CUSTOMER/{2**63}/read", "CUSTOMER/x/read"):
+        problem(client.put(f"{PATH}/{path}"), 422, "invalid")

@@ -1,0 +1,68 @@
+"""A database, the world outside, and a relay of deliveries between them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from email.headerregistry import Address
+from pathlib import Path
+
+import pytest
+
+from apps.notifications.delivery.relay import delivering
+from apps.notifications.delivery.settings import DeliverySettings
+from apps.notifications.delivery.settings import Gateway as GatewayAt
+from apps.notifications.delivery.settings import MailServer as MailServerAt
+from pillarbox import Exponential, Relay, Tuning
+from tests.apps.notifications.delivery.outside import Gateway, MailServer
+from tests.apps.notifications.delivery.post import Post
+
+QUICKLY = Exponential(base="50ms", max="200ms", jitter="none", max_attempts=3)
+
+
+@pytest.fixture
+def post(sqlite_database: str) -> Iterator[Post]:
+    with Post.of(sqlite_database) as post:
+        yield post
+
+
+@pytest.fixture
+def mail(tmp_path: Path) -> Iterator[MailServer]:
+    """A mail server that runs."""
+    server = MailServer(tmp_path / "mail")
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    server = Gateway()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def settings(mail: MailServer, gateway: Gateway) -> DeliverySettings:
+    return DeliverySettings(
+        mail=MailServerAt(host="127.0.0.1", port=mail.port),
+        sender=Address(display_name="Shop", addr_spec="noreply@example.org"),
+        push=GatewayAt(url=f"{gateway.url}/push"),
+        sms=GatewayAt(url=f"{gateway.url}/sms"),
+    )
+
+
+@pytest.fixture
+def running(settings: DeliverySettings) -> Callable[..., AbstractAsyncContextManager[Relay]]:
+    """A relay that runs as long as the block."""
+
+    @asynccontextmanager
+    async def run(post: Post, others: DeliverySettings = settings) -> AsyncIterator[Relay]:
+        async with delivering(post.url, others, retry=QUICKLY, tuning=Tuning(poll_interval="100ms")) as relay:
+            task = asyncio.create_task(relay.run())
+            yield relay
+            relay.stop()
+            await task
+
+    return run

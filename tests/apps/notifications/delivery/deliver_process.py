@@ -1,0 +1,29 @@
+"""A relay of deliveries in a process of its own, to be killed: its successor need not wait long for the lease."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+from apps.notifications.delivery.relay import delivering
+from apps.notifications.delivery.settings import DeliverySettings
+from pillarbox import Tuning
+
+TUNING = Tuning(lease="1s", heartbeat="300ms", send_timeout="500ms", poll_interval="100ms")
+
+
+async def main() -> None:
+    settings = DeliverySettings.from_environment(os.environ)
+    async with delivering(os.environ["DATABASE"], settings, tuning=TUNING) as relay:
+
+        def stop() -> None:
+            print("told to stop", flush=True)
+            relay.stop()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+        await relay.run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,113 @@
+"""Deliveries as a listener asks for them, and what became of them, as a stranger to the relay sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, Self
+
+from sqlalchemy import Engine, insert, select, text
+
+from apps.notifications.database import open_engine
+from apps.notifications.message import NotificationMessage
+from apps.notifications.orchestration.orchestrator import Notification
+from apps.notifications.orchestration.wording import Wording
+from apps.notifications.requests import delivery_of, outbox
+from apps.notifications.tables import NOTIFICATIONS, notification_delivery, recipient
+from apps.notifications.words import Audience, Channel, RecipientType
+
+_numbers = count(1)
+
+
+class Post:
+    """One database of the application."""
+
+    def __init__(self, url: str, engine: Engine) -> None:
+        self.url = url
+        self.engine = engine
+
+    @classmethod
+    @contextmanager
+    def of(cls, url: str) -> Iterator[Self]:
+        engine = open_engine(url)
+        try:
+            yield cls(url, engine)
+        finally:
+            engine.dispose()
+
+    def settle(self, *user_ids: int, **details: str | None) -> None:
+        """Users who can be reached by every channel, unless the details say otherwise."""
+        rows = [
+            {
+                "user_id": user_id,
+                "name": f"User {user_id}",
+                "email": f"user{user_id}@example.org",
+                "phone": f"+39 {user_id}",
+                "push_token": f"token-{user_id}",
+                "time_zone": "UTC",
+            }
+            | details
+            for user_id in user_ids
+        ]
+        with self.engine.begin() as connection:
+            connection.execute(insert(recipient), rows)
+
+    def ask(
+        self,
+        user_id: int,
+        *channels: Channel,
+        title: str = "Order received",
+        body: str = "We have received your order.",
+        audience: Audience = Audience.CUSTOMER,
+        event_id: str | None = None,
+        created_at: datetime | None = None,
+        deliver_after: datetime | None = None,
+    ) -> list[str]:
+        """Notifications of one event, and requests to deliver them; returns the ids of the deliveries."""
+        message = NotificationMessage(
+            event_id=event_id or f"event-{next(_numbers)}",
+            event_type="ORDER_CREATED",
+            audience=audience,
+            aggregate_id=1,
+            recipient_type=RecipientType.SINGLE,
+            payload={"user_id": user_id},
+        )
+        table = NOTIFICATIONS[audience]
+        asked = []
+        with self.engine.begin() as connection:
+            for channel in channels:
+                row = {
+                    "event_id": message.event_id,
+                    "user_id": user_id,
+                    "notification_type": channel,
+                    "event_type": message.event_type,
+                    "aggregate_id": message.aggregate_id,
+                    "title": title,
+                    "body": body,
+                    "payload": message.payload,
+                    "deliver_after": deliver_after,
+                    "created_at": created_at or datetime.now(UTC),
+                }
+                number = connection.execute(insert(table).values(row).returning(table.c.id)).scalar_one()
+                told = Notification(user_id=user_id, channel=channel, deliver_after=deliver_after)
+                asked.append(delivery_of(message, Wording(title, body), told, notification_id=number))
+            return outbox.record(connection, *asked)
+
+    def delivered(self) -> set[tuple[int, str]]:
+        """Users and channels in the log; each delivery is there once, or this fails."""
+        rows = self.rows(select(notification_delivery))
+        assert len({row.event_id for row in rows}) == len(rows)
+        return {(row.user_id, row.channel) for row in rows}
+
+    def states(self) -> dict[str, str]:
+        """Every delivery in the outbox: id → PENDING, PUBLISHED, FAILED."""
+        return {row.event_id: row.status for row in self.rows(text("SELECT event_id, status FROM delivery_event"))}
+
+    def errors(self) -> dict[str, str | None]:
+        return {row.event_id: row.last_error for row in self.rows(text("SELECT * FROM delivery_event"))}
+
+    def rows(self, statement: Any) -> list[Any]:
+        with self.engine.connect() as connection:
+            return list(connection.execute(statement).all())
