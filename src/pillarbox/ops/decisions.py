@@ -9,6 +9,7 @@ from typing import Literal
 from pillarbox.core.browsing import EventDetail, EventFilter, LetterFilter, ListedEvent
 from pillarbox.core.message import Status
 from pillarbox.core.store import Store
+from pillarbox.ops.grouping import letters_of
 
 Decision = Literal["retry", "discard"]
 
@@ -30,18 +31,21 @@ class Choice:
         return len(self.letters) + len(self.blocked)
 
 
-async def choose(store: Store, event_ids: Iterable[str], wanted: LetterFilter) -> Choice:
-    """Everything that was given up and fits, page by page; of these events only, if any are named."""
+async def choose(store: Store, event_ids: Iterable[str], wanted: LetterFilter, *, group: str | None = None) -> Choice:
+    """Everything that was given up and fits, page by page; of these events only, if any are named.
+
+    A group is of dead letters: what holds its key is none, and is left out.
+    """
     letters: list[int] = []
     blocked: list[tuple[str, str]] = []
     if named := list(dict.fromkeys(event_ids)):
         for event_id in named:
-            letters += [number async for number in _letters(store, replace(wanted, event_id=event_id))]
+            letters += [number async for number in letters_of(store, replace(wanted, event_id=event_id), group)]
             blocked += [pair async for pair in _blocked_of(store, event_id, wanted)]
     else:
-        letters += [number async for number in _letters(store, wanted)]
+        letters += [number async for number in letters_of(store, wanted, group)]
         blocked += [pair async for pair in _blocked(store, wanted)]
-    return Choice(letters=sorted(letters), blocked=blocked)
+    return Choice(letters=sorted(letters), blocked=blocked if group is None else [])
 
 
 async def carry_out(store: Store, decision: Decision, choice: Choice, *, by: str) -> tuple[int, int]:
@@ -53,16 +57,6 @@ async def carry_out(store: Store, decision: Decision, choice: Choice, *, by: str
     for event_id, destination in choice.blocked:
         await store.people.ask(decision, event_id, destination, by=by)
     return done, len(choice.blocked)
-
-
-async def _letters(store: Store, wanted: LetterFilter) -> AsyncIterator[int]:
-    before: int | None = None
-    while True:
-        page = await store.browsing.letters(wanted, limit=BITE, before=before)
-        for letter in page.letters:
-            yield letter.id
-        if (before := page.before) is None:
-            return
 
 
 async def _blocked(store: Store, wanted: LetterFilter) -> AsyncIterator[tuple[str, str]]:

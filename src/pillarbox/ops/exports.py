@@ -7,8 +7,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from pillarbox.core.audit import AuditEntry
 from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
+from pillarbox.ops.grouping import LetterGroup
 
 
 def listed_event(event: ListedEvent) -> dict[str, Any]:
@@ -40,6 +42,31 @@ def listed_letter(letter: ListedLetter) -> dict[str, Any]:
         "recorded_at": written(letter.recorded_at),
         "first_failed_at": written(letter.first_failed_at),
         "died_at": written(letter.died_at),
+    }
+
+
+def letter_group(group: LetterGroup) -> dict[str, Any]:
+    return {
+        "group": group.fingerprint,
+        "reason": group.reason,
+        "event_type": group.event_type,
+        "destination": group.destination,
+        "count": group.count,
+        "first_at": written(group.first_at),
+        "last_at": written(group.last_at),
+        "example": listed_letter(group.example),
+    }
+
+
+def audit_entry(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "number": entry.id,
+        "at": written(entry.at),
+        "who": entry.who,
+        "what": entry.what,
+        "subject": entry.subject,
+        "count": entry.count,
+        "detail": dict(entry.detail),
     }
 
 

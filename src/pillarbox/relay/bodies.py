@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeGuard
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.event import JSON
 from pillarbox.core.message import Message
+from pillarbox.core.replay import REPLAY_OF
 
 CLOUDEVENTS = "application/cloudevents+json"
 
@@ -182,6 +183,7 @@ def _envelope(message: Message, body: Envelope, now: datetime) -> dict[str, byte
 
 def _cloudevent(message: Message, body: CloudEvents) -> dict[str, bytes]:
     about = (message.aggregate_type, message.aggregate_id)
+    headers = outgoing_headers(message)
     attributes = {
         "specversion": "1.0",
         "id": message.event_id,
@@ -193,7 +195,8 @@ def _cloudevent(message: Message, body: CloudEvents) -> dict[str, bytes]:
         "correlationid": message.correlation_id,
         "causationid": message.causation_id,
         "schemaversion": message.schema_version,
-        "traceparent": outgoing_headers(message).get("traceparent"),
+        "replayof": headers.get(REPLAY_OF),
+        "traceparent": headers.get("traceparent"),
         "datacontenttype": message.content_type,
     }
     # An attribute of a CloudEvent has a value or is not there.

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,8 @@ from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
+from tests.integration.cli.graveyard import Graveyard
+from tests.servers.rabbitmq import RabbitMQServer
 
 T = TypeVar("T")
 Verdict = tuple[Outcome, str]
@@ -34,6 +36,14 @@ def store_url(request: pytest.FixtureRequest) -> str:
     """A store with tables: one of each engine."""
     url: str = request.getfixturevalue(request.param)
     return url
+
+
+@pytest.fixture
+def yard(rabbitmq_server: RabbitMQServer, tmp_path: Path) -> Iterator[Graveyard]:
+    """A work queue and its dead-letter queue on the shared broker."""
+    made = Graveyard(rabbitmq_server.url(), tmp_path)
+    yield made
+    made.remove()
 
 
 class Stock:

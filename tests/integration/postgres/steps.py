@@ -1,4 +1,4 @@
-"""The schema as it was before its last migration."""
+"""The schema as it was before its last migrations."""
 
 from pathlib import Path
 
@@ -8,6 +8,12 @@ MIGRATIONS = sorted((Path(pillarbox.stores.postgres.__file__).parent / "sql" / "
 LAST = MIGRATIONS[-1].stem
 
 WITHOUT_THE_LAST_STEP = """
+DELETE FROM outbox_schema WHERE version = 8;
+DROP INDEX outbox_history_published_idx;
+"""
+
+BACK_BEFORE_OPERATORS = f"""
+{WITHOUT_THE_LAST_STEP}
 DELETE FROM outbox_schema WHERE version = 7;
 DROP INDEX outbox_stat_at_idx;
 ALTER TABLE outbox_stat RENAME COLUMN at TO minute;

@@ -32,6 +32,8 @@ MATRIX: dict[str, tuple[str, set[str]]] = {
         "INSERT INTO outbox_destination (destination, paused) VALUES ('x', true)",
         {"relay", "migrator"},
     ),
+    "write how far a replay is": ("UPDATE outbox_audit SET count = 1, detail = '{}'", {"relay", "migrator"}),
+    "rewrite the audit": ("UPDATE outbox_audit SET who = 'x'", {"migrator"}),
     "drop history": ("SELECT outbox_history_drop('7 days')", {"relay", "migrator"}),
     "admit": (
         "INSERT INTO inbox_receipt (consumer, event_id) VALUES ('c', 'e') ON CONFLICT DO NOTHING",

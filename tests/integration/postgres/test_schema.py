@@ -10,7 +10,7 @@ import pytest
 from pillarbox.core.errors import SchemaError, StoreUnavailable
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql, cloned
-from tests.integration.postgres.steps import LAST, MIGRATIONS, WITHOUT_THE_LAST_STEP
+from tests.integration.postgres.steps import BACK_BEFORE_OPERATORS, LAST, MIGRATIONS, WITHOUT_THE_LAST_STEP
 from tests.servers.postgres import PostgresServer
 
 
@@ -118,10 +118,10 @@ async def test_a_held_table_makes_apply_give_up_instead_of_queueing(postgres_url
 
 
 async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute(WITHOUT_THE_LAST_STEP)
+    await sql.execute(BACK_BEFORE_OPERATORS)
     await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
     await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
-    assert await store.schema.apply() == ["0006_lists", LAST]
+    assert await store.schema.apply() == ["0006_lists", "0007_operators", LAST]
     assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
 
 

@@ -44,6 +44,10 @@ def test_a_full_event_has_every_attribute() -> None:
     }
 
 
+def test_a_replay_names_its_original() -> None:
+    assert decoded(message(headers_json='{"replayof": "evt-000"}'))["replayof"] == "evt-000"
+
+
 def test_a_row_inserted_by_plain_sql_has_what_is_required() -> None:
     assert decoded(inserted_by_plain_sql("order.placed", b"{}")) == {
         "specversion": "1.0",

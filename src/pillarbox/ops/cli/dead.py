@@ -15,14 +15,16 @@ from pillarbox.core.browsing import EventFilter, LetterFilter, LetterPage, Story
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
 from pillarbox.ops.cli.dead_broker import broker
+from pillarbox.ops.cli.dead_edit import edit
 from pillarbox.ops.cli.events import as_object, print_story
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table
-from pillarbox.ops.cli.parameters import limit_option, since_option
+from pillarbox.ops.cli.parameters import fingerprint, limit_option, since_option
 
 if TYPE_CHECKING:
     from pillarbox.core.store import Store
     from pillarbox.ops.decisions import Choice, Decision
+    from pillarbox.ops.grouping import Groups
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -47,6 +49,7 @@ def choice_options(command: F) -> F:
         yes_option,
         dry_run_option,
         click.option("--all", "every", is_flag=True, help="Everything that was given up."),
+        click.option("--group", type=fingerprint, metavar="GROUP", help="Only this group, as `dead groups` names it."),
         filter_options,
         click.argument("event_ids", nargs=-1),
     ):
@@ -56,10 +59,11 @@ def choice_options(command: F) -> F:
 
 @click.group()
 def dead() -> None:
-    """What was given up on: list it, show it, send it again, drop it.
+    """What was given up on: list it, group it, show it, edit it, send it again, drop it.
 
     \b
     Examples:
+      pillarbox dead groups
       pillarbox dead list --since 1h
       pillarbox dead retry evt-001
       pillarbox dead retry --error "connection refused" --dry-run
@@ -69,6 +73,7 @@ def dead() -> None:
 
 
 dead.add_command(broker)
+dead.add_command(edit)
 
 
 @dead.command("list")
@@ -117,6 +122,59 @@ async def _page(store: Store, wanted: LetterFilter, *, limit: int, before: int |
     return page
 
 
+@dead.command("groups")
+@filter_options
+@limit_option
+@as_json
+def groups(limit: int, as_json: bool, **filters: Any) -> None:
+    """Dead letters by reason, the largest group first.
+
+    A group has the same event type, the same destination and the same error but for numbers, ids, quoted values and
+    addresses. The newest 10,000 dead letters are looked at; if there are more, counts are marked with ~.
+
+    \b
+    Example:
+      pillarbox dead groups --since 1d
+      pillarbox dead retry --group 3f9a1c27b0de
+    """
+    from pillarbox.ops import grouping
+    from pillarbox.ops.cli.working import with_shared_store
+
+    wanted = LetterFilter(**filters)
+    found = with_shared_store(lambda store: grouping.groups(store, wanted))
+    if as_json:
+        listed = [exports.letter_group(group) for group in found.groups[:limit]]
+        print_json({"groups": listed, "whole": found.whole})
+    elif found.groups:
+        _print_groups(found, limit=limit)
+    else:
+        click.echo("no dead letter fits", err=True)
+
+
+def _print_groups(found: Groups, *, limit: int) -> None:
+    about = "" if found.whole else "~"
+    print_table(
+        ["group", "count", "type", "destination", "first", "last", "reason", "example"],
+        [
+            [
+                group.fingerprint,
+                f"{about}{group.count:,}",
+                group.event_type,
+                group.destination,
+                group.first_at,
+                group.last_at,
+                group.reason,
+                group.example.event_id,
+            ]
+            for group in found.groups[:limit]
+        ],
+    )
+    if (left := len(found.groups) - limit) > 0:
+        click.echo(f"{left:,} more: --limit", err=True)
+    if not found.whole:
+        click.echo("there are more dead letters than the newest 10,000 that were looked at", err=True)
+
+
 @dead.command("show")
 @click.argument("event_id")
 @as_json
@@ -152,6 +210,7 @@ def retry(**chosen: Any) -> None:
     Examples:
       pillarbox dead retry evt-001 evt-002
       pillarbox dead retry --destination orders --since 2h --dry-run
+      pillarbox dead retry --group 3f9a1c27b0de
       pillarbox dead retry --all --yes
     """
     _act("retry", **chosen)
@@ -174,6 +233,7 @@ def _act(
     decision: Decision,
     *,
     event_ids: tuple[str, ...],
+    group: str | None,
     every: bool,
     dry_run: bool,
     yes: bool,
@@ -184,24 +244,27 @@ def _act(
     from pillarbox.ops.cli.working import operator, with_shared_store
 
     wanted = LetterFilter(**filters)
-    if not (event_ids or wanted.asked or every):
-        raise click.UsageError("Name events by their ids, give a filter, or say --all.")
-    if every and (event_ids or wanted.asked):
+    asked = bool(event_ids or wanted.asked or group)
+    if not (asked or every):
+        raise click.UsageError("Name events by their ids, give a filter or a group, or say --all.")
+    if every and asked:
         raise click.UsageError("--all leaves nothing to choose: give it alone.")
-    choice = with_shared_store(lambda store: decisions.choose(store, event_ids, wanted))
+    choice = with_shared_store(lambda store: decisions.choose(store, event_ids, wanted, group=group))
+    if group is not None and not choice.count:
+        raise NotFound(f"no dead letter of group {group} fits: see `pillarbox dead groups`")
     if event_ids and not choice.count:
         raise NotFound(f"nothing was given up on of {', '.join(map(repr, event_ids))}: see `pillarbox events show`")
-    done = asked = 0
+    done = requested = 0
     if choice.count and not dry_run:
         if decision == "discard" or not event_ids:
             confirm(f"{decision.capitalize()} {_told(choice)}?", yes=yes)
-        done, asked = with_shared_store(lambda store: decisions.carry_out(store, decision, choice, by=operator()))
+        done, requested = with_shared_store(lambda store: decisions.carry_out(store, decision, choice, by=operator()))
     if as_json:
-        print_json({"matched": choice.count, "done": done, "requested": asked, "dry_run": dry_run})
+        print_json({"matched": choice.count, "done": done, "requested": requested, "dry_run": dry_run})
     elif dry_run or not choice.count:
         click.echo(f"would {decision} {_told(choice)}" if choice.count else "no dead letter fits")
     else:
-        _tell(decision, choice, done=done, asked=asked)
+        _tell(decision, choice, done=done, requested=requested)
 
 
 def _told(choice: Choice) -> str:
@@ -211,11 +274,11 @@ def _told(choice: Choice) -> str:
     return " and ".join(parts)
 
 
-def _tell(decision: Decision, choice: Choice, *, done: int, asked: int) -> None:
+def _tell(decision: Decision, choice: Choice, *, done: int, requested: int) -> None:
     if choice.letters:
         words = {"retry": "sent again", "discard": "dropped"}[decision]
         click.echo(f"{words}: {done:,} dead letter{'s' * (done != 1)}")
     if (left := len(choice.letters) - done) and decision == "retry":
         click.echo(f"{left:,} stay: the same event already waits for the same destination, or somebody was faster")
-    if asked:
-        click.echo(f"asked of the relay: {asked:,}; done as soon as the owner of the lane looks")
+    if requested:
+        click.echo(f"asked of the relay: {requested:,}; done as soon as the owner of the lane looks")

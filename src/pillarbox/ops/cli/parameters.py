@@ -52,6 +52,25 @@ def header(text: str) -> tuple[str, str]:
     return name, value
 
 
+def fingerprint(text: str) -> str:
+    """A group of dead letters."""
+    from pillarbox.ops.grouping import is_fingerprint
+
+    if not is_fingerprint(text):
+        raise click.BadParameter(f"{text!r} is no group: take it from `pillarbox dead groups`")
+    return text
+
+
+def rate(text: str) -> float:
+    """So many a second."""
+    from pillarbox.relay.routing import per_second
+
+    try:
+        return per_second(text)
+    except ConfigurationError:
+        raise click.BadParameter(f"{text!r} is no rate above zero; write for example 500/s, 30/m or 1000/h") from None
+
+
 def position(text: str) -> Position:
     """A position in a list of events."""
     from pillarbox.core.browsing import Position
@@ -62,6 +81,7 @@ def position(text: str) -> Position:
         raise click.BadParameter(str(error)) from None
 
 
+until_option = click.option("--until", type=moment, metavar="TIME", help="An age such as 1h, or a time in UTC.")
 since_option = click.option("--since", type=moment, metavar="TIME", help="An age such as 1h, or a time in UTC.")
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most to show."

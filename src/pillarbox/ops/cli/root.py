@@ -14,11 +14,12 @@ from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE
 from pillarbox.ops.cli.lazy import LazyGroup
 
 COMMANDS = {
+    "audit": "Who did what: list it.",
     "completion": "Print the completion script of a shell.",
     "config": "The settings: show them, check them.",
     "console": "Serve the web console; say who may log in to it.",
     "consume": "Run a consumer of yours until told to stop.",
-    "dead": "What was given up on: list it, show it, send it again, drop it.",
+    "dead": "What was given up on: list it, group it, show it, edit it, send it again, drop it.",
     "demo": "A small order service, handlers that fail and dawdle, a relay that may be killed, and a verdict.",
     "destinations": "How destinations fare; pause them, limit them, hold their breakers.",
     "doctor": "Examine settings, store, transports, guarantees and symptoms; each finding comes with its fix.",
@@ -28,8 +29,11 @@ COMMANDS = {
     "record": "Record an event, or many.",
     "relay": "Carry events from the store to their destinations.",
     "relays": "The relays of this store: list them, ask them to drain.",
+    "replay": "Send once more what was delivered, as new events.",
     "schema": "The tables of the store: print, apply, check.",
     "status": "Say whether events flow, and if not, why.",
+    "tail": "Follow events as they move.",
+    "top": "Watch rates, lag, lanes and destinations.",
 }
 
 

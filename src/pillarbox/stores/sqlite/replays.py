@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import datetime
+from typing import Any
 
 from pillarbox.core.identity import uuid7
 from pillarbox.core.replay import (
@@ -56,15 +58,15 @@ class SqliteReplays:
             "until": stamp(plan.until) if plan.until else NEVER,
             "events": json.dumps(plan.event_ids) if plan.event_ids else None,
             "to": plan.to,
-            "look": max(LOOK, limit + 1),
-            "most": limit + 1,
+            "look": LOOK,
         }
-        rows = await self._connection.read(lambda db: db.execute(self._chosen[of_one], given).fetchall())
-        found = [
-            FoundDelivered(Delivered(datetime.fromisoformat(published_at), *facts), bool(fits), bool(edge))
-            for published_at, *facts, fits, edge in rows
-        ]
-        return chosen_of(found, limit=limit)
+
+        def work(db: sqlite3.Connection) -> Chosen:
+            # Closed in time: a statement that is still running would keep the transaction from ending.
+            with closing(db.execute(self._chosen[of_one], given)) as rows:
+                return chosen_of((_found(n, *row) for n, row in enumerate(rows, 1)), limit=limit)
+
+        return await self._connection.read(work)
 
     async def begin(self, plan: Replay, *, by: str = "") -> Progress:
         detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False)
@@ -96,3 +98,8 @@ class SqliteReplays:
         for began, copied, detail in db.execute(self._find, {"number": number}).fetchall():
             return read(number, datetime.fromisoformat(began), copied, json.loads(detail))
         return None
+
+
+def _found(number: int, published_at: str, *facts: Any) -> FoundDelivered:
+    *rest, wanted = facts
+    return FoundDelivered(Delivered(datetime.fromisoformat(published_at), *rest), bool(wanted), number == LOOK)

@@ -19,4 +19,5 @@ CROSS JOIN LATERAL (SELECT
       AND (o.published_at, o.id, o.destination) < (m.published_at, m.id, m.destination)
       AND o.destination = coalesce($7, CASE WHEN $13::boolean THEN o.destination ELSE m.destination END)
       AND o.recorded_at >= $8 AND o.recorded_at < $9)) AS w(wanted)
-WHERE w.wanted OR m.n = $11 ORDER BY m.n LIMIT $12
+-- In the order of the look: no sort, and the limit ends it early.
+WHERE w.wanted OR m.n = $11 ORDER BY m.published_at, m.id, m.destination LIMIT $12
