@@ -20,7 +20,7 @@ from tests.servers.processes import Started
 from tests.servers.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
-BOUND = 30.0
+BOUND = 90
 _numbers = count(1)
 
 
