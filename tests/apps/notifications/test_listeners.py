@@ -15,7 +15,7 @@ from tests.apps.notifications.processes import Fleet, Process, notifications
 from tests.apps.notifications.town import Town, everybody, reservation
 from tests.servers.waiting import wait_until
 
-BOUND = 40.0
+BOUND = 90.0
 EMAIL, PUSH = Channel.EMAIL, Channel.PUSH
 
 

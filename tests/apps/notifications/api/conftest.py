@@ -16,7 +16,7 @@ from tests.apps.notifications.delivery.post import Post
 from tests.servers.ports import free_port
 from tests.servers.waiting import wait_until
 
-BOUND = 30.0
+BOUND = 90.0
 
 
 class Service:

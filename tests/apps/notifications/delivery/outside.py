@@ -17,7 +17,7 @@ from tests.servers.ports import free_port
 from tests.servers.processes import Started
 from tests.servers.waiting import wait_until
 
-BOUND = 30.0
+BOUND = 90.0
 
 
 def start(module: str, *arguments: str, folder: Path, log: Path, **variables: str) -> Started:

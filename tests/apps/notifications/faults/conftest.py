@@ -11,7 +11,7 @@ from tests.apps.notifications.processes import Fleet
 from tests.apps.notifications.town import Told, Town, everybody
 from tests.servers.waiting import wait_until
 
-BOUND = 60.0
+BOUND = 90.0
 USERS = (10, 15)
 CHANNELS = (Channel.EMAIL, Channel.PUSH)
 
