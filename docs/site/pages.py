@@ -15,10 +15,11 @@ MENU = {
     "Reference": "docs/reference/*.md",
     "Explanation": "docs/explanation/*.md",
     "Decisions": "docs/decisions/*.md",
+    "Applications": "apps/**/*.md",
     "Examples": "examples/**/*.md",
     "Project": "[A-Z]*.md",
 }
-BESIDE = ("docs/site/*.css", "docs/pictures/*.svg", "docs/samples/*.toml", "examples/**/*.py")
+BESIDE = ("docs/site/*.css", "docs/pictures/*.svg", "docs/pictures/*.png", "docs/samples/*.toml", "examples/**/*.py", "apps/**/*.py", "apps/**/*.toml")
 """What pages look like, show or lead to."""
 FIRST = ("README.md", "docs/README.md")
 

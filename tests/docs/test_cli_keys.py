@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pillarbox.core.audit import AuditEntry
 from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
+from pillarbox.ops.grouping import LetterGroup
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
@@ -22,6 +24,10 @@ ON_THE_BROKER = BrokerLetter(
     queue="q", event_id="e", event_type="t", reason=None, attempts=0, died_at=NOON, came_from=None, given_out=0,
     content_type=None, size=0, body=b"",
 )  # fmt: skip
+GROUP = LetterGroup(
+    fingerprint="f", reason="r", event_type="t", destination="", count=1, first_at=NOON, last_at=NOON, example=LETTER
+)
+ENTRY = AuditEntry(1, NOON, "ada", "retry", "e", 1, "{}")
 FAILURE = Failure("orders", 1, True, "no", NOON)
 
 
@@ -32,6 +38,8 @@ FAILURE = Failure("orders", 1, True, "no", NOON)
         ("## `pillarbox events`", exports.event_detail(DETAIL)),
         ("## `pillarbox events`", exports.failure(FAILURE)),
         ("## `pillarbox dead`", exports.listed_letter(LETTER)),
+        ("## `pillarbox dead`", exports.letter_group(GROUP)),
+        ("## `pillarbox audit`", exports.audit_entry(ENTRY)),
         ("## `pillarbox dead broker`", exports.broker_letter(ON_THE_BROKER)),
     ],
 )

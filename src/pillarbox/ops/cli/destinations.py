@@ -29,7 +29,13 @@ def destinations() -> None:
 @destinations.command("list")
 @as_json
 def list_(as_json: bool) -> None:
-    """Every destination that a relay or a person has something to say about."""
+    """Every destination that a relay or a person has something to say about.
+
+    \b
+    Examples:
+      pillarbox destinations list
+      pillarbox destinations list --json
+    """
     from pillarbox.ops import steering
     from pillarbox.ops.cli.working import with_shared_store
 
@@ -77,6 +83,11 @@ def pause(names: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Send nothing to these destinations until they are resumed; without a name, to none at all.
 
     What is recorded for them waits, in order.
+
+    \b
+    Examples:
+      pillarbox destinations pause mailer
+      pillarbox destinations pause --yes
     """
     from pillarbox.ops import steering
 
@@ -92,6 +103,11 @@ def resume(names: tuple[str, ...], as_json: bool) -> None:
     """Let these destinations go on; without a name, end the pause of all.
 
     A destination that was paused by name stays paused until it is resumed by name.
+
+    \b
+    Examples:
+      pillarbox destinations resume mailer
+      pillarbox destinations resume
     """
     from pillarbox.ops import steering
 
@@ -103,7 +119,13 @@ def resume(names: tuple[str, ...], as_json: bool) -> None:
 @click.argument("rate", metavar="RATE")
 @as_json
 def limit(name: str, rate: str, as_json: bool) -> None:
-    """Send at most RATE messages, such as 500/s or 30/m, of all relays together; `off` leaves it to the settings."""
+    """Send at most RATE messages, such as 500/s or 30/m, of all relays together; `off` leaves it to the settings.
+
+    \b
+    Examples:
+      pillarbox destinations limit partner 30/m
+      pillarbox destinations limit partner off
+    """
     from pillarbox.ops import steering
     from pillarbox.relay.routing import per_second
 
@@ -120,7 +142,13 @@ def limit(name: str, rate: str, as_json: bool) -> None:
 @click.argument("state", type=click.Choice(["open", "closed", "auto"]))
 @as_json
 def breaker(name: str, state: str, as_json: bool) -> None:
-    """Hold a breaker `open` (nothing passes) or `closed` (everything passes), or leave it to itself: `auto`."""
+    """Hold a breaker `open` (nothing passes) or `closed` (everything passes), or leave it to itself: `auto`.
+
+    \b
+    Examples:
+      pillarbox destinations breaker partner open
+      pillarbox destinations breaker partner auto
+    """
     from pillarbox.ops import steering
 
     forced = {"open": "open", "closed": "closed", "auto": None}[state]

@@ -23,6 +23,11 @@ def blocked(limit: int, as_json: bool) -> None:
 
     `pillarbox dead retry ID` sends the head again, `dead discard ID` drops it for good, and `keys bury ID` makes a dead
     letter of it; then the key goes on.
+
+    \b
+    Examples:
+      pillarbox keys blocked
+      pillarbox keys blocked --limit 10 --json
     """
     from pillarbox.ops.cli.working import with_shared_store
     from pillarbox.ops.exports import written
@@ -46,7 +51,13 @@ def blocked(limit: int, as_json: bool) -> None:
 @limit_option
 @as_json
 def hot(limit: int, as_json: bool) -> None:
-    """The keys with the most messages among the first that wait."""
+    """The keys with the most messages among the first that wait.
+
+    \b
+    Examples:
+      pillarbox keys hot
+      pillarbox keys hot --limit 5 --json
+    """
     from pillarbox.ops.cli.working import with_shared_store
 
     found = with_shared_store(lambda store: store.keys.hot(limit=limit))
@@ -65,6 +76,11 @@ def bury(event_id: str, as_json: bool) -> None:
     """Make a dead letter of the event that holds its key up, so that the key goes on.
 
     The relay that owns its lane does it with its next look.
+
+    \b
+    Examples:
+      pillarbox keys blocked
+      pillarbox keys bury 0190a5c2-7b1e-7d11-a01c-5f0c0d9f4a11
     """
     from pillarbox.ops import steering
     from pillarbox.ops.cli.working import operator, with_shared_store

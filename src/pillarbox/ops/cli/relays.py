@@ -16,7 +16,13 @@ def relays() -> None:
 @relays.command("list")
 @as_json
 def list_(as_json: bool) -> None:
-    """Every relay that lives, or whose death nobody has noticed yet."""
+    """Every relay that lives, or whose death nobody has noticed yet.
+
+    \b
+    Examples:
+      pillarbox relays list
+      pillarbox relays list --json
+    """
     from pillarbox.ops import steering
     from pillarbox.ops.cli.working import with_shared_store
 
@@ -66,6 +72,11 @@ def drain(names: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Ask relays, by id or name, to finish what they have in hand and end; without a name, all of them.
 
     They hear of it with their next heartbeat. Whoever supervises them may start them again.
+
+    \b
+    Examples:
+      pillarbox relays drain relay-a
+      pillarbox relays drain --yes
     """
     from pillarbox.ops import steering
     from pillarbox.ops.cli.working import operator, with_shared_store

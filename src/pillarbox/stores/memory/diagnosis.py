@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox.core.diagnosis import LONG_TRANSACTION, LOOKED_AT, MANY_TRIES, Check, Tried, commonest, schema_answer
+from pillarbox.core.diagnosis import LONG_TRANSACTION, LOOKED_AT, MANY_TRIES, Check, Tried, commonest, schema_checks
 from pillarbox.stores.memory.schema import MemorySchema
 from pillarbox.stores.memory.tables import Tables, verb
 
@@ -17,7 +17,7 @@ class MemoryDiagnosis:
         self._schema = schema
 
     def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
-        return [Check(name="store.schema", ask=lambda: schema_answer(self._schema), gate=True)]
+        return schema_checks(self._schema)
 
     @verb
     def tried(self, more_than: int = MANY_TRIES) -> Tried:

@@ -19,7 +19,7 @@ from pillarbox.core.diagnosis import (
     commonest,
     failed,
     passed,
-    schema_answer,
+    schema_checks,
     shortened,
     warned,
 )
@@ -81,7 +81,7 @@ class PostgresDiagnosis:
             Check(name="store.pooling", ask=self._pooling),
             Check(name="store.durability", ask=self._durability),
             Check(name="store.grants", ask=self._grants),
-            Check(name="store.schema", ask=lambda: schema_answer(self._schema), gate=True),
+            *schema_checks(self._schema),
             Check(name="store.indexes", ask=self._indexes),
             Check(name="store.autovacuum", ask=vacuum.autovacuum),
             Check(name="store.bloat", ask=vacuum.bloat),

@@ -24,7 +24,7 @@ from pillarbox.core.diagnosis import (
     commonest,
     failed,
     passed,
-    schema_answer,
+    schema_checks,
     warned,
 )
 from pillarbox.core.errors import StoreUnavailable
@@ -62,7 +62,7 @@ class SqliteDiagnosis:
         return [
             Check(name="store.reachable", ask=self._reachable, gate=True),
             Check(name="store.journal", ask=self._journal, gate=True),
-            Check(name="store.schema", ask=lambda: schema_answer(self._schema), gate=True),
+            *schema_checks(self._schema),
             Check(name="store.bloat", ask=self._bloat),
             Check(name="store.horizon", ask=self._horizon),
         ]

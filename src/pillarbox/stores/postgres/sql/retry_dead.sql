@@ -1,7 +1,9 @@
 -- Send dead letters again: to the end of their key, attempts at zero. Those whose identity waits already stay dead.
-WITH chosen AS MATERIALIZED (
-  SELECT DISTINCT ON (event_id, destination) * FROM {dead} WHERE dead_id = ANY ($1::bigint[])
-  ORDER BY event_id, destination, dead_id
+WITH mine AS MATERIALIZED (
+  -- Locked: whom somebody else sends again at this moment is gone once they are done, and is not sent twice.
+  SELECT * FROM {dead} WHERE dead_id = ANY ($1::bigint[]) ORDER BY dead_id FOR UPDATE
+), chosen AS MATERIALIZED (
+  SELECT DISTINCT ON (event_id, destination) * FROM mine ORDER BY event_id, destination, dead_id
 ), back AS (
   INSERT INTO {message} (event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type,
     headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at)

@@ -1,0 +1,81 @@
+"""The audit: who did what, when, to what and to how many; in pages, the newest first.
+
+It says what was changed and never what the content was: an audit is kept longer than an event, and read by more people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """What a person did."""
+
+    id: int
+    at: datetime
+    who: str
+    what: str
+    """retry, discard, reschedule, bury, edit, replay, steer, drain …"""
+    subject: str
+    """An event id, a destination, a relay."""
+    count: int
+    detail_json: str
+
+    @property
+    def detail(self) -> Mapping[str, Any]:
+        decoded: dict[str, Any] = json.loads(self.detail_json)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which entries are wanted; what is None does not matter."""
+
+    who: str | None = None
+    what: str | None = None
+    since: datetime | None = None
+
+    @property
+    def asked(self) -> int:
+        """How many filters are given."""
+        return sum(value is not None for value in (self.who, self.what, self.since))
+
+
+EVERYTHING = AuditFilter()
+
+
+class AuditPage(NamedTuple):
+    """A page of the audit, the newest first."""
+
+    entries: list[AuditEntry]
+    before: int | None
+    """Where the next page goes on; None if there is none."""
+
+
+class FoundEntry(NamedTuple):
+    """A row that a store looked at for a page."""
+
+    entry: AuditEntry
+    wanted: bool
+    edge: bool
+    """The last row that was looked at: what comes after it is not known."""
+
+
+def audit_page(found: Sequence[FoundEntry], wanted: AuditFilter, *, limit: int) -> AuditPage:
+    """The page that rows make; there is one wanted row more than the limit, if there could be."""
+    entries: list[AuditEntry] = []
+    for entry, fits, edge in found:
+        if fits and len(entries) == limit:
+            return AuditPage(entries, entries[-1].id)
+        if fits:
+            entries.append(entry)
+        if edge:
+            # Numbers go with time, give or take a transaction: a whole look further on everything is older still.
+            over = wanted.since is not None and entry.at < wanted.since
+            return AuditPage(entries, None if over else entry.id)
+    return AuditPage(entries, None)

@@ -1,0 +1,76 @@
+"""Edit and retry: what a person makes of a dead letter's content passes the checks of a record before it goes out.
+
+`people.amend` takes what comes out of here: it checks nothing itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from pillarbox.core.amendment import Amendment
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.errors import RecordError
+from pillarbox.core.event import Event
+from pillarbox.record.encoding import encode
+from pillarbox.record.rows import row_of
+
+
+def amendment(
+    letter: EventDetail,
+    *,
+    payload: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    removed: Iterable[str] = (),
+    max_payload: int,
+) -> Amendment:
+    """What a dead letter becomes with this payload, with these headers on top of its own and without the removed ones.
+
+    None leaves the payload as it is. Raises RecordError, naming the field, for what could not be recorded, and for a
+    header that is to be removed and is not there.
+    """
+    if unknown := [name for name in removed if name not in letter.headers]:
+        raise RecordError(f"the letter has no header {unknown[0]!r} that could be removed", field="headers")
+    left = {name: value for name, value in letter.headers.items() if name not in set(removed)}
+    change = Amendment.of(
+        bytes(letter.payload), letter.headers_json, payload=payload, headers={**left, **(headers or {})}
+    )
+    if payload is not None and is_json(letter.content_type):
+        compact(payload)  # which is not kept: the bytes stay as they were given
+    checked = change.headers if headers or removed else {}
+    event = Event(letter.event_type, change.payload, content_type=letter.content_type, headers=checked)
+    row_of(event, registry=None, max_payload=max_payload)
+    return change
+
+
+def is_json(content_type: str) -> bool:
+    """Does a content type say that the payload is JSON?"""
+    return "json" in content_type.lower()
+
+
+def legible(payload: bytes) -> tuple[bytes, bool]:
+    """A payload to be edited by hand, indented where `compact` gives the same bytes again, and whether it is."""
+    try:
+        decoded = _decoded(payload)
+        if compact(payload) == payload:
+            return json.dumps(decoded, ensure_ascii=False, indent=2).encode() + b"\n", True
+    except RecordError:
+        pass
+    return payload, False
+
+
+def compact(payload: bytes) -> bytes:
+    """JSON as `record` writes it. Raises RecordError."""
+    return encode(_decoded(payload))
+
+
+def _decoded(payload: bytes) -> Any:
+    try:
+        return json.loads(payload.decode(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"payload is no JSON: {error}; its content type says that it is", field="payload") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")

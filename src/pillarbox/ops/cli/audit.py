@@ -1,0 +1,71 @@
+"""`pillarbox audit`: who did what, when, to what and to how many."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from pillarbox.core.audit import AuditFilter, AuditPage
+from pillarbox.ops import exports
+from pillarbox.ops.cli.output import as_json, print_json, print_table
+from pillarbox.ops.cli.parameters import limit_option, since_option
+
+if TYPE_CHECKING:
+    from pillarbox.core.store import Store
+
+
+@click.group()
+def audit() -> None:
+    """Who did what: list it.
+
+    \b
+    Examples:
+      pillarbox audit list --since 1d
+      pillarbox audit list --who ada --what discard --json
+    """
+
+
+@audit.command("list")
+@click.option("--who", metavar="NAME", help="Only what this person did.")
+@click.option("--what", metavar="WORD", help="Only this, such as retry, discard, edit, replay or steer.")
+@since_option
+@limit_option
+@click.option("--after", type=int, metavar="NUMBER", help="Go on behind this entry.")
+@as_json
+def list_(
+    who: str | None, what: str | None, since: datetime | None, limit: int, after: int | None, as_json: bool
+) -> None:
+    """List what people did, the newest first.
+
+    \b
+    Example:
+      pillarbox audit list --what replay
+    """
+    from pillarbox.ops.cli.working import with_shared_store
+
+    wanted = AuditFilter(who=who, what=what, since=since)
+    page = with_shared_store(lambda store: _page(store, wanted, limit=limit, before=after))
+    if as_json:
+        print_json({"audit": [exports.audit_entry(entry) for entry in page.entries], "after": page.before})
+        return
+    if not page.entries:
+        click.echo("no entry fits", err=True)
+        return
+    print_table(
+        ["number", "at", "who", "what", "subject", "count", "detail"],
+        [[x.id, x.at, x.who, x.what, x.subject, x.count, json.dumps(dict(x.detail))] for x in page.entries],
+    )
+    if page.before is not None:
+        click.echo(f"there may be more: --after {page.before}", err=True)
+
+
+async def _page(store: Store, wanted: AuditFilter, *, limit: int, before: int | None) -> AuditPage:
+    """As many as are wanted: a search goes on over short pages until there are that many, or no more."""
+    page = await store.people.audit(wanted, limit=limit, before=before)
+    while page.before is not None and len(page.entries) < limit:
+        more = await store.people.audit(wanted, limit=limit - len(page.entries), before=page.before)
+        page = AuditPage(page.entries + more.entries, more.before)
+    return page

@@ -1,0 +1,164 @@
+"""`pillarbox replay`: what was delivered goes out once more, as new events, counted first and gone on with later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pillarbox.core.errors import ConfigurationError, PillarboxError
+from pillarbox.core.overview import COUNTED
+from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
+from pillarbox.ops.cli.output import as_json, number, print_json, progress
+from pillarbox.ops.cli.parameters import rate as per_second
+from pillarbox.ops.cli.parameters import since_option, until_option
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pillarbox.core.replay import Progress, Replay
+    from pillarbox.core.store import Store
+    from pillarbox.ops.replaying import Told
+
+    Work = Callable[[Store, Told], Awaitable[Progress]]
+
+
+@click.command()
+@click.argument("event_ids", nargs=-1)
+@click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type.")
+@click.option("--key", help="Exactly this key, such as ORDER:42.")
+@click.option("--destination", metavar="NAME", help="Only what was delivered there.")
+@since_option
+@until_option
+@click.option("--all", "every", is_flag=True, help="The whole history.")
+@click.option("--limit", "most", type=click.IntRange(1), metavar="N", help="The oldest so many.")
+@click.option("--to", metavar="NAME", help="Send all of them there; default: each where it went.")
+@click.option("--rate", type=per_second, metavar="RATE", help="No faster than this, such as 100/s or 30/m.")
+@click.option("--resume", type=int, metavar="NUMBER", help="Go on with a replay that was interrupted.")
+@dry_run_option
+@yes_option
+@as_json
+def replay(
+    event_ids: tuple[str, ...],
+    event_type: str | None,
+    key: str | None,
+    destination: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    every: bool,
+    most: int | None,
+    to: str | None,
+    rate: float | None,
+    resume: int | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Send once more what was delivered, as new events.
+
+    What the history still has can be replayed. Each copy is a NEW event: it has an id of its own, so that consumers and their inboxes take it as new, and the
+    header `replayof` with the original's id. Copies go to the end of their keys, in the order in which the originals
+    were delivered. An event that is itself a copy is left out, unless it is named by its id.
+
+    --since and --until are about the time of recording. A replay that was interrupted or killed is gone on with by
+    --resume, without sending anything twice.
+
+    \b
+    Examples:
+      pillarbox replay --type order.placed --since 2d --dry-run
+      pillarbox replay --destination orders --since 2d --to audit --rate 100/s
+      pillarbox replay evt-001 evt-002
+      pillarbox replay --resume 17
+    """
+    from pillarbox.core.browsing import EventFilter
+    from pillarbox.core.replay import Replay
+    from pillarbox.ops import replaying
+    from pillarbox.ops.cli.working import operator, with_shared_store
+
+    wanted = EventFilter(event_type=event_type, key=key, destination=destination, since=since)
+    asked = bool(event_ids or wanted.asked or since or until)
+    if resume is not None:
+        if asked or every or most or to or dry_run:
+            raise click.UsageError("--resume goes on with what was asked for then: leave the rest out, but for --rate.")
+        _resume(resume, rate=rate, as_json=as_json)
+        return
+    if not (asked or every):
+        raise click.UsageError("Name events by their ids, give a filter, or say --all.")
+    if every and asked:
+        raise click.UsageError("--all leaves nothing to choose: give it alone.")
+    plan = Replay(wanted=wanted, until=until, event_ids=event_ids, to=_known(to), rate=rate, most=most)
+    matched = with_shared_store(lambda store: replaying.count(store, plan))
+    if event_ids and not matched:
+        raise NotFound(f"the history has nothing of {', '.join(map(repr, event_ids))}: see `pillarbox events show`")
+    if not matched or dry_run:
+        _tell(plan, matched, None, as_json=as_json, dry_run=dry_run)
+        return
+    if not event_ids:
+        confirm(f"Replay {_told(plan, matched)}?", yes=yes)
+    done = _watched(lambda store, told: replaying.run(store, plan, by=operator(), progress=told), size=matched)
+    _tell(plan, matched, done, as_json=as_json, dry_run=False)
+
+
+def _resume(number: int, *, rate: float | None, as_json: bool) -> None:
+    from pillarbox.ops import replaying
+    from pillarbox.ops.cli.working import with_shared_store
+
+    found = with_shared_store(lambda store: store.replays.find(number))
+    if found is None:
+        raise NotFound(f"there is no replay {number}: see `pillarbox audit list --what replay`")
+    if rate is not None:
+        found = found._replace(plan=replace(found.plan, rate=rate))
+    left = found
+    done = _watched(lambda store, told: replaying.go_on(store, left, progress=told), size=None)
+    _tell(found.plan, None, done, as_json=as_json, dry_run=False)
+
+
+def _watched(work: Work, *, size: int | None) -> Progress:
+    """Run it under a progress bar; whoever interrupts it is told how to go on."""
+    from pillarbox.ops.cli.working import with_shared_store
+
+    last: list[Progress] = []
+    with progress("replaying", size=None if size is None or size > COUNTED else size) as advance:
+
+        def told(now: Progress) -> None:
+            fresh = now.copied - last[-1].copied if last else 0
+            last[:] = [now]
+            advance(amount=fresh, events=fresh)
+
+        try:
+            return with_shared_store(lambda store: work(store, told))
+        except (KeyboardInterrupt, PillarboxError) as error:
+            ended: BaseException = error
+    for left in last:
+        click.echo(f"{left.copied:,} are done; go on with `pillarbox replay --resume {left.number}`", err=True)
+    raise ended
+
+
+def _known(to: str | None) -> str | None:
+    """A destination that the settings know, if they know any."""
+    from pillarbox.ops.cli.context import current_settings
+
+    names = current_settings().destinations
+    if to is not None and names and to not in names:
+        raise ConfigurationError(f"--to: there is no destination {to!r} in the settings, only {', '.join(names)}")
+    return to
+
+
+def _tell(plan: Replay, matched: int | None, done: Progress | None, *, as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        figures: dict[str, Any] = {"matched": matched, "exact": matched is not None and matched <= COUNTED}
+        figures |= {"copied": done.copied if done else 0, "replay": done.number if done else None}
+        print_json(figures | {"dry_run": dry_run})
+    elif done is not None:
+        click.echo(f"replayed {done.copied:,} event{'s' * (done.copied != 1)}: replay {done.number}")
+    elif matched:
+        click.echo(f"would replay {_told(plan, matched)}")
+    else:
+        click.echo("the history has nothing that fits")
+
+
+def _told(plan: Replay, matched: int) -> str:
+    where = "each where it went" if plan.to is None else f"to {plan.to}"
+    return f"{number(matched, most=COUNTED)} event{'s' * (matched != 1)}, {where}"

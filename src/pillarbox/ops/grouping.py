@@ -1,0 +1,146 @@
+"""Dead letters by reason: thousands of errors that differ in an id, a time or an address are one thing to decide about.
+
+A group is known by its fingerprint: a hash of event type, destination and reason, the reason without whatever changes
+from event to event. It is the same wherever and whenever it is made, so it can be named in a command or in an address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from hashlib import sha256
+from typing import NamedTuple
+
+from pillarbox.core.browsing import LetterFilter, ListedLetter
+from pillarbox.core.store import Store
+
+PAGE = 1000
+"""Dead letters per statement."""
+
+DIGITS = 12
+"""Of a fingerprint."""
+
+_FINGERPRINT = re.compile(f"[0-9a-f]{{{DIGITS}}}")
+
+# What is beyond is rarely the reason; cut before the work and once more after, so that lengths do not matter.
+_LONGEST, _LONGEST_REASON = 2000, 200
+
+# What has to be in it for the pattern to be worth its time, the pattern, and what stands in its place. In this order:
+# what comes first may hold what comes later.
+_CHANGING = tuple(
+    (needed, re.compile(pattern, re.IGNORECASE), name)
+    for needed, pattern, name in (
+        # One that is closed: an apostrophe within a word is none.
+        ("", r"""(?<!\w)(["'`])(?:\\.|(?!\1).){0,500}?\1(?!\w)""", "<text>"),
+        ("://", r"\b[a-z][a-z0-9+.-]*://\S+", "<address>"),
+        ("@", r"[\w.+-]{1,64}@[\w.-]{1,255}", "<address>"),
+        ("-", r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", "<time>"),
+        ("-", r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<id>"),
+        (".", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "<address>"),
+        ("::", r"\[?(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{1,4}(?![\w:])\]?(?::\d+)?", "<address>"),
+        # A line of a file is no port.
+        (":", r"\b(?:localhost|(?:[a-z0-9-]{1,63}\.){1,9}(?!py:)[a-z][a-z0-9-]{0,62}):\d{2,5}\b", "<address>"),
+        ("0x", r"\b0x[0-9a-f]+\b", "<hex>"),
+        ("", r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b", "<hex>"),
+        # Letters and digits in one long word: some other kind of id.
+        ("", r"\b(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{16,}\b", "<id>"),
+        ("", r"\d+(?:[.,:]\d+)*", "<n>"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterGroup:
+    """Dead letters that were given up for the same reason."""
+
+    fingerprint: str
+    reason: str
+    """What their errors have in common."""
+    event_type: str
+    destination: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    example: ListedLetter
+    """The newest of them."""
+
+
+class Groups(NamedTuple):
+    """Groups, the largest first."""
+
+    groups: list[LetterGroup]
+    whole: bool
+    """False: there are more dead letters than were looked at, so that counts are at least so much."""
+
+
+async def groups(store: Store, wanted: LetterFilter, *, most: int = 10_000) -> Groups:
+    """The newest `most` dead letters that fit, by reason; looks once for each thousand of them, and no more often."""
+    found: dict[str, LetterGroup] = {}
+    before: int | None = None
+    for start in range(0, most, PAGE):
+        page = await store.browsing.letters(wanted, limit=min(PAGE, most - start), before=before)
+        for letter in page.letters:
+            name = fingerprint(letter.event_type, letter.destination, letter.error)
+            found[name] = _joined(found[name], letter) if name in found else _alone(name, letter)
+        if (before := page.before) is None:
+            break
+    largest_first = sorted(found.values(), key=lambda group: (group.count, group.last_at), reverse=True)
+    return Groups(largest_first, whole=before is None)
+
+
+async def letters_of(store: Store, wanted: LetterFilter, group: str | None = None) -> AsyncIterator[int]:
+    """The numbers of all dead letters that fit, and belong to that group, page by page, the newest first."""
+    before: int | None = None
+    while True:
+        page = await store.browsing.letters(wanted, limit=PAGE, before=before)
+        for letter in page.letters:
+            if group is None or group == fingerprint(letter.event_type, letter.destination, letter.error):
+                yield letter.id
+        if (before := page.before) is None:
+            return
+
+
+@lru_cache(maxsize=4096)
+def fingerprint(event_type: str, destination: str, error: str) -> str:
+    """The group of a dead letter: twelve hexadecimal digits."""
+    # No type and no destination has a NUL, so nothing else gives the same text.
+    return sha256("\0".join((event_type, destination, reason_of(error))).encode(errors="replace")).hexdigest()[:DIGITS]
+
+
+def is_fingerprint(text: str) -> bool:
+    """Could it be one?"""
+    return _FINGERPRINT.fullmatch(text) is not None
+
+
+def reason_of(error: str) -> str:
+    """An error without what changes from event to event."""
+    reason = error[:_LONGEST]
+    for needed, pattern, name in _CHANGING:
+        if needed in reason:
+            reason = pattern.sub(name, reason)
+    return " ".join(reason.split())[:_LONGEST_REASON]
+
+
+def _alone(name: str, letter: ListedLetter) -> LetterGroup:
+    return LetterGroup(
+        fingerprint=name,
+        reason=reason_of(letter.error),
+        event_type=letter.event_type,
+        destination=letter.destination,
+        count=1,
+        first_at=letter.died_at,
+        last_at=letter.died_at,
+        example=letter,
+    )
+
+
+def _joined(group: LetterGroup, letter: ListedLetter) -> LetterGroup:
+    return replace(
+        group,
+        count=group.count + 1,
+        first_at=min(group.first_at, letter.died_at),
+        last_at=max(group.last_at, letter.died_at),
+    )

@@ -1,0 +1,76 @@
+"""Replays from beginning to end: counted first, copied in bites, no faster than was asked for, and gone on with later.
+
+Nothing is kept in between but a position: whether a replay has a thousand events or ten million is all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.errors import PillarboxError
+from pillarbox.core.overview import COUNTED
+from pillarbox.core.replay import Progress, Replay
+from pillarbox.core.store import Store
+
+BITE = 1000
+"""Copies per transaction."""
+
+Told = Callable[[Progress], None]
+
+
+class ReplayTaken(PillarboxError):
+    """Somebody else goes on with the same replay."""
+
+
+async def count(store: Store, plan: Replay) -> int:
+    """How many events it would be now; `COUNTED + 1` stands for that many or more. Changes nothing."""
+    enough = min(plan.most or COUNTED + 1, COUNTED + 1)
+    found, after = 0, plan.start
+    while True:
+        rows, more = await store.replays.chosen(plan, limit=BITE, after=after)
+        found += len(rows)
+        if found >= enough or more is None:
+            return min(found, enough)
+        after = more
+
+
+async def run(
+    store: Store, plan: Replay, *, by: str, progress: Told | None = None, clock: Clock | None = None
+) -> Progress:
+    """All of it; `progress` is told how far it is at the beginning and after every bite."""
+    return await go_on(store, await store.replays.begin(plan, by=by), progress=progress, clock=clock)
+
+
+async def go_on(
+    store: Store, replay: Progress, *, progress: Told | None = None, clock: Clock | None = None
+) -> Progress:
+    """The rest of it. Raises ReplayTaken if somebody else goes on with it meanwhile."""
+    tell, clock = progress or _nobody, clock or SystemClock()
+    rate, first, start = replay.plan.rate, replay.copied, clock.monotonic()
+    tell(replay)
+    while not replay.done:
+        replay = await _bite(store, replay, rate)
+        tell(replay)
+        if rate is not None and not replay.done:
+            due = start + (replay.copied - first) / rate
+            await clock.sleep(max(0.0, due - clock.monotonic()))
+    return replay
+
+
+async def _bite(store: Store, replay: Progress, rate: float | None) -> Progress:
+    plan = replay.plan
+    left = math.inf if plan.most is None else plan.most - replay.copied
+    # A second's worth at a time: what is asked for is a rate, not bursts.
+    limit = max(1, int(min(BITE, left, rate or BITE)))
+    rows, more = await store.replays.chosen(plan, limit=limit, after=replay.after, began=replay.began)
+    after = more or (rows[-1].place if rows else replay.after)
+    moved = await store.replays.copy(replay, rows, after=after, done=more is None or left <= len(rows))
+    if moved is None:
+        raise ReplayTaken(f"replay {replay.number} is gone on with by somebody else: leave it to them")
+    return moved
+
+
+def _nobody(replay: Progress) -> None:
+    """Nobody watches."""

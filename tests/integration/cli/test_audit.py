@@ -1,0 +1,67 @@
+"""`pillarbox audit list`: who did what, for people and for scripts."""
+
+import getpass
+import json
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+
+
+def told(stock: Stock, *arguments: str) -> dict[str, Any]:
+    done = pillarbox("audit", "list", *arguments, "--json", PILLARBOX_STORE=stock.url)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def did(stock: Stock) -> None:
+    for arguments in (["dead", "retry", "dead1"], ["dead", "discard", "dead2", "--yes"], ["replay", "sent"]):
+        done = pillarbox(*arguments, PILLARBOX_STORE=stock.url)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_newest_comes_first_with_who_did_what(with_letters: Stock) -> None:
+    did(with_letters)
+    entries = told(with_letters)["audit"]
+    assert [(entry["what"], entry["subject"], entry["count"]) for entry in entries] == [
+        ("replay", "", 1),
+        ("discard", "dead2", 1),
+        ("retry", "dead1", 1),
+    ]
+    assert {entry["who"] for entry in entries} == {getpass.getuser()}
+    assert entries[1]["detail"]["destination"] == "mail"
+    assert sorted(entries[0]) == ["at", "count", "detail", "number", "subject", "what", "who"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--what", "discard"], ["dead2"]),
+        (["--who", "nobody"], []),
+        (["--since", "1h", "--what", "retry"], ["dead1"]),
+        (["--since", "2999-01-01T00:00:00Z"], []),
+    ],
+)
+def test_filters(shop: Stock, arguments: list[str], found: list[str]) -> None:
+    did(shop)
+    assert [entry["subject"] for entry in told(shop, *arguments)["audit"]] == found
+
+
+def test_pages_are_chained_by_their_number(shop: Stock) -> None:
+    did(shop)
+    first = told(shop, "--limit", "2")
+    second = told(shop, "--limit", "2", "--after", str(first["after"]))
+    assert [entry["what"] for entry in (*first["audit"], *second["audit"])] == ["replay", "discard", "retry"]
+    assert second["after"] is None
+
+
+def test_a_pipe_gets_a_line_each(shop: Stock) -> None:
+    nothing = pillarbox("audit", "list", PILLARBOX_STORE=shop.url)
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "no entry fits\n")
+    did(shop)
+    lines = pillarbox("audit", "list", PILLARBOX_STORE=shop.url).stdout.splitlines()
+    assert lines[0].split("\t") == ["number", "at", "who", "what", "subject", "count", "detail"]
+    assert len(lines) == 4

@@ -1,0 +1,191 @@
+"""`pillarbox dead edit`: from a file, from a pipe, in an editor."""
+
+import json
+import stat
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import environment, pillarbox
+from tests.integration.cli.terminal import at_terminal
+
+OLD = b'{"id":1,"price":"free"}'
+NEW = b'{"id": 1, "price": 1.10}'
+
+
+def grave(stock: Stock) -> Stock:
+    stock.record(
+        Event("order.placed", json.loads(OLD), event_id="bad", key="k", headers={"tenant": "acme", "debug": "1"}),
+        Event("order.placed", {}, event_id="stuck", key="s"),
+    )
+    stock.settle(bad=(Dead(error="price"), "orders"), stuck=(Dead(error="no", block=True), "orders"))
+    return stock
+
+
+@pytest.fixture
+def spoilt(stock: Stock) -> Stock:
+    """A dead letter with a price that is none, on each engine."""
+    return grave(stock)
+
+
+@pytest.fixture
+def one(sqlite_url: str) -> Stock:
+    """The same on SQLite alone, for what does not depend on the engine."""
+    return grave(Stock(sqlite_url))
+
+
+@pytest.fixture
+def corrected(tmp_path: Path) -> str:
+    (tmp_path / "corrected.json").write_bytes(NEW)
+    return str(tmp_path / "corrected.json")
+
+
+def content(stock: Stock) -> tuple[bytes, dict[str, str]]:
+    """Payload and headers of what waits, or was given up."""
+    [(payload, headers)] = [
+        *stock.ask("SELECT payload, headers FROM outbox_message WHERE event_id = 'bad'"),
+        *stock.ask("SELECT payload, headers FROM outbox_dead WHERE event_id = 'bad'"),
+    ]
+    return bytes(payload), headers if isinstance(headers, dict) else json.loads(headers)
+
+
+def test_a_letter_goes_out_again_with_what_is_in_a_file(spoilt: Stock, corrected: str, tmp_path: Path) -> None:
+    before = tmp_path / "before.json"
+    done = pillarbox(
+        "dead", "edit", "bad", "--payload", corrected, "--header", "tenant=umbrella", "--remove-header", "debug",
+        "--keep", str(before), "--yes", "--json", PILLARBOX_STORE=spoilt.url,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    figures = {
+        "old": {"sha256": sha256(OLD).hexdigest(), "bytes": len(OLD)},
+        "new": {"sha256": sha256(NEW).hexdigest(), "bytes": len(NEW)},
+    }
+    letter = answer.pop("letter")
+    assert answer == {
+        "event_id": "bad",
+        "destination": "orders",
+        "payload": figures,
+        "headers": {"set": ["tenant"], "removed": ["debug"]},
+        "changed": True,
+        "done": True,
+        "dry_run": False,
+    }
+    assert spoilt.states("bad") == ["PENDING"]
+    assert content(spoilt) == (NEW, {"tenant": "umbrella", "amended": sha256(OLD).hexdigest()})
+    kept = json.loads(before.read_text())
+    assert (kept["letter"], kept["payload"], kept["headers"]) == (
+        letter,
+        json.loads(OLD),
+        {"tenant": "acme", "debug": "1"},
+    )
+    audit = json.loads(pillarbox("audit", "list", "--what", "edit", "--json", PILLARBOX_STORE=spoilt.url).stdout)
+    [entry] = audit["audit"]
+    assert (entry["subject"], entry["count"], entry["detail"]["payload"]) == ("bad", 1, figures)
+    assert "free" not in json.dumps(entry)
+
+
+def test_a_payload_comes_from_a_pipe(one: Stock) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pillarbox", "dead", "edit", "bad", "--payload", "-", "--yes"],
+        env=environment({"PILLARBOX_STORE": one.url}),
+        input=NEW,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, content(one)[0]) == (0, NEW), done.stderr
+
+
+def editor(folder: Path, script: str) -> str:
+    """An editor that does what a script says to the file it is given."""
+    path = folder / "editor"
+    path.write_text(f"#!{sys.executable}\nimport sys, pathlib\nfile = pathlib.Path(sys.argv[1])\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_a_person_edits_it_indented_and_it_goes_out_compact(one: Stock, tmp_path: Path) -> None:
+    change = "text = file.read_text(); assert '\\n  ' in text; file.write_text(text.replace('\"free\"', '2'))"
+    shown = at_terminal("dead", "edit", "bad", typed="y\n", EDITOR=editor(tmp_path, change), PILLARBOX_STORE=one.url)
+    assert shown.returncode == 0, shown.screen
+    assert "kept nowhere" in shown.screen
+    assert content(one)[0] == b'{"id":1,"price":2}'
+
+
+def test_whoever_saves_nothing_changes_nothing(one: Stock, tmp_path: Path) -> None:
+    shown = at_terminal("dead", "edit", "bad", EDITOR=editor(tmp_path, "pass"), PILLARBOX_STORE=one.url)
+    assert (shown.returncode, "nothing would change" in shown.screen) == (0, True), shown.screen
+    assert one.states("bad") == ["FAILED"]
+
+
+def test_a_dry_run_says_what_would_change_and_changes_nothing(one: Stock, corrected: str) -> None:
+    done = pillarbox("dead", "edit", "bad", "--payload", corrected, "--dry-run", PILLARBOX_STORE=one.url)
+    assert (done.returncode, "another payload (24 bytes instead of 23)" in done.stdout) == (0, True)
+    assert (one.states("bad"), content(one)[0]) == (["FAILED"], OLD)
+    assert one.ask("SELECT what FROM outbox_audit") == []
+
+
+def test_without_a_terminal_and_without_yes_nothing_happens(one: Stock, corrected: str) -> None:
+    for arguments in (["--payload", corrected], []):
+        done = pillarbox("dead", "edit", "bad", *arguments, PILLARBOX_STORE=one.url)
+        assert done.returncode == 2
+    assert one.states("bad") == ["FAILED"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--payload", "/dev/null"], "no JSON"),
+        (["--header", "tenant"], "NAME=VALUE"),
+        (["--remove-header", "other"], "no header 'other'"),
+    ],
+)
+def test_what_could_not_be_recorded_is_refused(one: Stock, arguments: list[str], told: str) -> None:
+    done = pillarbox("dead", "edit", "bad", *arguments, "--yes", PILLARBOX_STORE=one.url)
+    assert (done.returncode in (1, 2), told in done.stderr) == (True, True), done.stderr
+    assert one.states("bad") == ["FAILED"]
+
+
+def test_a_payload_has_its_limit(one: Stock, corrected: str) -> None:
+    done = pillarbox(
+        "--set", "record.max_payload=20", "dead", "edit", "bad", "--payload", corrected, "--yes",
+        PILLARBOX_STORE=one.url,
+    )  # fmt: skip
+    assert (done.returncode, "max_payload" in done.stderr) == (1, True), done.stderr
+
+
+def test_a_file_that_is_there_is_not_written_over_and_nothing_is_sent(one: Stock, corrected: str) -> None:
+    arguments = ["--payload", corrected, "--keep", corrected, "--yes"]
+    done = pillarbox("dead", "edit", "bad", *arguments, PILLARBOX_STORE=one.url)
+    assert (done.returncode, Path(corrected).read_bytes()) == (2, NEW)
+    assert one.states("bad") == ["FAILED"]
+
+
+def test_of_several_letters_one_has_to_be_chosen(one: Stock, corrected: str) -> None:
+    one.record(Event("order.placed", {}, event_id="bad"))
+    one.settle(bad=(Dead(error="again"), "mail"))
+    arguments = ["dead", "edit", "bad", "--payload", corrected, "--yes"]
+    several = pillarbox(*arguments, PILLARBOX_STORE=one.url)
+    assert (several.returncode, "--letter" in several.stderr) == (2, True)
+    assert pillarbox(*arguments, "--destination", "mail", PILLARBOX_STORE=one.url).returncode == 0
+    assert one.ask("SELECT destination FROM outbox_dead") == [("orders",)]
+
+
+def test_a_letter_whose_event_waits_already_stays(one: Stock, corrected: str) -> None:
+    one.record(Event("order.placed", {}, event_id="bad", destination="orders"))
+    done = pillarbox("dead", "edit", "bad", "--payload", corrected, "--yes", PILLARBOX_STORE=one.url)
+    assert (done.returncode, "already waits" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(("event_id", "told"), [("nobody", "no such dead letter"), ("stuck", "holds its key")])
+def test_what_is_no_dead_letter_is_not_found(one: Stock, corrected: str, event_id: str, told: str) -> None:
+    done = pillarbox("dead", "edit", event_id, "--payload", corrected, "--yes", PILLARBOX_STORE=one.url)
+    assert (done.returncode, told in done.stderr) == (4, True), done.stderr

@@ -1,0 +1,97 @@
+"""`pillarbox dead groups`, and decisions about a whole group."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from pillarbox.ops.grouping import fingerprint
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+
+GONE = fingerprint("order.placed", "orders", "order 0 is gone")
+
+
+@pytest.fixture
+def graves(stock: Stock) -> Stock:
+    """Three orders that are gone, one that was refused."""
+    errors = {"a": "order 1 is gone", "b": "refused", "c": "order 2 is gone", "d": "order 3 is gone"}
+    stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in errors))
+    stock.settle(**{name: (Dead(error=error), "orders") for name, error in errors.items()})
+    return stock
+
+
+def told(stock: Stock, *arguments: str) -> dict[str, Any]:
+    done = pillarbox("dead", *arguments, "--json", PILLARBOX_STORE=stock.url)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_dead_letters_are_grouped_by_reason(graves: Stock) -> None:
+    answer = told(graves, "groups")
+    assert [(group["reason"], group["count"]) for group in answer["groups"]] == [
+        ("order <n> is gone", 3),
+        ("refused", 1),
+    ]
+    first = answer["groups"][0]
+    assert (first["group"], first["event_type"], first["destination"]) == (GONE, "order.placed", "orders")
+    assert (first["example"]["event_id"], answer["whole"]) == ("d", True)
+
+
+def test_groups_in_a_pipe_have_a_line_each(graves: Stock) -> None:
+    done = pillarbox("dead", "groups", "--limit", "1", PILLARBOX_STORE=graves.url)
+    names, line = done.stdout.splitlines()
+    assert names.split("\t")[:2] == ["group", "count"]
+    assert line.split("\t")[:2] == [GONE, "3"]
+    assert done.stderr == "1 more: --limit\n"
+
+
+def test_a_group_is_retried_in_the_order_it_died(graves: Stock) -> None:
+    answer = told(graves, "retry", "--group", GONE, "--yes")
+    assert answer == {"matched": 3, "done": 3, "requested": 0, "dry_run": False}
+    assert graves.states("a", "b", "c", "d") == ["PENDING", "FAILED", "PENDING", "PENDING"]
+    assert graves.ask("SELECT event_id FROM outbox_message ORDER BY id") == [("a",), ("c",), ("d",)]
+
+
+def test_a_group_is_discarded(graves: Stock) -> None:
+    assert told(graves, "discard", "--group", GONE, "--yes")["done"] == 3
+    assert graves.states("a", "b", "c", "d") == ["", "FAILED", "", ""]
+
+
+def test_a_group_can_be_narrowed_and_tried_dry(graves: Stock) -> None:
+    assert told(graves, "retry", "--group", GONE, "--error", "order 2", "--dry-run")["matched"] == 1
+    assert told(graves, "discard", "--group", GONE, "--dry-run")["matched"] == 3
+    assert graves.states("a", "c", "d") == ["FAILED"] * 3
+
+
+def test_a_group_is_asked_for_with_its_count(graves: Stock) -> None:
+    done = pillarbox("dead", "retry", "--group", GONE, PILLARBOX_STORE=graves.url)
+    assert (done.returncode, "Retry 3 dead letters?" in done.stderr) == (2, True)
+
+
+def test_an_event_that_holds_its_key_is_in_no_group(shop: Stock) -> None:
+    refused = fingerprint("order.placed", "orders", "refused")
+    assert told(shop, "retry", "--group", refused, "--yes") == {
+        "matched": 1,
+        "done": 1,
+        "requested": 0,
+        "dry_run": False,
+    }
+
+
+def test_a_group_that_is_not_there_is_not_found(shop: Stock) -> None:
+    done = pillarbox("dead", "retry", "--group", "0" * 12, "--yes", PILLARBOX_STORE=shop.url)
+    assert (done.returncode, "dead groups" in done.stderr) == (4, True)
+
+
+@pytest.mark.parametrize("arguments", [["--group", "nonsense"], ["--group", GONE, "--all"]])
+def test_what_makes_no_sense_is_refused(shop: Stock, arguments: list[str]) -> None:
+    assert pillarbox("dead", "discard", *arguments, "--yes", PILLARBOX_STORE=shop.url).returncode == 2
+
+
+def test_no_groups_are_no_failure(shop: Stock) -> None:
+    done = pillarbox("dead", "groups", "--type", "another", PILLARBOX_STORE=shop.url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no dead letter fits\n")

@@ -1,0 +1,115 @@
+"""`pillarbox doctor` as a person and as a script use it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.owner import Owner
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+from tests.integration.cli.terminal import at_terminal
+from tests.servers.availability import available
+from tests.servers.postgres import PostgresServer
+from tests.servers.rabbitmq import RabbitMQServer
+
+CANARY = "canary-password"
+
+
+def findings(*options: str, **variables: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    done = pillarbox("doctor", "--json", *options, cwd=None, **variables)
+    assert done.stderr == ""
+    report = json.loads(done.stdout)
+    assert report["result"] in {finding["result"] for finding in report["findings"]}
+    return done.returncode, {finding["check"]: finding for finding in report["findings"]}
+
+
+def at_work(stock: Stock) -> None:
+    async def work(store: Store) -> None:
+        await Owner.of(store, name="till")
+
+    stock.run(work)
+
+
+@pytest.fixture
+def durable_url() -> Iterator[str]:
+    """A server of which nothing is wrong, with tables."""
+    with available(lambda: PostgresServer(settings={"max_prepared_transactions": "0"})) as server:
+        Stock(server.url()).run(lambda store: store.schema.apply())
+        yield server.url()
+
+
+def test_where_all_is_well_everything_passes(durable_url: str, rabbitmq_server: RabbitMQServer) -> None:
+    at_work(Stock(durable_url))
+    code, found = findings("--strict", PILLARBOX_STORE=durable_url, PILLARBOX_TRANSPORT=rabbitmq_server.url())
+    assert {name: one for name, one in found.items() if one["result"] != "pass"} == {}
+    assert code == 0
+    groups = list(dict.fromkeys(name.split(".")[0] for name in found))
+    assert groups == ["settings", "store", "transport", "guarantees", "symptoms"]
+
+
+def test_a_failure_is_exit_code_3_and_comes_with_its_fix(sqlite_url: str) -> None:
+    Stock(sqlite_url).record(Event("order.placed", {}))
+    code, found = findings(PILLARBOX_STORE=sqlite_url, PILLARBOX_TRANSPORT="console://")
+    assert (code, found["symptoms.relays"]["result"]) == (3, "fail")
+    assert found["symptoms.relays"]["fix"] == "start one: `pillarbox relay`"
+
+
+def test_a_warning_is_a_failure_only_if_it_is_wanted_so(sqlite_url: str) -> None:
+    variables = {"PILLARBOX_STORE": sqlite_url, "PILLARBOX_TRANSPORT": "console://"}
+    code, found = findings(**variables)
+    assert (code, {one["result"] for one in found.values()}) == (0, {"pass", "warn"})
+    assert findings("--strict", **variables)[0] == 3
+    at_work(Stock(sqlite_url))
+    assert findings("--strict", **variables)[0] == 0
+
+
+def test_it_changes_nothing(tmp_path: Path) -> None:
+    done = pillarbox("doctor", cwd=tmp_path)
+    assert (done.returncode, list(tmp_path.iterdir())) == (3, [])
+    assert "there is no file" in done.stdout
+
+
+def test_a_transaction_that_is_open_for_long_is_told_with_its_pid(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as meddler:
+        meddler.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        meddler.execute("SELECT count(*) FROM outbox_lane")
+        _, found = findings("--long-transaction", "0s", PILLARBOX_STORE=postgres_url)
+        assert f"pid {meddler.info.backend_pid}" in found["store.horizon"]["said"]
+    assert findings(PILLARBOX_STORE=postgres_url)[1]["store.horizon"]["result"] == "pass"
+
+
+def test_wrong_settings_are_a_finding(sqlite_url: str) -> None:
+    code, found = findings(PILLARBOX_STORE=sqlite_url, PILLARBOX_RELAY__SEND_TIMEOUT="20s")
+    assert (code, list(found)) == (3, ["settings.read"])
+    assert "PILLARBOX_RELAY__SEND_TIMEOUT 20s must be shorter" in found["settings.read"]["said"]
+
+
+def test_a_store_in_memory_is_refused_as_one_that_nobody_shares() -> None:
+    code, found = findings(PILLARBOX_STORE="memory://")
+    assert (code, "lives in the process" in found["settings.read"]["said"]) == (3, True)
+
+
+def test_what_is_not_there_stops_nothing_else_and_shows_no_password(tmp_path: Path) -> None:
+    (tmp_path / "pillarbox.toml").write_text(
+        f"[transports.mq]\nurl = 'amqp://app:{CANARY}@127.0.0.1:1/'\n[destinations.orders]\nexchange = 'orders'\n"
+    )
+    done = pillarbox("doctor", cwd=tmp_path, PILLARBOX_STORE=f"postgresql://app:{CANARY}@127.0.0.1:1/shop")
+    assert done.returncode == 3
+    lines = done.stdout.splitlines()
+    assert [line.split(":")[0] for line in lines if line.startswith("fail")] == [
+        "fail  store.reachable",
+        "fail  transport.reachable (mq)",
+    ]
+    assert "guarantees.lease" in done.stdout
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_on_a_terminal_a_result_has_a_colour(sqlite_url: str) -> None:
+    shown = at_terminal("doctor", PILLARBOX_STORE=sqlite_url, PILLARBOX_TRANSPORT="console://")
+    assert (shown.returncode, "\x1b[33mwarn  symptoms.relays" in shown.screen) == (0, True), shown.screen

@@ -1,0 +1,142 @@
+"""`pillarbox replay`: counted, confirmed, interrupted, killed, gone on with."""
+
+import json
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import environment, pillarbox
+from tests.integration.cli.terminal import at_terminal
+from tests.servers.waiting import wait_until
+
+NAMES = [f"evt{number}" for number in range(5)]
+
+
+def history(stock: Stock) -> Stock:
+    stock.record(*(Event("order.placed", {"n": name}, event_id=name, key="k") for name in NAMES))
+    stock.settle(**dict.fromkeys(NAMES, (DELIVERED, "orders")))
+    return stock
+
+
+@pytest.fixture
+def delivered(stock: Stock) -> Stock:
+    """Five events of one key that were delivered, on each engine."""
+    return history(stock)
+
+
+@pytest.fixture
+def past(sqlite_url: str) -> Stock:
+    """The same on SQLite alone, for what does not depend on the engine."""
+    return history(Stock(sqlite_url))
+
+
+def told(stock: Stock, *arguments: str) -> dict[str, Any]:
+    done = pillarbox("replay", *arguments, "--json", PILLARBOX_STORE=stock.url)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def copies(stock: Stock) -> list[tuple[str, str]]:
+    """What waits, in line: of which event, and for where."""
+    rows = stock.ask("SELECT headers, destination FROM outbox_message ORDER BY id")
+    return [((row if isinstance(row, dict) else json.loads(row))["replayof"], where) for row, where in rows]
+
+
+def test_a_dry_run_counts_and_changes_nothing(delivered: Stock) -> None:
+    answer = told(delivered, "--type", "order.placed", "--since", "1h", "--dry-run")
+    assert answer == {"matched": 5, "exact": True, "copied": 0, "replay": None, "dry_run": True}
+    assert copies(delivered) == []
+    assert delivered.ask("SELECT what FROM outbox_audit") == []
+
+
+def test_what_was_delivered_goes_out_in_its_order(delivered: Stock) -> None:
+    answer = told(delivered, "--key", "k", "--yes")
+    assert (answer["matched"], answer["copied"]) == (5, 5)
+    assert copies(delivered) == [(name, "orders") for name in NAMES]
+    assert delivered.ask("SELECT what, count FROM outbox_audit") == [("replay", 5)]
+
+
+def test_everything_goes_to_one_destination_by_a_number(past: Stock) -> None:
+    assert told(past, "--all", "--to", "audit", "--limit", "2", "--yes")["copied"] == 2
+    assert copies(past) == [("evt0", "audit"), ("evt1", "audit")]
+
+
+def test_by_id_nobody_is_asked(past: Stock) -> None:
+    assert told(past, "evt3", "evt1")["copied"] == 2
+    assert copies(past) == [("evt1", "orders"), ("evt3", "orders")]
+
+
+@pytest.mark.parametrize(("typed", "code", "count"), [("y\n", 0, 5), ("n\n", 1, 0)])
+def test_on_a_terminal_a_person_is_asked_with_the_count(past: Stock, typed: str, code: int, count: int) -> None:
+    shown = at_terminal("replay", "--all", typed=typed, PILLARBOX_STORE=past.url)
+    assert "Replay 5 events, each where it went?" in shown.screen
+    assert (shown.returncode, len(copies(past))) == (code, count), shown.screen
+
+
+def test_what_does_not_fit_is_said(past: Stock) -> None:
+    nothing = pillarbox("replay", "--type", "another", "--yes", PILLARBOX_STORE=past.url)
+    assert (nothing.returncode, nothing.stdout) == (0, "the history has nothing that fits\n")
+    assert pillarbox("replay", "nobody", PILLARBOX_STORE=past.url).returncode == 4
+    assert pillarbox("replay", "--resume", "4711", PILLARBOX_STORE=past.url).returncode == 4
+    assert past.ask("SELECT what FROM outbox_audit") == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--all"],
+        ["--all", "--key", "k", "--yes"],
+        ["--all", "--rate", "0/s", "--yes"],
+        ["--all", "--rate", "fast", "--yes"],
+        ["--since", "1h", "--until", "2h", "--yes"],
+        ["--resume", "1", "--all"],
+        ["--resume", "1", "--dry-run"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_meant_has_to_be_said(past: Stock, arguments: list[str]) -> None:
+    assert pillarbox("replay", *arguments, PILLARBOX_STORE=past.url).returncode == 2
+    assert copies(past) == []
+
+
+def test_a_destination_that_the_settings_do_not_know_is_refused(past: Stock) -> None:
+    done = pillarbox(
+        "replay", "--all", "--to", "oders", "--yes",
+        PILLARBOX_STORE=past.url,
+        PILLARBOX_TRANSPORTS__C__URL="console://",
+        PILLARBOX_DESTINATIONS__ORDERS__TRANSPORT="c",
+    )  # fmt: skip
+    assert (done.returncode, "orders" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)], ids=["interrupted", "killed"]
+)
+def test_what_was_ended_in_the_middle_is_gone_on_with(delivered: Stock, ended_by: signal.Signals, code: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pillarbox", "replay", "--all", "--yes", "--rate", "2/s"],
+        env=environment({"PILLARBOX_STORE": delivered.url}),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        wait_until(lambda: len(copies(delivered)) >= 2, bound=60, what="two are copied")
+        process.send_signal(ended_by)
+        _, said = process.communicate(timeout=60)
+    [(number, count)] = delivered.ask("SELECT audit_id, count FROM outbox_audit")
+    assert (process.returncode, count) == (code, len(copies(delivered)))
+    assert count < len(NAMES)
+    assert ended_by is signal.SIGKILL or f"--resume {number}" in said
+    answer = told(delivered, "--resume", str(number), "--rate", "1000/s")
+    assert (answer["copied"], answer["replay"]) == (5, number)
+    assert copies(delivered) == [(name, "orders") for name in NAMES]
+    assert told(delivered, "--resume", str(number))["copied"] == 5
+    assert len(copies(delivered)) == 5

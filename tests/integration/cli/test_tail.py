@@ -1,0 +1,82 @@
+"""`pillarbox tail` as a person and as a script use it."""
+
+import json
+from typing import Any
+
+import psycopg
+import pytest
+
+from pillarbox import Outbox
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.following import following
+from tests.integration.cli.running import pillarbox
+
+
+def record(stock: Stock, *ids: str) -> None:
+    for one in ids:
+        stock.record(Event("order.placed", {}, event_id=one, key=f"ORDER:{one}"))
+
+
+def test_events_are_followed_to_their_end(stock: Stock) -> None:
+    record(stock, "first")
+    with following("tail", "--json", "--since", "1h", "--interval", "50ms", PILLARBOX_STORE=stock.url) as tail:
+        seen = json.loads(tail.line())
+        assert (seen["what"], seen["event_id"], seen["status"], seen["key"]) == (
+            "recorded",
+            "first",
+            "PENDING",
+            "ORDER:first",
+        )
+        record(stock, "again", "dead")
+        moves: list[dict[str, Any]] = [json.loads(tail.line()) for _ in range(2)]
+        assert [(move["what"], move["event_id"]) for move in moves] == [("recorded", "again"), ("recorded", "dead")]
+        stock.settle(
+            first=(DELIVERED, "orders"), again=(Retry(delay=0, error="no"), "orders"), dead=(Dead(error="no"), "mail")
+        )
+        moves = [json.loads(tail.line()) for _ in range(3)]
+        assert sorted((move["what"], move["event_id"], move["destination"]) for move in moves) == [
+            ("delivered", "first", "orders"),
+            ("given up", "dead", "mail"),
+            ("retried", "again", "orders"),
+        ]
+        assert [move["at"] for move in moves] == sorted(move["at"] for move in moves)
+        assert tail.interrupt() == 130
+
+
+def test_filters(shop: Stock) -> None:
+    options = ["--since", "1h", "--only", "given up", "--destination", "mail", "--interval", "50ms"]
+    with following("tail", *options, PILLARBOX_STORE=shop.url) as tail:
+        words = tail.line().split("\t")
+        assert words[1:6] == ["given up", "order.placed", "dead2", "k", "mail"]
+        assert words[7] == "timeout of 30 s"
+        assert tail.interrupt() == 130
+
+
+def test_a_transaction_that_commits_late_is_not_missed(postgres_url: str) -> None:
+    stock = Stock(postgres_url)
+    record(stock, "old")
+    with (
+        psycopg.connect(postgres_url) as producer,
+        following("tail", "--json", "--since", "1h", "--interval", "50ms", PILLARBOX_STORE=stock.url) as tail,
+    ):
+        assert json.loads(tail.line())["event_id"] == "old"
+        Outbox().record(producer, Event("order.placed", {}, event_id="late"))
+        record(stock, "a", "b", "c")
+        assert [json.loads(tail.line())["event_id"] for _ in range(3)] == ["a", "b", "c"]
+        producer.commit()
+        late = json.loads(tail.line())
+        assert (late["what"], late["event_id"]) == ("recorded", "late")
+        record(stock, "d")
+        assert json.loads(tail.line())["event_id"] == "d"
+
+
+@pytest.mark.parametrize("option", [["--interval", "0s"], ["--interval", "soon"], ["--only", "lost"]])
+def test_what_makes_no_sense_is_refused(sqlite_url: str, option: list[str]) -> None:
+    assert pillarbox("tail", *option, PILLARBOX_STORE=sqlite_url).returncode == 2
+
+
+def test_a_store_without_tables(tmp_path_factory: pytest.TempPathFactory) -> None:
+    done = pillarbox("tail", cwd=tmp_path_factory.mktemp("bare"))
+    assert (done.returncode, "pillarbox schema apply" in done.stderr) == (1, True)

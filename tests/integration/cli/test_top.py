@@ -1,0 +1,96 @@
+"""`pillarbox top` as a person and as a script use it."""
+
+import json
+
+from pillarbox.core.event import Event
+from pillarbox.core.stats import Carried
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.owner import LONG, Owner
+from tests.docs.pages import ROOT
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.following import following
+from tests.integration.cli.running import pillarbox
+from tests.integration.cli.screen import interrupted
+from tests.integration.cli.terminal import at_terminal
+
+
+def at_work(stock: Stock) -> None:
+    """A relay that owns every lane and has carried something."""
+
+    async def work(store: Store) -> None:
+        owner = await Owner.of(store, name="till")
+        await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed", "mail": "open"})
+        await store.destinations.report("mail", error="refused", next_try=5)
+        carried = Carried(retried=20)
+        for lag in (0.004, 0.004, 0.02):
+            for _ in range(10):
+                carried.delivered(lag)
+        await store.stats.add(owner.relay, {"orders": carried})
+
+    stock.run(work)
+
+
+def test_one_frame_for_a_script(stock: Stock) -> None:
+    at_work(stock)
+    stock.record(Event("order.placed", {}), Event("order.placed", {}))
+    done = pillarbox("top", "--once", "--interval", "50ms", "--json", PILLARBOX_STORE=stock.url)
+    assert done.returncode == 0, done.stderr
+    [line] = done.stdout.splitlines()
+    seen = json.loads(line)
+    assert (seen["state"], seen["backlog"], seen["dead"], seen["orphans"]) == ("held up", 2, 0, 0)
+    assert (seen["recorded_per_second"], seen["backlog_per_second"]) == (0.0, 0.0)
+    mail, orders = seen["destinations"]
+    assert (mail["name"], mail["state"], mail["last_error"]) == ("mail", "open", "refused")
+    assert (orders["published_per_second"], orders["retried_per_second"]) == (3.0, 2.0)
+    assert (orders["lag_seconds"], orders["slow_seconds"]) == (0.005, 0.025)
+    [relay] = seen["relays"]
+    assert (relay["name"], relay["lanes"]) == ("till", seen["lanes"])
+    page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    assert [key for key in seen if f'"{key}"' not in page] == []
+    section = page[page.index("## `pillarbox top`") :].split("\n## ")[0]
+    assert [key for key in (*orders, *relay) if f"`{key}`" not in section] == []
+
+
+def test_a_line_for_each_look_with_rates_of_two_looks(stock: Stock) -> None:
+    with following("top", "--interval", "50ms", "--json", PILLARBOX_STORE=stock.url) as top:
+        first = json.loads(top.line())
+        assert (first["recorded_per_second"], first["backlog"]) == (None, 0)
+        stock.record(Event("order.placed", {}))
+        seen = json.loads(top.line())
+        while seen["backlog"] == 0:
+            seen = json.loads(top.line())
+        assert seen["backlog_per_second"] > 0
+        stock.record(Event("order.placed", {}))
+        while not seen["recorded_per_second"]:
+            seen = json.loads(top.line())
+        assert seen["backlog"] == 2
+        assert top.interrupt() == 130
+
+
+def test_a_frame_in_a_pipe(sqlite_url: str) -> None:
+    stock = Stock(sqlite_url)
+    at_work(stock)
+    stock.record(Event("order.placed", {}))
+    lines = pillarbox("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url).stdout.splitlines()
+    assert lines[0] == "held up: mail takes nothing: refused"
+    assert lines[1].startswith("1 waiting, the oldest for ")
+    assert lines[1].endswith("0 dead, 0.0 recorded/s, backlog +0.0/s, 1 of 1 lanes at work")
+    assert lines[4].split("\t") == ["orders", "closed", "3.0", "2.0", "0.0", "5 ms", "25 ms", ""]
+    assert lines[6].split("\t")[0] == "till"
+
+
+def test_on_a_terminal_there_are_tables(sqlite_url: str) -> None:
+    stock = Stock(sqlite_url)
+    at_work(stock)
+    shown = at_terminal("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url)
+    assert (shown.returncode, "─" in shown.screen, "\x1b[33m" in shown.screen) == (0, True, True), shown.screen
+
+
+def test_the_screen_is_given_back_when_it_is_interrupted(sqlite_url: str) -> None:
+    shown = interrupted("top", "--interval", "50ms", shown="stopped", PILLARBOX_STORE=sqlite_url)
+    entered, left = shown.screen.index("\x1b[?1049h"), shown.screen.index("\x1b[?1049l")
+    assert (shown.returncode, entered < left) == (130, True), shown.screen
+
+
+def test_no_time_at_all_between_two_looks_is_refused(sqlite_url: str) -> None:
+    assert pillarbox("top", "--interval", "0s", PILLARBOX_STORE=sqlite_url).returncode == 2

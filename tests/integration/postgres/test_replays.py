@@ -1,0 +1,64 @@
+"""Replays where transactions overlap: the order of a line, and who goes on."""
+
+import asyncio
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.core.replay import REPLAY_OF, Replay
+from pillarbox.ops import replaying
+from pillarbox.record import Outbox
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.conformance.owner import Owner
+from tests.databases import Sql
+
+
+async def test_a_key_keeps_its_order_where_the_times_of_recording_say_another(
+    store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
+    """A transaction that began first and recorded last bears the earlier time and stands later in line."""
+    outbox = Outbox()
+    slow = sql.transaction()
+    await slow.start()
+    await sql.execute("SELECT FROM outbox_message")
+    async with meddler.transaction():
+        await outbox.arecord(meddler, Event("t", {}, event_id="first", key="k"))
+    await outbox.arecord(sql, Event("t", {}, event_id="second", key="k"))
+    await slow.commit()
+    owner = await Owner.of(store)
+    first, second = await owner.ready()
+    assert first.recorded_at > second.recorded_at
+    await owner.settle(DELIVERED, first, second, to="x")
+    await replaying.run(store, Replay(), by="")
+    assert [copy.headers[REPLAY_OF] for copy in sorted(await owner.ready())] == ["first", "second"]
+
+
+async def test_of_two_who_go_on_at_the_same_moment_one_does(
+    store: PostgresStore, other_store: PostgresStore, sql: Sql
+) -> None:
+    async with sql.transaction():
+        await Outbox().arecord(sql, *(Event("t", {}, event_id=f"{n}", key="k") for n in range(50)))
+    owner = await Owner.of(store)
+    await owner.settle(DELIVERED, *await owner.ready(), to="x")
+    progress = await store.replays.begin(Replay())
+    rows, _ = await store.replays.chosen(progress.plan, limit=100, after=progress.after)
+    end = rows[-1].place
+    moved = await asyncio.gather(
+        *(one.replays.copy(progress, rows, after=end, done=True) for one in (store, other_store, store, other_store))
+    )
+    assert [progress.copied for progress in moved if progress is not None] == [50]
+    assert len(await owner.ready()) == 50
+
+
+async def test_a_key_longer_than_an_ordering_key_may_be_is_kept(store: PostgresStore, sql: Sql) -> None:
+    """The history has the key only: of aggregate type and id it is made again, anything else is given."""
+    long = "x" * 250
+    async with sql.transaction():
+        await Outbox().arecord(
+            sql,
+            Event("t", {}, event_id="a", aggregate_type=long, aggregate_id=long),
+            Event("t", {}, event_id="b", aggregate_type=long, aggregate_id=long, key="own"),
+        )
+    owner = await Owner.of(store)
+    await owner.settle(DELIVERED, *await owner.ready(), to="x")
+    await replaying.run(store, Replay(), by="")
+    assert {copy.headers[REPLAY_OF]: copy.key for copy in await owner.ready()} == {"a": f"{long}:{long}", "b": "own"}

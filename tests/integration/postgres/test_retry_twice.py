@@ -1,0 +1,26 @@
+"""Two people send the same dead letter again at the same moment: it is sent once."""
+
+import asyncio
+
+from pillarbox.core.outcome import Dead, Verdict
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from tests.databases import Sql
+from tests.integration.postgres.test_fencing_race import one_in_hand, waits_for_a_lock
+
+
+async def test_a_dead_letter_that_somebody_else_sends_again_is_left_to_them(
+    store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
+    message, epochs = await one_in_hand(store, sql)
+    await store.writes.settle(epochs, [Verdict(message, Dead(error="no"), "orders")])
+    [letter] = await store.people.dead()
+    # As somebody else's retry does, whose message a relay delivers before this one goes on.
+    other = meddler.transaction()
+    await other.start()
+    await meddler.execute("DELETE FROM outbox_dead")
+    retry = asyncio.create_task(store.people.retry([letter.id]))
+    await eventually(lambda: waits_for_a_lock(sql))
+    await other.commit()
+    assert await retry == 0
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 0

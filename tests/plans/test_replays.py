@@ -1,0 +1,106 @@
+"""A bite of a replay reads no more than a look, a page of the audit no more than a page, whatever is in the tables."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pillarbox.core.audit import AuditFilter
+from pillarbox.core.browsing import EventFilter
+from pillarbox.core.paging import WALK
+from pillarbox.core.replay import LOOK, Replay
+from pillarbox.ops import replaying
+from pillarbox.stores.postgres import PostgresStore
+from tests.plans.explain import Cost, Explainer
+from tests.plans.test_lists import Listener
+from tests.plans.test_statement_counts import Counter
+
+BITE = 100
+# A wanted row is looked at itself, in the probe for an earlier delivery, and a few ahead; a partition shows its first row.
+ONE_BITE = 4 * (BITE + 1)
+LATER = datetime.now(UTC) + timedelta(days=1)
+
+
+@pytest.fixture
+async def store(bad_day: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(bad_day)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
+    return Listener(monkeypatch)
+
+
+@pytest.fixture
+def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
+    return Counter(monkeypatch)
+
+
+async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay) -> Cost:
+    await store.replays.chosen(plan, limit=BITE, after=plan.start)
+    sql, *arguments = listener.heard
+    return await explain.cost(str(sql), *arguments)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Replay(),
+        Replay(to="audit"),
+        Replay(wanted=EventFilter(event_type="order.placed")),
+        Replay(wanted=EventFilter(destination="orders")),
+        Replay(wanted=EventFilter(key="nobody's")),
+        Replay(event_ids=("h7", "h8", "nobody's")),
+        Replay(wanted=EventFilter(since=LATER)),
+    ],
+    ids=["all", "to one", "type", "destination", "key", "ids", "since"],
+)
+async def test_a_bite_that_an_index_answers(
+    store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
+) -> None:
+    cost = await cost_of(store, listener, explain, plan)
+    assert cost.everywhere <= ONE_BITE, cost
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [Replay(wanted=EventFilter(event_type="rare")), Replay(wanted=EventFilter(destination="nowhere"))],
+    ids=["type", "destination"],
+)
+async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
+    store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
+) -> None:
+    cost = await cost_of(store, listener, explain, plan)
+    assert cost.everywhere <= LOOK + ONE_BITE, cost
+
+
+@pytest.mark.parametrize(("wanted", "most"), [(AuditFilter(), BITE + 1), (AuditFilter(who="nobody"), WALK)], ids=repr)
+async def test_a_page_of_the_audit(
+    store: PostgresStore, listener: Listener, explain: Explainer, wanted: AuditFilter, most: int
+) -> None:
+    await store.people.audit(wanted, limit=BITE)
+    sql, *arguments = listener.heard
+    entries = "INSERT INTO public.outbox_audit (who, what) SELECT 'ada', 'retry' FROM generate_series(1, 20000)"
+    cost = await explain.cost(str(sql), *arguments, prepare=f"{entries}; ANALYZE public.outbox_audit")
+    assert cost.everywhere <= most, cost
+
+
+@pytest.mark.parametrize("events", [1, 10, 500])
+async def test_a_replay_takes_two_statements_a_bite_whatever_its_size(
+    postgres_url: str, counter: Counter, events: int
+) -> None:
+    store = PostgresStore(postgres_url)
+    async with store._connections[0].open() as sql:
+        await sql.execute(
+            "INSERT INTO public.outbox_history (id, event_id, destination, event_type, payload, content_type, headers,"
+            " schema_version, occurred_at, recorded_at, attempts, tries, published_at)"
+            " SELECT g, 'h' || g, 'orders', 'order.placed', 'x', 'application/json', '{}', 1, now(), now(), 0, 0, now()"
+            f" FROM generate_series(1, {events}) g"
+        )
+    # One more to enter it in the audit.
+    with counter.expecting(3):
+        done = await replaying.run(store, Replay(), by="")
+    assert done.copied == events
+    await store.aclose()

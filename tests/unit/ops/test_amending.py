@@ -1,0 +1,98 @@
+"""What a person makes of a dead letter passes the checks of a record, and the bytes stay as they were given."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.errors import RecordError
+from pillarbox.core.message import Status
+from pillarbox.ops.amending import amendment, compact, legible
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+LIMIT = 100
+
+
+def letter(payload: bytes = b'{"id":1}', headers: str = '{"tenant":"acme"}', **more: Any) -> EventDetail:
+    detail = EventDetail(
+        1, "evt-001", "orders", Status.FAILED, "order.placed", None, None, None, payload, "application/json", headers,
+        1, None, None, None, NOON, NOON, None, 3, 3, "no", NOON, None, None, None, 7, NOON, NOON,
+    )  # fmt: skip
+    return detail._replace(**more)
+
+
+def test_bytes_stay_as_they_were_given() -> None:
+    change = amendment(letter(), payload=b'{ "price": 1.10 }', max_payload=LIMIT)
+    assert (change.payload, change.old_payload, change.changes) == (b'{ "price": 1.10 }', b'{"id":1}', True)
+    assert change.headers == {"tenant": "acme"}
+
+
+def test_headers_are_set_and_removed() -> None:
+    had = letter(headers='{"tenant":"acme","debug":"1"}')
+    change = amendment(had, headers={"tenant": "umbrella", "n": "2"}, removed=["debug"], max_payload=LIMIT)
+    assert change.headers == {"tenant": "umbrella", "n": "2"}
+    assert change.told["headers"] == {"set": ["n", "tenant"], "removed": ["debug"]}
+    assert change.payload == b'{"id":1}'
+
+
+def test_what_stays_the_same_is_no_change() -> None:
+    assert not amendment(letter(), payload=b'{"id":1}', headers={"tenant": "acme"}, max_payload=LIMIT).changes
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        (b"{", "no JSON"),
+        (b"\xff", "no JSON"),
+        (b"", "no JSON"),
+        (b'{"n": NaN}', "no JSON"),
+        (b"42", "at the top"),
+        (b'{"text": "\\ud800"}', "surrogate"),
+        (b"[" * 200 + b"]" * 200, "nested"),
+        (b"[" + b" " * LIMIT + b"]", "max_payload"),
+    ],
+)
+def test_a_payload_that_could_not_be_recorded_is_refused(payload: bytes, told: str) -> None:
+    with pytest.raises(RecordError, match=told) as refused:
+        amendment(letter(), payload=payload, max_payload=LIMIT)
+    assert refused.value.field == "payload"
+
+
+def test_what_is_not_json_may_be_any_bytes_up_to_the_limit() -> None:
+    had = letter(content_type="application/octet-stream")
+    assert amendment(had, payload=b"\xff{", max_payload=LIMIT).payload == b"\xff{"
+    with pytest.raises(RecordError, match="max_payload"):
+        amendment(had, payload=b"x" * (LIMIT + 1), max_payload=LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"headers": {"a": "x\ny"}}, "control character"),
+        ({"headers": {"a": "x" * 9000}}, "longer than"),
+        ({"headers": {f"{n}": "" for n in range(80)}}, "at most"),
+        ({"removed": ["other"]}, "no header 'other'"),
+    ],
+)
+def test_headers_that_could_not_be_recorded_are_refused(asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(RecordError, match=told) as refused:
+        amendment(letter(), **asked, max_payload=LIMIT)
+    assert refused.value.field == "headers"
+
+
+def test_headers_that_somebody_inserted_by_sql_do_not_keep_a_payload_from_being_put_right() -> None:
+    had = letter(headers='{"n": 1}')
+    assert amendment(had, payload=b"{}", max_payload=LIMIT).headers == {"n": 1}
+
+
+@pytest.mark.parametrize("payload", [b'{"id":1,"items":[1,2.5,"\xc3\xa4"]}', b"{}"])
+def test_json_is_indented_for_people_and_comes_back_the_same(payload: bytes) -> None:
+    shown, indented = legible(payload)
+    assert indented
+    assert compact(shown) == payload
+
+
+@pytest.mark.parametrize("payload", [b'{"price": 1.10}', b'{"a":1,"a":2}', b"no json", b"\xff", b'{"n":1e400}'])
+def test_what_would_not_come_back_the_same_is_shown_as_it_is(payload: bytes) -> None:
+    assert legible(payload) == (payload, False)

@@ -1,0 +1,106 @@
+"""Errors that differ in what changes from event to event are one reason; others are not."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pillarbox.core.browsing import LetterFilter
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from pillarbox.ops.grouping import fingerprint, groups, is_fingerprint, letters_of, reason_of
+from pillarbox.record import Outbox
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.conformance.owner import Owner
+
+SAME = [
+    ("order 42 is gone", "order 7 is gone"),
+    ("took 30.5 s", "took 3 s"),
+    ("no stock for 'red shoe'", "no stock for 'blue, small shoe'"),
+    ('KeyError: "a"', 'KeyError: "b \\" c"'),
+    ("KeyError: `a`", "KeyError: `b`"),
+    ("unknown 0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b", "unknown 6F9619FF-8B86-D011-B42D-00C04FC964FF"),
+    ("<Order at 0x7f21aa>", "<Order at 0x10>"),
+    ("digest 9f86d081884c7d65 differs", "digest 60303ae22b998861bce3 differs"),
+    ("token 01J9ZK3ABCDEFGH1234XYZ expired", "token 9WXQKK3ABCDEFGH1234ABC expired"),
+    ("10.0.0.1:5672 refused", "192.168.17.4:5673 refused"),
+    ("[::1]:5672 refused", "[fe80::17]:5672 refused"),
+    ("no host mq-1.example.org:5672", "no host mq.example.com:5671"),
+    ("POST https://a.example.org/orders/1 failed", "POST http://b.example.org/ failed"),
+    ("eve@example.org has no mailbox", "bob.ohara+x@mail.example.com has no mailbox"),
+    ("due 2026-11-30T09:12:33.123Z", "due 2025-01-01 10:00"),
+    ("two  lines\nof text", "two lines of\ttext"),
+]
+
+OTHERS = ["refused", "order is gone", "it's late", "don't know", "KeyError: customer", "handlers.py:42", "a: b: c"]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_what_changes_from_event_to_event_does_not_matter(one: str, other: str) -> None:
+    assert reason_of(one) == reason_of(other)
+    assert fingerprint("t", "d", one) == fingerprint("t", "d", other)
+
+
+def test_different_reasons_stay_different() -> None:
+    assert len({reason_of(error) for error in OTHERS}) == len(OTHERS)
+
+
+def test_type_and_destination_belong_to_a_group() -> None:
+    assert len({fingerprint("a", "b", "no"), fingerprint("b", "a", "no"), fingerprint("ab", "", "no")}) == 3
+
+
+def test_a_fingerprint_is_the_same_in_every_release() -> None:
+    assert fingerprint("order.placed", "orders", "order 42 is gone") == "1c3ecd25ce5d"
+
+
+def test_a_fingerprint_is_told_from_anything_else() -> None:
+    assert is_fingerprint(fingerprint("a", "b", "c"))
+    assert not any(map(is_fingerprint, ["", "123", "1c3ecd25ce5", "1c3ecd25ce5da", "1C3ECD25CE5D", "1c3ecd25ce5g"]))
+
+
+@given(st.text(max_size=3000))
+def test_every_error_has_a_short_reason(error: str) -> None:
+    assert len(reason_of(error)) <= 200
+    assert is_fingerprint(fingerprint("t", "d", error))
+
+
+async def store_with(*errors: str) -> MemoryStore:
+    store = MemoryStore()
+    owner = await Owner.of(store)
+    for number, error in enumerate(errors):
+        with store.transaction() as transaction:
+            Outbox().record(transaction, Event("order.placed", {}, event_id=f"evt-{number}"))
+        await owner.settle(Dead(error=error), *await owner.ready(), to="orders")
+    return store
+
+
+async def test_the_largest_group_comes_first_with_its_newest_letter_as_example() -> None:
+    store = await store_with("order 1 is gone", "refused", "order 2 is gone")
+    found, whole = await groups(store, LetterFilter())
+    assert [(group.reason, group.count) for group in found] == [("order <n> is gone", 2), ("refused", 1)]
+    first = found[0]
+    assert (first.event_type, first.destination, first.example.event_id) == ("order.placed", "orders", "evt-2")
+    assert first.first_at < first.last_at <= datetime.now(UTC)
+    assert first.fingerprint == fingerprint("order.placed", "orders", "order 9 is gone")
+    assert whole
+
+
+@pytest.mark.parametrize(("most", "count", "whole"), [(1, 1, False), (2, 2, False), (3, 3, True), (9, 3, True)])
+async def test_no_more_are_looked_at_than_was_asked_for(most: int, count: int, whole: bool) -> None:
+    store = await store_with("no", "no", "no")
+    found = await groups(store, LetterFilter(), most=most)
+    assert ([group.count for group in found.groups], found.whole) == ([count], whole)
+
+
+async def test_groups_are_of_what_the_filter_wants() -> None:
+    store = await store_with("a", "b")
+    assert [group.reason for group in (await groups(store, LetterFilter(error="b"))).groups] == ["b"]
+    assert await groups(store, LetterFilter(destination="nowhere")) == ([], True)
+
+
+async def test_all_letters_of_a_group_are_found_however_many_there_are() -> None:
+    store = await store_with("order 1 is gone", "refused", "order 2 is gone")
+    name = fingerprint("order.placed", "orders", "order 7 is gone")
+    letters = [letter.id for letter in await store.people.dead() if "gone" in letter.error]
+    assert [number async for number in letters_of(store, LetterFilter(), name)] == letters

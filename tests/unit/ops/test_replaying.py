@@ -1,0 +1,120 @@
+"""A replay is counted up to a bound, goes no faster than asked, ends at its number, and can be gone on with."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.core.replay import REPLAY_OF, Progress, Replay
+from pillarbox.ops import replaying
+from pillarbox.record import Outbox
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.conformance.owner import Owner
+
+
+class Hours:
+    """A clock that moves only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds, UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+async def history_of(count: int) -> tuple[MemoryStore, Owner]:
+    store = MemoryStore()
+    owner = await Owner.of(store)
+    with store.transaction() as transaction:
+        events = [Event("order.placed", {}, event_id=f"evt-{number}", key="k") for number in range(count)]
+        Outbox().record(transaction, *events)
+    while ready := await owner.ready():
+        await owner.settle(DELIVERED, *ready, to="orders")
+    return store, owner
+
+
+async def copies(owner: Owner) -> list[str]:
+    return [message.headers[REPLAY_OF] for message in sorted(await owner.ready())]
+
+
+@pytest.fixture(autouse=True)
+def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaying, "BITE", 4)
+    monkeypatch.setattr(replaying, "COUNTED", 6)
+
+
+@pytest.mark.parametrize(
+    ("events", "most", "counted"), [(0, None, 0), (6, None, 6), (9, None, 7), (9, 3, 3), (2, 3, 2)]
+)
+async def test_it_is_counted_exactly_up_to_a_bound(events: int, most: int | None, counted: int) -> None:
+    store, owner = await history_of(events)
+    assert await replaying.count(store, Replay(most=most)) == counted
+    assert await owner.ready() == []
+
+
+async def test_it_is_told_how_far_it_is_from_the_beginning_on() -> None:
+    store, _ = await history_of(9)
+    told: list[Progress] = []
+    done = await replaying.run(store, Replay(), by="ada", progress=told.append)
+    assert [(progress.copied, progress.done) for progress in told] == [(0, False), (4, False), (8, False), (9, True)]
+    assert told[-1] == done
+
+
+@pytest.mark.parametrize("most", [1, 4, 5, 8])
+async def test_the_oldest_so_many(most: int) -> None:
+    store, owner = await history_of(9)
+    done = await replaying.run(store, Replay(most=most), by="")
+    assert (done.copied, done.done) == (most, True)
+    assert await copies(owner) == [f"evt-{number}" for number in range(most)]
+
+
+@pytest.mark.parametrize(("rate", "seconds"), [(1.0, 8), (0.5, 16), (2.0, 4), (100.0, 0.08)])
+async def test_it_goes_no_faster_than_asked(rate: float, seconds: float) -> None:
+    store, _ = await history_of(9)
+    clock = Hours()
+    told: list[tuple[float, int]] = []
+    await replaying.run(
+        store,
+        Replay(rate=rate),
+        by="",
+        clock=clock,
+        progress=lambda progress: told.append((clock.seconds, progress.copied)),
+    )
+    assert clock.seconds == pytest.approx(seconds)
+    assert all(copied <= clock_seconds * rate + max(1, rate) for clock_seconds, copied in told)
+
+
+async def test_what_was_interrupted_is_gone_on_with() -> None:
+    store, owner = await history_of(9)
+
+    def interrupt(progress: Progress) -> None:
+        if progress.copied == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await replaying.run(store, Replay(), by="", progress=interrupt)
+    [entry] = (await store.people.audit()).entries
+    left = await store.replays.find(entry.id)
+    assert left is not None
+    clock = Hours()
+    done = await replaying.go_on(store, left._replace(plan=Replay(rate=1.0)), clock=clock)
+    assert (done.copied, done.done, clock.seconds) == (9, True, 4)
+    assert await copies(owner) == [f"evt-{number}" for number in range(9)]
+    again = await replaying.go_on(store, done)
+    assert again == done
+
+
+async def test_two_who_go_on_at_once_do_not_do_it_twice() -> None:
+    store, owner = await history_of(9)
+    left = await store.replays.begin(Replay())
+    await replaying.go_on(store, left)
+    with pytest.raises(replaying.ReplayTaken, match=f"replay {left.number}"):
+        await replaying.go_on(store, left)
+    assert len(await copies(owner)) == 9
