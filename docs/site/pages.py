@@ -19,7 +19,15 @@ MENU = {
     "Examples": "examples/**/*.md",
     "Project": "[A-Z]*.md",
 }
-BESIDE = ("docs/site/*.css", "docs/pictures/*.svg", "docs/pictures/*.png", "docs/samples/*.toml", "examples/**/*.py", "apps/**/*.py", "apps/**/*.toml")
+BESIDE = (
+    "docs/site/*.css",
+    "docs/pictures/*.svg",
+    "docs/pictures/*.png",
+    "docs/samples/*.toml",
+    "examples/**/*.py",
+    "apps/**/*.py",
+    "apps/**/*.toml",
+)
 """What pages look like, show or lead to."""
 FIRST = ("README.md", "docs/README.md")
 

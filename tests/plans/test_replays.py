@@ -16,7 +16,7 @@ from tests.plans.test_lists import Listener
 from tests.plans.test_statement_counts import Counter
 
 BITE = 100
-# A wanted row is looked at itself, in the probe for an earlier delivery, and a few ahead; a partition shows its first row.
+# A wanted row is looked at itself, in the probe for an earlier delivery, and a few ahead; a partition shows its first.
 ONE_BITE = 4 * (BITE + 1)
 LATER = datetime.now(UTC) + timedelta(days=1)
 
