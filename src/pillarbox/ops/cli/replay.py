@@ -59,8 +59,9 @@ def replay(
     """Send once more what was delivered, as new events.
 
     What the history still has can be replayed. Each copy is a NEW event: it has an id of its own, so that consumers and
-    their inboxes take it as new, and the header `replayof` with the original's id. Copies go to the end of their keys, in the order in which the originals
-    were delivered. An event that is itself a copy is left out, unless it is named by its id.
+    their inboxes take it as new, and the header `replayof` with the original's id. Copies go to the end of their keys,
+    in the order in which the originals were delivered. An event that is itself a copy is left out, unless it is named
+    by its id.
 
     --since and --until are about the time of recording. A replay that was interrupted or killed is gone on with by
     --resume, without sending anything twice.
