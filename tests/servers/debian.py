@@ -59,8 +59,10 @@ EPMD = Binary(name="epmd", package="rabbitmq-server")
 PGBOUNCER = Binary(name="pgbouncer", package="pgbouncer", elsewhere="/usr/sbin:")
 SQLITE = Binary(name="sqlite3", package="sqlite3")
 OPENSSL = Binary(name="openssl", package="openssl")
+CHROMIUM = Binary(name="chromium", package="chromium")
+PROMTOOL = Binary(name="promtool", package="prometheus")
 
-ALL = (POSTGRES, INITDB, PSQL, RABBITMQ_SERVER, RABBITMQCTL, EPMD, PGBOUNCER, SQLITE, OPENSSL)
+ALL = (POSTGRES, INITDB, PSQL, RABBITMQ_SERVER, RABBITMQCTL, EPMD, PGBOUNCER, SQLITE, OPENSSL, CHROMIUM, PROMTOOL)
 
 
 def missing_packages() -> list[str]:
