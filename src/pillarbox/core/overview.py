@@ -51,3 +51,11 @@ class Overview(NamedTuple):
     """Dead letters; `COUNTED + 1` stands for that many or more."""
     lanes: list[LaneView]
     relays: list[RelayView]
+
+
+class ConsumerView(NamedTuple):
+    """A consumer that has receipts in the inbox."""
+
+    name: str
+    receipts: int
+    """Events that it has admitted and that are still remembered; `COUNTED + 1` stands for that many or more."""

@@ -8,7 +8,7 @@
     browsing       events · letters · show                      what an operator leafs through
     archive        stale · read · drop                          old rows on their way out by way of a file
     replays        chosen · begin · find · copy                 what was delivered goes out once more
-    inspection     overview                                     how the outbox fares at a glance
+    inspection     overview · consumers                         how the outbox and the inbox fare at a glance
     diagnosis      checks · tried                               what is wrong with the store itself, and what is stuck
     upkeep         prepare · prune                              partitions, retention
     ledger         begin                                        what was sent before, where that is kept
@@ -35,7 +35,7 @@ from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Settl
 from pillarbox.core.looks import Look
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
-from pillarbox.core.overview import Overview
+from pillarbox.core.overview import ConsumerView, Overview
 from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.core.replay import Replays
 from pillarbox.core.retention import Retention
@@ -243,6 +243,10 @@ class Inspection(Protocol):
 
     async def overview(self) -> Overview:
         """Backlog, dead letters, lanes and relays; cheap whatever the backlog."""
+        ...
+
+    async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
+        """Who has receipts in the inbox, by name, and how many; cheap however many there are."""
         ...
 
 

@@ -1,11 +1,12 @@
-"""How the outbox fares."""
+"""How the outbox and the inbox fare."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 
 from pillarbox.core.message import Message
-from pillarbox.core.overview import COUNTED, LaneView, Overview, RelayView
+from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
 from pillarbox.stores.memory.tables import Tables, verb
 
 
@@ -42,6 +43,11 @@ class MemoryInspection:
                 for _, relay in sorted(self._tables.relays.items())
             ],
         )
+
+    @verb
+    def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
+        counts = Counter(receipt.consumer for receipt in self._tables.receipts)
+        return [ConsumerView(name, min(count, COUNTED + 1)) for name, count in sorted(counts.items())[:limit]]
 
 
 def _since(m: Message) -> datetime:

@@ -1,10 +1,10 @@
-"""How the outbox fares, in three short statements."""
+"""How the outbox and the inbox fare, in a few short statements."""
 
 from __future__ import annotations
 
 import json
 
-from pillarbox.core.overview import COUNTED, LaneView, Overview, RelayView
+from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -17,6 +17,7 @@ class PostgresInspection:
         self._figures = statements.get("overview")
         self._lanes = statements.get("overview_lanes")
         self._relays = statements.get("overview_relays")
+        self._consumers = statements.get("consumers")
 
     async def overview(self) -> Overview:
         [(backlog, oldest, exact, dead)] = await self._connection.fetch(self._figures, COUNTED)
@@ -30,3 +31,7 @@ class PostgresInspection:
             lanes=[LaneView._make(row) for row in lanes],
             relays=[RelayView._make([*row[:4], json.loads(row[4]), *row[5:]]) for row in map(tuple, relays)],
         )
+
+    async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
+        rows = await self._connection.fetch(self._consumers, limit, COUNTED + 1)
+        return [ConsumerView._make(row) for row in rows]

@@ -1,11 +1,11 @@
-"""How the outbox fares, from one snapshot."""
+"""How the outbox and the inbox fare, each from one snapshot."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 
-from pillarbox.core.overview import COUNTED, LaneView, Overview, RelayView
+from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -18,6 +18,7 @@ class SqliteInspection:
         self._figures = statements.get("overview")
         self._lanes = statements.get("overview_lanes")
         self._relays = statements.get("overview_relays")
+        self._consumers = statements.get("consumers")
 
     async def overview(self) -> Overview:
         def work(db: sqlite3.Connection) -> Overview:
@@ -33,5 +34,12 @@ class SqliteInspection:
                     for row in db.execute(self._relays)
                 ],
             )
+
+        return await self._connection.read(work)
+
+    async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
+        def work(db: sqlite3.Connection) -> list[ConsumerView]:
+            rows = db.execute(self._consumers, {"limit": limit, "most": COUNTED + 1})
+            return [ConsumerView._make(row) for row in rows]
 
         return await self._connection.read(work)

@@ -30,6 +30,13 @@ class InboxConformance:
         assert await _admitted(harness, "e1") == [True]
         assert await _admitted(harness, "e1", consumer="search") == [True]
 
+    async def test_consumers_are_known_by_their_receipts(self, harness: StoreHarness) -> None:
+        assert await harness.store.inspection.consumers() == []
+        await _admitted(harness, "e1", "e2", consumer="search")
+        await _admitted(harness, "e1")
+        assert await harness.store.inspection.consumers() == [("billing", 1), ("search", 2)]
+        assert await harness.store.inspection.consumers(limit=1) == [("billing", 1)]
+
     async def test_a_rollback_forgets(self, harness: StoreHarness) -> None:
         with pytest.raises(_Undo):
             async with harness.transaction() as transaction:

@@ -1,0 +1,138 @@
+"""What people complain of: events wait, are tried again and again, were given up on; each with its commonest cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pillarbox.core.browsing import LetterFilter
+from pillarbox.core.diagnosis import LOOKED_AT, MANY_TRIES, Answer, Check, failed, passed, reason, warned
+from pillarbox.core.overview import COUNTED, Overview
+from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import Store
+from pillarbox.ops.flow import destinations_of
+from pillarbox.ops.grouping import groups
+from pillarbox.ops.settings import Settings
+
+LONG_WAIT = 300.0
+"""Seconds that an event may wait before that is worth a word."""
+MANY_CRASHES = 3
+LETTERS = 1_000
+"""Dead letters that are looked at, the newest."""
+_REASONS = 3
+
+
+def checks(settings: Settings, store: Store) -> Sequence[Check]:
+    return [
+        Check(name="symptoms.relays", ask=partial(_relays, settings, store)),
+        Check(name="symptoms.lanes", ask=partial(_lanes, store)),
+        Check(name="symptoms.destinations", ask=partial(_destinations, store)),
+        Check(name="symptoms.backlog", ask=partial(_backlog, store)),
+        Check(name="symptoms.tries", ask=partial(_tries, store)),
+        Check(name="symptoms.blocked", ask=partial(_blocked, store)),
+        Check(name="symptoms.dead", ask=partial(_dead, store)),
+    ]
+
+
+async def _relays(settings: Settings, store: Store) -> Answer:
+    seen = await store.inspection.overview()
+    alive = [relay.name or relay.id for relay in seen.relays if relay.lease > 0]
+    if alive:
+        return passed(f"at work: {', '.join(alive)}")
+    said, fix = "no relay is alive", "start one: `pillarbox relay`"
+    if not settings.relay.enabled:
+        called = settings.called("relay", "enabled")
+        said, fix = f"no relay is alive, and {called} is false here", f"set {called} to true and start one"
+    if seen.backlog:
+        return failed(f"{_count(seen.backlog)} events wait, and {said}", fix)
+    return warned(f"nothing waits, and {said}", fix)
+
+
+async def _lanes(store: Store) -> Answer:
+    seen = await store.inspection.overview()
+    crashed = [lane for lane in seen.lanes if lane.crashes >= MANY_CRASHES]
+    if crashed:
+        return failed(
+            f"lane {', '.join(str(lane.lane) for lane in crashed)}: relays that had it died again and again",
+            "a message kills them: see the last lines of their logs; it is found out and given up by itself",
+        )
+    alive = {relay.id for relay in seen.relays if relay.lease > 0}
+    orphans = sum(lane.owner not in alive for lane in seen.lanes)
+    if alive and orphans:
+        return warned(
+            f"{orphans} of {len(seen.lanes)} lanes have no living owner",
+            "wait for the lease of whoever died (15 s); if it stays so, see the relays' logs",
+        )
+    return passed("no lane is left alone by the relays there are")
+
+
+async def _destinations(store: Store) -> Answer:
+    steering = await store.destinations.steering()
+    seen: Overview = await store.inspection.overview()
+    if any(row.destination == EVERYWHERE and row.paused for row in steering):
+        return warned("a person paused every destination", "ask whoever did it (`outbox_audit`), then resume")
+    shut = [destination for destination in destinations_of(seen.relays, steering) if not destination.takes]
+    by_people = [destination.name for destination in shut if destination.forced]
+    failing = [destination for destination in shut if not destination.forced]
+    if failing:
+        told = "; ".join(f"{one.name} ({one.state}): {reason(one.last_error or 'no error noted')}" for one in failing)
+        return failed(f"takes nothing: {told}", "mend the place itself; relays try it from time to time and go on")
+    if by_people:
+        return warned(
+            f"held shut by a person: {', '.join(by_people)}", "ask whoever did it (`outbox_audit`), then resume"
+        )
+    return passed("every destination takes messages, as far as anybody knows")
+
+
+async def _backlog(store: Store) -> Answer:
+    seen = await store.inspection.overview()
+    if seen.oldest is None:
+        return passed("nothing waits that could have left")
+    said = f"{_count(seen.backlog)} wait, the oldest for {seen.oldest:.0f} s"
+    if seen.oldest > LONG_WAIT:
+        return warned(
+            said,
+            "see the other symptoms; `pillarbox events list --retrying` shows what waits, tuning makes it faster",
+        )
+    return passed(said)
+
+
+async def _tries(store: Store) -> Answer:
+    tried = await store.diagnosis.tried(MANY_TRIES)
+    if tried.messages:
+        return warned(
+            f"{tried.messages} of the first {LOOKED_AT:,} that wait were tried more than {MANY_TRIES} times; most "
+            f"often: {tried.error or 'no error noted'}",
+            f"`pillarbox events show {tried.example}` tells whether the place or the event is at fault",
+        )
+    return passed(f"nothing was tried more than {MANY_TRIES} times")
+
+
+async def _blocked(store: Store) -> Answer:
+    if blocked := await store.keys.blocked(limit=_REASONS):
+        told = "; ".join(f"{one.key or one.event_id}: {reason(one.error or '', one.event_id)}" for one in blocked)
+        return warned(
+            f"keys stand still until a person decides: {told}",
+            f"`pillarbox dead retry {blocked[0].event_id}` once it is mended, or `pillarbox dead discard` it",
+        )
+    return passed("no key is held by an event that was given up")
+
+
+async def _dead(store: Store) -> Answer:
+    found = await groups(store, LetterFilter(), most=LETTERS)
+    if not found.groups:
+        return passed("nothing was given up on")
+    told = "; ".join(
+        f"{group.count} x {group.event_type} to {group.destination or 'nowhere yet'}: {reason(group.reason)}"
+        for group in found.groups[:_REASONS]
+    )
+    more = "" if found.whole else f" of the newest {LETTERS:,}"
+    return warned(
+        f"dead letters{more}: {told}",
+        f"`pillarbox dead groups` shows all; mend the cause, then `pillarbox dead retry --group "
+        f"{found.groups[0].fingerprint}` and so on",
+    )
+
+
+def _count(number: int) -> str:
+    return f"more than {COUNTED:,}" if number > COUNTED else f"{number:,}"

@@ -1,0 +1,222 @@
+"""Following events as they move, from pages of a list that is ordered by the time of recording.
+
+A look reads what is newer than the last look saw, and then sweeps again over what came shortly before: an event bears
+the time at which its transaction began, so it appears below others that were seen already. What must stay true:
+
+- an event is shown once as recorded and once for each of its ends, however often it is met;
+- none is missed whose transaction took no longer than the overlap: a sweep goes down to what was the newest when the
+  sweep before it began, less the overlap, so that whatever was committed since is met by this sweep or by the next;
+- a look reads a bounded number of rows. Where it does not reach down to what was seen, it says so;
+- events that still wait when no sweep meets them any more are asked about one by one, so many per look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal, NamedTuple
+
+from pillarbox.core.browsing import EventDetail, EventFilter, ListedEvent, Position
+from pillarbox.core.message import Status
+from pillarbox.core.store import Store
+
+OVERLAP = 60.0
+PAGE = 500
+PAGES = 10
+"""Pages that a look reads of what is new, and again of what it sweeps."""
+ASKED = 20
+"""Events that are asked about one by one in one look."""
+FOLLOWED = 10_000
+"""Waiting events that are followed beyond the overlap; of more, the oldest are let go."""
+
+What = Literal["recorded", "retried", "delivered", "given up", "gone"]
+"""`gone`: it is in no table any more: delivered where no history is kept, discarded, or pruned."""
+
+
+class Move(NamedTuple):
+    """Something that happened to an event."""
+
+    at: datetime
+    what: What
+    event: ListedEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look found, in the order of time."""
+
+    moves: Sequence[Move]
+    gap: bool = False
+    """There was more that is new than a look may read: of the older ones, those beyond the overlap are not shown."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """What was shown of an event."""
+
+    recorded_at: datetime
+    met: int = 0
+    """The look that met it last."""
+    seen: dict[str, ListedEvent] = field(default_factory=dict)
+    """Destination → as it was met; '' until there is one."""
+
+    @property
+    def waits(self) -> bool:
+        return any(
+            event.status in (Status.PENDING, Status.PROCESSING)
+            for destination, event in self.seen.items()
+            if destination or len(self.seen) == 1
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sweep:
+    """A way down, from the newest to where it ends, in several looks if it is long."""
+
+    began: int
+    top: datetime | None
+    floor: datetime | None
+    after: Position | None = None
+
+
+class Tail:
+    """Follows the events that fit a filter; `since` None: those that are recorded from now on."""
+
+    def __init__(
+        self,
+        store: Store,
+        wanted: EventFilter,
+        *,
+        since: datetime | None = None,
+        overlap: float = OVERLAP,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._wanted = wanted
+        self._since = since
+        self._overlap = timedelta(seconds=overlap)
+        self._now = now
+        self._looks = 0
+        self._top: datetime | None = None
+        self._sweep: _Sweep | None = None
+        # An event may be recorded again under its id; sent again from the dead letters, it keeps its time.
+        self._known: dict[tuple[str, datetime], _Known] = {}
+
+    async def look(self) -> Look:
+        """What happened since the last look. The first shows what there is since `since`, if that is given.
+
+        Raises StoreUnavailable.
+        """
+        self._looks += 1
+        top = await self._newest()
+        if self._looks == 1:
+            return await self._first(top)
+        fresh, end = await self._down(self._top or self._since, pages=PAGES)
+        moves = self._met(fresh) + await self._swept(top) + await self._asked()
+        self._top = top or self._top
+        return Look(moves=sorted(moves, key=lambda move: move.at), gap=end is not None)
+
+    async def _first(self, top: datetime | None) -> Look:
+        floor = self._since or self._before(top)
+        # What was there before is not shown, and so it has to be known, all of it.
+        rows, end = await self._down(floor, pages=None if self._since is None else PAGES)
+        moves = self._met(rows)
+        self._top, self._sweep = top, _Sweep(began=self._looks, top=top, floor=self._before(top))
+        if self._since is None:
+            return Look(moves=())
+        return Look(moves=sorted(moves, key=lambda move: move.at), gap=end is not None)
+
+    async def _newest(self) -> datetime | None:
+        """When the newest event was recorded, whether it fits or not."""
+        page = await self._store.browsing.events(EventFilter(), limit=1)
+        if not page.events:
+            return self._top
+        # A producer of plain SQL may write any time: one that is to come would hide everything that comes before.
+        return min(page.events[0].recorded_at, self._now() + self._overlap)
+
+    def _before(self, top: datetime | None) -> datetime | None:
+        floor = None if top is None else top - self._overlap
+        return max(floor or self._since, self._since) if self._since else floor
+
+    async def _down(
+        self, since: datetime | None, *, pages: int | None, after: Position | None = None
+    ) -> tuple[list[ListedEvent], Position | None]:
+        """Rows from the newest down, the oldest first, and where they go on; None if they do not."""
+        wanted, rows, read = replace(self._wanted, since=since), list[ListedEvent](), 0
+        while pages is None or read < pages:
+            page = await self._store.browsing.events(wanted, limit=PAGE, after=after)
+            rows += page.events
+            read, after = read + 1, page.after
+            if after is None:
+                break
+        return rows[::-1], after
+
+    async def _swept(self, top: datetime | None) -> list[Move]:
+        sweep = self._sweep or _Sweep(began=self._looks, top=top, floor=None)
+        if sweep.began < self._looks and sweep.after is None:
+            sweep = _Sweep(began=self._looks, top=top, floor=self._before(sweep.top))
+        rows, sweep.after = await self._down(sweep.floor, pages=PAGES, after=sweep.after)
+        moves = self._met(rows)
+        if sweep.after is None:
+            self._forget(sweep)
+        self._sweep = sweep
+        return moves
+
+    def _met(self, rows: Iterable[ListedEvent]) -> list[Move]:
+        moves: list[Move] = []
+        for event in rows:
+            identity = event.event_id, event.recorded_at
+            if (known := self._known.get(identity)) is None:
+                known = self._known[identity] = _Known(recorded_at=event.recorded_at)
+                moves.append(Move(event.recorded_at, "recorded", event))
+            moves += _moved(known.seen.get(event.destination, known.seen.get("")), event)
+            known.met = self._looks
+            known.seen[event.destination] = event
+        return moves
+
+    async def _asked(self) -> list[Move]:
+        """After waiting events that the last whole sweep did not meet: those far below, and those in no table."""
+        if self._sweep is None or self._sweep.after is not None:
+            return []
+        left = [known for known in self._known.values() if known.waits and known.met < self._sweep.began]
+        moves: list[Move] = []
+        for known in sorted(left, key=lambda known: known.met)[:ASKED]:
+            last = next(iter(known.seen.values()))
+            story = await self._store.browsing.show(last.event_id)
+            rows = [
+                _listed(detail)
+                for detail in story.events
+                if detail.recorded_at == known.recorded_at and self._wanted.destination in (None, detail.destination)
+            ]
+            moves += self._met(rows)
+            if not rows:
+                moves.append(Move(self._now(), "gone", last))
+                del self._known[last.event_id, known.recorded_at]
+        return moves
+
+    def _forget(self, sweep: _Sweep) -> None:
+        """What has ended and no sweep will meet again; and the oldest of too many that wait."""
+        if sweep.floor is None:
+            return
+        below = [identity for identity, known in self._known.items() if known.recorded_at < sweep.floor]
+        waiting = [identity for identity in below if self._known[identity].waits]
+        for identity in {*below} - {*waiting} | {*waiting[: max(0, len(waiting) - FOLLOWED)]}:
+            del self._known[identity]
+
+
+def _moved(before: ListedEvent | None, now: ListedEvent) -> list[Move]:
+    """What an event went through since it was last met."""
+    moves: list[Move] = []
+    if now.retry_count > (before.retry_count if before else 0) and now.status is not Status.FAILED:
+        moves.append(Move(now.last_attempt_at or now.recorded_at, "retried", now))
+    if before is None or before.status is not now.status:
+        if now.status is Status.PUBLISHED:
+            moves.append(Move(now.published_at or now.recorded_at, "delivered", now))
+        elif now.status is Status.FAILED:
+            moves.append(Move(now.last_attempt_at or now.recorded_at, "given up", now))
+    return moves
+
+
+def _listed(detail: EventDetail) -> ListedEvent:
+    return ListedEvent._make(getattr(detail, name) for name in ListedEvent._fields)

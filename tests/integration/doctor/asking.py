@@ -1,0 +1,11 @@
+"""One check at a time."""
+
+from collections.abc import Sequence
+
+from pillarbox.core.diagnosis import Answer, Check
+
+
+async def ask(checks: Sequence[Check], name: str) -> Answer:
+    """What the check of this name finds."""
+    [check] = [check for check in checks if check.name == name]
+    return await check.ask()

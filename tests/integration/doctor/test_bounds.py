@@ -1,0 +1,31 @@
+"""Whatever the backlog, a check looks at a bounded number of rows."""
+
+from pillarbox.core.diagnosis import LOOKED_AT
+from pillarbox.core.names import Names
+from pillarbox.stores.postgres.statements import Statements
+from tests.databases import Sql
+from tests.plans.explain import Explainer
+
+WAITING = 3 * LOOKED_AT
+STATEMENTS = Statements(Names(prefix="outbox_", schema="public"))
+
+
+async def test_the_search_for_many_tries_ends_after_the_first_rows(sql: Sql, postgres_url: str) -> None:
+    await sql.execute(
+        "INSERT INTO outbox_message (event_type, payload, attempts, last_error)"
+        f" SELECT 'a', '{{}}', 9, 'no' FROM generate_series(1, {WAITING})"
+    )
+    await sql.execute("VACUUM ANALYZE outbox_message")
+    cost = await Explainer(postgres_url).cost(STATEMENTS.get("diagnosis_tried"), LOOKED_AT, 5)
+    assert cost.returned == LOOKED_AT, cost
+    assert cost.rows <= LOOKED_AT, cost
+
+
+async def test_the_other_checks_look_at_no_message_at_all(sql: Sql, postgres_url: str) -> None:
+    await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
+    for name in ("options", "bloat", "settings", "server", "session", "days"):
+        cost = await Explainer(postgres_url).cost(STATEMENTS.get(f"diagnosis_{name}"))
+        assert cost.everywhere == 0, cost
+    for name in ("transactions", "prepared"):
+        cost = await Explainer(postgres_url).cost(STATEMENTS.get(f"diagnosis_{name}"), 0.0)
+        assert cost.everywhere == 0, cost

@@ -1,0 +1,218 @@
+"""What a broker says of itself and of what the settings want; nothing is declared and nothing stays."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from pillarbox.core.diagnosis import Answer
+from pillarbox.core.errors import Unavailable
+from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
+from tests.integration.doctor.asking import ask
+from tests.integration.rabbitmq.consumer import channel
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.ports import free_port
+from tests.servers.rabbitmq import RabbitMQServer
+
+Asked = Callable[..., Any]
+
+
+@pytest.fixture
+def url(rabbitmq_server: RabbitMQServer) -> str:
+    return rabbitmq_server.url()
+
+
+@pytest.fixture
+def name(url: str) -> Iterator[str]:
+    """For a queue or an exchange; whatever bears it is removed when the test ends."""
+    name = f"doctor-{uuid.uuid4().hex[:12]}"
+    yield name
+    with channel(url) as broker:
+        broker.queue_delete(name)
+        broker.exchange_delete(name)
+
+
+async def asked(check: str, address: str, **wanted: Any) -> Answer:
+    async with aclosing(RabbitMQDiagnosis(address, **wanted)) as broker:
+        return await ask(broker.checks(), check)
+
+
+def queues(server: RabbitMQServer) -> list[str]:
+    return sorted(server.ctl("list_queues", "name").split())
+
+
+async def test_a_broker_is_named_with_its_version(url: str, rabbitmq_server: RabbitMQServer) -> None:
+    found = await asked("transport.reachable", url)
+    assert (found.result, found.said.split()[0], str(rabbitmq_server.port) in found.said) == ("pass", "RabbitMQ", True)
+
+
+async def test_a_broker_that_is_not_there_or_does_not_know_us(rabbitmq_server: RabbitMQServer) -> None:
+    found = await asked("transport.reachable", f"amqp://app:secret@127.0.0.1:{free_port()}/")
+    assert (found.result, "ConnectionRefused" in found.said) == ("fail", True)
+    found = await asked("transport.reachable", f"amqp://app:secret@127.0.0.1:{rabbitmq_server.port}/")
+    assert (found.result, "ACCESS_REFUSED" in found.said, "secret" in found.said) == ("fail", True, False)
+
+
+async def test_an_exchange_that_is_missing(url: str, name: str) -> None:
+    to = {"orders": RabbitMQ.to(exchange=name, routing_key="order.placed")}
+    found = await asked("transport.destinations", url, addresses=to)
+    assert (found.result, f"orders: there is no exchange {name!r}" in found.said) == ("fail", True)
+    with channel(url) as broker:
+        broker.exchange_declare(name, "topic")
+    assert (await asked("transport.destinations", url, addresses=to)).result == "pass"
+
+
+async def test_an_exchange_that_a_relay_will_declare(url: str, name: str) -> None:
+    to = {"orders": RabbitMQ.to(exchange=name, routing_key="order.placed")}
+    bound = Queue(name=name, bindings=[Binding(exchange=name, routing_key="order.*")])
+    wanted = {"addresses": to, "exchanges": [Exchange(name=name)], "queues": [bound]}
+    assert (await asked("transport.destinations", url, **wanted)).result == "pass"
+    assert (await asked("transport.destinations", url, declare=False, **wanted)).result == "fail"
+
+
+async def test_a_key_that_leads_nowhere(url: str, name: str) -> None:
+    to = {"orders": RabbitMQ.to(routing_key=name)}
+    found = await asked("transport.destinations", url, addresses=to, declare=False)
+    assert (found.result, "nothing can be routed" in found.said) == ("fail", True)
+    with channel(url) as broker:
+        broker.queue_declare(name, durable=True)
+    assert (await asked("transport.destinations", url, addresses=to, declare=False)).result == "pass"
+
+
+@pytest.mark.parametrize(
+    ("kind", "pattern", "result"),
+    [
+        ("topic", "order.*", "pass"),
+        ("topic", "#", "pass"),
+        ("topic", "#.placed.late", "pass"),
+        ("topic", "order.#", "pass"),
+        ("topic", "order.placed", "warn"),
+        ("topic", "*.placed", "warn"),
+        ("direct", "order.placed.late", "pass"),
+        ("direct", "order.#", "warn"),
+        ("fanout", "", "pass"),
+        ("headers", "", "pass"),
+    ],
+)
+async def test_a_key_that_no_binding_of_the_settings_takes(
+    url: str, name: str, kind: str, pattern: str, result: str
+) -> None:
+    patterns = {"order.*": "*.*.late"}
+    bound = Queue(name=name, bindings=[Binding(exchange=name, routing_key=patterns.get(pattern, pattern))])
+    to = {"orders": RabbitMQ.to(exchange=name, routing_key="order.placed.late")}
+    wanted = {"exchanges": [Exchange(name=name, type=kind)], "queues": [bound], "addresses": to}
+    assert (await asked("transport.destinations", url, **wanted)).result == result
+
+
+async def test_a_queue_that_throws_confirmed_messages_away(url: str, name: str) -> None:
+    to = {"orders": RabbitMQ.to(routing_key=name)}
+    assert (await asked("transport.overflow", url, addresses=to)).result == "pass"
+    with channel(url) as broker:
+        broker.queue_declare(name, durable=True, arguments={"x-max-length": 10, "x-message-ttl": 60_000})
+    found = await asked("transport.overflow", url, addresses=to)
+    assert (found.result, name in found.said, "reject-publish" in found.fix) == ("fail", True, True)
+    with channel(url) as broker:
+        broker.queue_delete(name)
+        broker.queue_declare(name, durable=True, arguments={"x-max-length": 10, "x-overflow": "reject-publish"})
+    assert (await asked("transport.overflow", url, addresses=to)).result == "pass"
+
+
+async def test_a_queue_that_may_throw_away_because_the_settings_say_so(url: str, name: str) -> None:
+    wanted = Queue(name=name, type="classic", max_length=10, overflow="drop-head")
+    with channel(url) as broker:
+        broker.queue_declare(name, durable=True, arguments=wanted.all_arguments())
+    assert (await asked("transport.overflow", url, queues=[wanted])).result == "warn"
+    assert (await asked("transport.topology", url, queues=[wanted])).result == "pass"
+
+
+async def test_a_queue_that_is_not_what_the_settings_say(url: str, name: str) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(name, durable=True, arguments={"x-max-length": 10, "x-dead-letter-exchange": "dlx"})
+    found = await asked("transport.topology", url, queues=[Queue(name=name, max_length=20)])
+    assert found.result == "fail"
+    assert {"x-max-length 10", "x-dead-letter-exchange dlx", "x-overflow none", "x-queue-type none"} <= set(
+        found.said.split(" has ")[1].split(": a relay")[0].split(", ")
+    )
+    assert (await asked("transport.topology", url, queues=[Queue(name=name)], declare=False)).result == "warn"
+    with channel(url) as broker:
+        broker.queue_delete(name)
+        broker.queue_declare(name, durable=True, arguments=Queue(name=name, max_length=20).all_arguments())
+    assert (await asked("transport.topology", url, queues=[Queue(name=name, max_length=20)])).result == "pass"
+
+
+@pytest.mark.parametrize(
+    ("durable", "arguments", "result"),
+    [
+        (True, {"x-queue-type": "quorum"}, "pass"),
+        (True, {"x-queue-type": "classic"}, "warn"),
+        (True, {}, "warn"),
+        (False, {}, "fail"),
+    ],
+)
+async def test_what_a_queue_survives(
+    url: str, name: str, durable: bool, arguments: dict[str, str], result: str
+) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(name, durable=durable, arguments=arguments)
+    found = await asked("transport.queues", url, addresses={"orders": RabbitMQ.to(routing_key=name)})
+    assert (found.result, name in found.said) == (result, True)
+
+
+async def test_nothing_is_declared_by_asking(url: str, name: str, rabbitmq_server: RabbitMQServer) -> None:
+    before = queues(rabbitmq_server)
+    exchange = Exchange(name=name)
+    async with aclosing(
+        RabbitMQDiagnosis(
+            url,
+            exchanges=[exchange],
+            queues=[Queue(name=name, max_length=3, bindings=[Binding(exchange=name)])],
+            addresses={"orders": RabbitMQ.to(exchange=name), "mail": RabbitMQ.to(routing_key=f"{name}-mail")},
+        )
+    ) as broker:
+        found = [await check.ask() for check in broker.checks()]
+    assert {answer.result for answer in found} == {"pass"}, found
+    assert queues(rabbitmq_server) == before
+    assert name not in rabbitmq_server.ctl("list_exchanges", "name").split()
+
+
+async def test_messages_are_confirmed_unless_the_broker_is_silent(url: str, rabbitmq_server: RabbitMQServer) -> None:
+    assert (await asked("transport.confirms", url)).result == "pass"
+    async with (
+        Proxy(rabbitmq_server.port) as proxy,
+        aclosing(RabbitMQDiagnosis(f"amqp://guest:guest@127.0.0.1:{proxy.port}/", patience="200ms")) as broker,
+    ):
+        assert (await ask(broker.checks(), "transport.reachable")).result == "pass"
+        proxy.silence()
+        found = await ask(broker.checks(), "transport.confirms")
+    assert (found.result, "not confirmed" in found.said) == ("fail", True)
+
+
+@pytest.fixture
+async def limited(rabbitmq_server: RabbitMQServer) -> AsyncIterator[str]:
+    """The URL of a user who may do nothing."""
+    rabbitmq_server.ctl("add_user", "doctor", "secret")
+    rabbitmq_server.ctl("set_permissions", "doctor", "^$", "^$", "^$")
+    yield f"amqp://doctor:secret@127.0.0.1:{rabbitmq_server.port}/%2F"
+    rabbitmq_server.ctl("delete_user", "doctor")
+
+
+async def test_a_user_without_rights_is_told_what_could_not_be_tried(limited: str, url: str, name: str) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(name, durable=True)
+    assert (await asked("transport.confirms", limited)).result == "warn"
+    assert (await asked("transport.alarms", limited)).result == "pass"
+    with pytest.raises(Unavailable, match="ACCESS_REFUSED"):
+        await asked("transport.queues", limited, addresses={"orders": RabbitMQ.to(routing_key=name)})
+
+
+async def test_an_alarm(mortal_rabbitmq: RabbitMQServer) -> None:
+    mortal_rabbitmq.ctl("set_vm_memory_high_watermark", "0.0000001")
+    found = await asked("transport.alarms", mortal_rabbitmq.url())
+    assert (found.result, "low on memory" in found.said) == ("fail", True)
+    with pytest.raises(Unavailable, match="is blocked"):
+        await asked("transport.confirms", mortal_rabbitmq.url())
+    mortal_rabbitmq.ctl("set_vm_memory_high_watermark", "0.4")
+    assert (await asked("transport.alarms", mortal_rabbitmq.url())).result == "pass"

@@ -1,0 +1,94 @@
+"""The order of the checks, what depends on what, and that one which cannot be made never stops the rest."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.ops.doctor import Report, examine, examining
+from pillarbox.ops.settings import Settings
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.stores.postgres import PostgresStore
+from tests.servers.ports import free_port
+
+
+def check(name: str, answer: Answer | Exception, *, gate: bool = False) -> Check:
+    async def ask() -> Answer:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return Check(name=name, ask=ask, gate=gate)
+
+
+async def test_what_depends_on_a_failure_is_skipped() -> None:
+    made, _ = await examining._made(
+        [
+            check("a", passed("fine"), gate=True),
+            check("b", failed("broken", "mend it"), gate=True),
+            check("c", passed("fine")),
+        ]
+    )
+    assert [finding.result for finding in made] == ["pass", "fail", "skip"]
+    assert made[2].said == "not looked at, because b failed"
+
+
+async def test_what_cannot_be_made_is_a_warning_and_the_rest_goes_on() -> None:
+    made, _ = await examining._made(
+        [check("a", StoreUnavailable("permission denied; it is tried again")), check("b", warned("well", "do"))]
+    )
+    assert [finding.result for finding in made] == ["warn", "warn"]
+    assert made[0].said == "could not be looked at: permission denied"
+
+
+async def test_a_gate_that_cannot_be_made_is_a_failure() -> None:
+    made, _ = await examining._made([check("a", StoreUnavailable("gone"), gate=True), check("b", passed("fine"))])
+    assert [finding.result for finding in made] == ["fail", "skip"]
+
+
+async def test_a_check_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examining, "PATIENCE", 0.01)
+
+    async def never() -> Answer:
+        await asyncio.Event().wait()
+        return passed("at last")
+
+    [finding], _ = await examining._made([Check(name="a", ask=never)])
+    assert (finding.result, "no answer within" in finding.said) == ("warn", True)
+
+
+async def test_the_groups_come_in_their_order() -> None:
+    report = await examine(Settings.load(None, {"PILLARBOX_TRANSPORT": "console://"}), MemoryStore())
+    groups = list(dict.fromkeys(finding.check.split(".")[0] for finding in report.findings))
+    assert groups == ["settings", "store", "guarantees", "symptoms"]
+    assert report.worst == "warn"  # no relay is alive
+    assert [finding.check for finding in report.of("warn")] == ["symptoms.relays"]
+
+
+async def test_a_store_that_is_not_there_leaves_the_settings_and_guarantees() -> None:
+    url = f"postgresql://app:secret@127.0.0.1:{free_port()}/shop"
+    async with aclosing(PostgresStore(url)) as store:
+        report = await examine(Settings.load(None, {"PILLARBOX_STORE": url}), store)
+    results = {
+        group: {f.result for f in report.findings if f.check.startswith(group)} for group in ("store", "symptoms")
+    }
+    assert results == {"store": {"fail", "skip"}, "symptoms": {"skip"}}
+    assert [finding.check for finding in report.of("fail")] == ["store.reachable"]
+    assert "secret" not in str(report)
+
+
+async def test_two_brokers_are_told_apart() -> None:
+    port = free_port()
+    variables = {
+        f"PILLARBOX_TRANSPORTS__{name}__URL": f"amqp://app:secret@127.0.0.1:{port}/" for name in ("EAST", "WEST")
+    }
+    report = await examine(Settings.load(None, variables), MemoryStore())
+    assert {f.subject for f in report.findings if f.check == "transport.reachable"} == {"east", "west"}
+    assert {f.result for f in report.findings if f.check.startswith("transport.")} == {"fail", "skip"}
+    assert "secret" not in str(report)
+
+
+def test_the_worst_is_what_counts() -> None:
+    assert Report(findings=()).worst == "pass"

@@ -1,0 +1,51 @@
+"""Figures that must fit each other, or a promise does not hold."""
+
+import pytest
+
+from pillarbox.ops.doctor import guarantees
+from pillarbox.ops.settings import Settings
+
+
+async def found(check: str, **flags: str) -> tuple[str, str]:
+    settings = Settings.load(None, {}, {name.replace("__", "."): value for name, value in flags.items()})
+    [asked] = [one for one in guarantees.checks(settings) if one.name == check]
+    answer = await asked.ask()
+    return answer.result, answer.said
+
+
+@pytest.mark.parametrize(("lease", "result"), [("15s", "pass"), ("14s", "warn")])
+async def test_a_send_ends_well_within_the_lease(lease: str, result: str) -> None:
+    assert (await found("guarantees.lease", relay__lease=lease))[0] == result
+
+
+@pytest.mark.parametrize(
+    ("kept", "attempts", "result"),
+    [
+        ("120 days", "11", "pass"),
+        ("1h", "11", "fail"),
+        ("forever", "11", "pass"),
+        ("1h", "0", "pass"),
+        ("1h", "3", "pass"),
+    ],
+)
+async def test_receipts_are_kept_for_longer_than_an_event_is_tried(kept: str, attempts: str, result: str) -> None:
+    flags = {"store__inbox_retention": kept, "store__dead_retention": "1h", "relay__retry__max_attempts": attempts}
+    assert (await found("guarantees.inbox", **flags))[0] == result
+
+
+async def test_receipts_are_kept_at_least_as_long_as_dead_letters() -> None:
+    assert (await found("guarantees.inbox", store__inbox_retention="1h"))[0] == "pass"
+
+
+@pytest.mark.parametrize(("kept", "result"), [("30 days", "pass"), ("1h", "warn"), ("forever", "pass")])
+async def test_the_ledger_remembers_for_longer_than_an_event_is_tried(kept: str, result: str) -> None:
+    assert (await found("guarantees.ledger", relay__ledger="true", store__ledger_retention=kept))[0] == result
+
+
+def test_without_a_ledger_nobody_asks_about_it() -> None:
+    assert "guarantees.ledger" not in [check.name for check in guarantees.checks(Settings.load(None, {}))]
+
+
+@pytest.mark.parametrize(("outages", "result"), [("wait", "pass"), ("count", "warn")])
+async def test_an_outage_that_uses_up_attempts(outages: str, result: str) -> None:
+    assert (await found("guarantees.outages", relay__outages=outages))[0] == result

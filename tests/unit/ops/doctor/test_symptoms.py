@@ -1,0 +1,138 @@
+"""What people complain of, brought about in a store of this process and told with its cause."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pillarbox.core.diagnosis import Answer
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead, Retry
+from pillarbox.core.steering import EVERYWHERE
+from pillarbox.ops.doctor import symptoms
+from pillarbox.ops.settings import Settings
+from pillarbox.record import Outbox
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.conformance.events import at
+from pillarbox.testing.conformance.owner import LONG, Owner
+
+Record = Callable[..., None]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def record(store: MemoryStore) -> Record:
+    def write(*ids: str, key: str | None = None) -> None:
+        with store.transaction() as transaction:
+            Outbox().record(transaction, *(Event("order.placed", {}, event_id=one, key=key) for one in ids))
+
+    return write
+
+
+async def asked(store: MemoryStore, name: str, **variables: str) -> Answer:
+    checks = symptoms.checks(Settings.load(None, variables), store)
+    [check] = [check for check in checks if check.name == f"symptoms.{name}"]
+    return await check.ask()
+
+
+async def test_events_wait_and_no_relay_is_alive(store: MemoryStore, record: Record) -> None:
+    assert (await asked(store, "relays")).result == "warn"
+    record("a", "b")
+    found = await asked(store, "relays")
+    assert (found.result, found.said) == ("fail", "2 events wait, and no relay is alive")
+    await Owner.of(store, name="till")
+    assert await asked(store, "relays") == ("pass", "at work: till", "")
+
+
+async def test_events_wait_while_the_relay_is_switched_off(store: MemoryStore, record: Record) -> None:
+    record("a")
+    found = await asked(store, "relays", PILLARBOX_RELAY__ENABLED="false")
+    assert (found.result, "PILLARBOX_RELAY__ENABLED is false here" in found.said) == ("fail", True)
+    assert "PILLARBOX_RELAY__ENABLED" in found.fix
+
+
+async def test_lanes_without_an_owner(store: MemoryStore) -> None:
+    assert (await asked(store, "lanes")).result == "pass"
+    owner = await Owner.of(store, most=10)
+    found = await asked(store, "lanes")
+    assert (found.result, found.said) == ("warn", "54 of 64 lanes have no living owner")
+    await owner.take(64)
+    assert (await asked(store, "lanes")).result == "pass"
+
+
+async def test_a_lane_whose_owners_die(store: MemoryStore) -> None:
+    owner = await Owner.of(store)
+    for _ in range(symptoms.MANY_CRASHES):
+        assert (await asked(store, "lanes")).result == "pass"
+        owner = await owner.taken_over()
+    assert (await asked(store, "lanes")).result == "fail"
+
+
+async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
+    owner = await Owner.of(store)
+    assert (await asked(store, "destinations")).result == "pass"
+    await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
+    await store.destinations.report("orders", error="connection refused", next_try=5)
+    found = await asked(store, "destinations")
+    assert (found.result, found.said) == ("fail", "takes nothing: orders (open): connection refused")
+    await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed"})
+    assert (await asked(store, "destinations")).result == "pass"
+
+
+@pytest.mark.parametrize("destination", ["orders", EVERYWHERE])
+async def test_a_destination_that_a_person_paused(store: MemoryStore, destination: str) -> None:
+    await store.destinations.steer(destination, paused=True)
+    found = await asked(store, "destinations")
+    assert (found.result, "person" in found.said) == ("warn", True)
+    await store.destinations.steer(destination, paused=False)
+    assert (await asked(store, "destinations")).result == "pass"
+
+
+async def test_an_event_that_waits_for_long(store: MemoryStore, record: Record) -> None:
+    assert (await asked(store, "backlog")).result == "pass"
+    record("a")
+    assert (await asked(store, "backlog")).result == "pass"
+    with store.transaction() as transaction:
+        Outbox().record(transaction, Event("order.placed", {}, available_at=at(-symptoms.LONG_WAIT - 60)))
+    assert (await asked(store, "backlog")).result == "warn"
+
+
+async def test_more_than_five_tries_with_the_commonest_error(store: MemoryStore, record: Record) -> None:
+    owner = await Owner.of(store)
+    record("a")
+    [message] = await owner.ready()
+    for _ in range(5):
+        await owner.settle(Retry(delay=0, error="no queue for a"), message)
+        [message] = await owner.due()
+    assert (await asked(store, "tries")).result == "pass"
+    await owner.settle(Retry(delay=0, error="no queue for a"), message)
+    found = await asked(store, "tries")
+    assert (found.result, found.said.endswith("most often: no queue for …")) == ("warn", True)
+    assert "pillarbox events show a" in found.fix
+
+
+async def test_a_key_that_stands_still(store: MemoryStore, record: Record) -> None:
+    owner = await Owner.of(store)
+    assert (await asked(store, "blocked")).result == "pass"
+    record("a", key="ORDER:42")
+    await owner.settle(Dead(error="no such customer", block=True), *await owner.ready())
+    found = await asked(store, "blocked")
+    assert (found.result, "ORDER:42: no such customer" in found.said) == ("warn", True)
+
+
+async def test_dead_letters_by_reason(store: MemoryStore, record: Record) -> None:
+    owner = await Owner.of(store)
+    assert (await asked(store, "dead")).result == "pass"
+    record("1", "2", "3")
+    for message in await owner.ready():
+        error = "too large" if message.event_id == "2" else f"no customer {message.event_id}"
+        await owner.settle(Dead(error=error), message, to="orders")
+    found = await asked(store, "dead")
+    assert found.result == "warn"
+    assert found.said == (
+        "dead letters: 2 x order.placed to orders: no customer <n>; 1 x order.placed to orders: too large"
+    )
+    assert "pillarbox dead retry --group" in found.fix

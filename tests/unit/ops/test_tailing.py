@@ -1,0 +1,313 @@
+"""Following events: each shown once as recorded and once for each end, whatever comes late, moves or is gone."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from pillarbox.core.browsing import EventFilter
+from pillarbox.core.clock import SystemClock
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
+from pillarbox.ops import tailing
+from pillarbox.ops.tailing import Look, Tail
+from pillarbox.record import Outbox
+from pillarbox.stores.memory import MemoryStore, MemoryTransaction
+from pillarbox.testing.conformance.owner import Owner
+
+AGAIN = Retry(delay=0, error="no")
+ENDS: list[Outcome] = [DELIVERED, AGAIN, Dead(error="no")]
+
+
+class ByHand(SystemClock):
+    """A clock that stands until somebody moves it."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 11, 30, 9, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def pass_by(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class Stage:
+    """A store, a relay's hands, and a tail that looks at it."""
+
+    def __init__(self) -> None:
+        self.clock = ByHand()
+        self.store = MemoryStore(clock=self.clock)
+
+    def tail(self, **more: object) -> Tail:
+        wanted = EventFilter(**{name: more.pop(name) for name in ("destination", "event_type") if name in more})  # type: ignore[arg-type]  # as each test needs it
+        return Tail(self.store, wanted, now=self.clock.now, **more)  # type: ignore[arg-type]  # as each test needs it
+
+    def begin(self, *ids: str) -> MemoryTransaction:
+        transaction = self.store.transaction().__enter__()
+        Outbox().record(transaction, *(Event("order.placed", {}, event_id=one) for one in ids))
+        return transaction
+
+    def record(self, *ids: str) -> None:
+        self.begin(*ids).__exit__(None, None, None)
+        self.clock.pass_by(1)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def told(look: Look) -> list[tuple[str, str]]:
+    return [(move.what, move.event.event_id) for move in look.moves]
+
+
+async def test_what_was_there_is_not_shown_and_what_comes_is(stage: Stage) -> None:
+    stage.record("old")
+    tail = stage.tail()
+    assert told(await tail.look()) == []
+    stage.record("a")
+    stage.record("b")
+    assert told(await tail.look()) == [("recorded", "a"), ("recorded", "b")]
+    assert told(await tail.look()) == []
+
+
+async def test_an_outbox_that_was_empty(stage: Stage) -> None:
+    tail = stage.tail()
+    assert told(await tail.look()) == []
+    stage.record("a")
+    assert told(await tail.look()) == [("recorded", "a")]
+
+
+async def test_each_end_is_shown_once_with_its_tries(stage: Stage) -> None:
+    tail = stage.tail()
+    owner = await Owner.of(stage.store, lease=100_000)
+    await tail.look()
+    stage.record("sent", "dead")
+    for message in await owner.ready():
+        await owner.settle(AGAIN, message, to="orders")
+    assert sorted(told(await tail.look())) == [
+        ("recorded", "dead"),
+        ("recorded", "sent"),
+        ("retried", "dead"),
+        ("retried", "sent"),
+    ]
+    for message in await owner.due():
+        await owner.settle(DELIVERED if message.event_id == "sent" else Dead(error="no"), message)
+    assert sorted(told(await tail.look())) == [("delivered", "sent"), ("given up", "dead")]
+    assert told(await tail.look()) == []
+
+
+async def test_the_lines_of_a_look_are_in_the_order_of_time(stage: Stage) -> None:
+    tail = stage.tail()
+    owner = await Owner.of(stage.store, lease=100_000)
+    await tail.look()
+    stage.record("a")
+    await owner.settle(DELIVERED, *await owner.ready())
+    stage.clock.pass_by(1)
+    stage.record("b")
+    assert told(await tail.look()) == [("recorded", "a"), ("delivered", "a"), ("recorded", "b")]
+
+
+async def test_a_split_event_has_an_end_for_each_destination(stage: Stage) -> None:
+    tail = stage.tail()
+    owner = await Owner.of(stage.store, lease=100_000)
+    await tail.look()
+    stage.record("a")
+    await tail.look()
+    [message] = await owner.ready()
+    await owner.split(message, "orders", "mail")
+    assert told(await tail.look()) == []
+    await owner.settle(DELIVERED, *await owner.ready())
+    looked = await tail.look()
+    assert sorted(move.event.destination for move in looked.moves) == ["mail", "orders"]
+    assert {move.what for move in looked.moves} == {"delivered"}
+
+
+async def test_tries_from_before_there_was_a_destination_are_not_shown_again(stage: Stage) -> None:
+    tail = stage.tail()
+    owner = await Owner.of(stage.store, lease=100_000)
+    await tail.look()
+    stage.record("a")
+    await owner.note("no route", *await owner.ready(), to="")
+    assert told(await tail.look()) == [("recorded", "a"), ("retried", "a")]
+    await owner.settle(DELIVERED, *await owner.ready(), to="orders")
+    assert told(await tail.look()) == [("delivered", "a")]
+
+
+async def test_a_transaction_that_commits_late_is_shown(stage: Stage) -> None:
+    stage.record("old")
+    tail = stage.tail()
+    await tail.look()
+    late = stage.begin("late")
+    for number in range(5):
+        stage.clock.pass_by(10)
+        stage.record(f"early {number}")
+        assert told(await tail.look()) == [("recorded", f"early {number}")]
+    late.__exit__(None, None, None)
+    assert told(await tail.look()) == [("recorded", "late")]
+    assert told(await tail.look()) == []
+
+
+async def test_a_transaction_from_before_the_start_is_shown_when_it_commits(stage: Stage) -> None:
+    late = stage.begin("late")
+    stage.clock.pass_by(5)
+    stage.record("old")
+    tail = stage.tail()
+    assert told(await tail.look()) == []
+    late.__exit__(None, None, None)
+    assert told(await tail.look()) == [("recorded", "late")]
+
+
+async def test_an_event_is_followed_long_after_it_was_recorded(stage: Stage) -> None:
+    tail = stage.tail()
+    owner = await Owner.of(stage.store, lease=100_000)
+    await tail.look()
+    stage.record("slow")
+    [message] = await owner.ready()
+    assert told(await tail.look()) == [("recorded", "slow")]
+    stage.clock.pass_by(3600)
+    for name in ("later", "even later", "last"):
+        stage.record(name)
+        stage.clock.pass_by(100)
+        assert told(await tail.look()) == [("recorded", name)]
+    await owner.settle(DELIVERED, message)
+    assert told(await tail.look()) == [("delivered", "slow")]
+
+
+async def test_what_is_in_no_table_any_more_is_gone(stage: Stage) -> None:
+    forgetful = stage.store.beside(history=False)
+    tail = stage.tail()
+    owner = await Owner.of(forgetful, lease=100_000)
+    await tail.look()
+    stage.record("a")
+    await tail.look()
+    await owner.settle(DELIVERED, *await owner.ready())
+    looks = [told(await tail.look()) for _ in range(3)]
+    assert [move for look in looks for move in look] == [("gone", "a")]
+
+
+async def test_an_id_that_is_recorded_again_is_another_event(stage: Stage) -> None:
+    tail = stage.tail()
+    owner = await Owner.of(stage.store, lease=100_000)
+    await tail.look()
+    for _ in range(2):
+        stage.record("a")
+        await owner.settle(DELIVERED, *await owner.ready())
+    moves = told(await tail.look())
+    assert Counter(moves) == {("recorded", "a"): 2, ("delivered", "a"): 2}
+    assert told(await tail.look()) == []
+
+
+async def test_a_dead_letter_that_is_sent_again_is_the_same_event(stage: Stage) -> None:
+    tail = stage.tail()
+    owner = await Owner.of(stage.store, lease=100_000)
+    await tail.look()
+    stage.record("a")
+    await owner.settle(Dead(error="no"), *await owner.ready())
+    await tail.look()
+    [letter] = await stage.store.people.dead()
+    await stage.store.people.retry([letter.id])
+    assert told(await tail.look()) == []
+    await owner.settle(DELIVERED, *await owner.ready())
+    assert told(await tail.look()) == [("delivered", "a")]
+
+
+async def test_since_shows_what_there_is(stage: Stage) -> None:
+    stage.record("old")
+    since = stage.clock.now()
+    stage.record("a")
+    tail = stage.tail(since=since)
+    assert told(await tail.look()) == [("recorded", "a")]
+    stage.record("b")
+    assert told(await tail.look()) == [("recorded", "b")]
+
+
+async def test_only_one_destination(stage: Stage) -> None:
+    tail = stage.tail(destination="mail")
+    owner = await Owner.of(stage.store, lease=100_000)
+    await tail.look()
+    stage.record("a")
+    [message] = await owner.ready()
+    await owner.split(message, "orders", "mail")
+    assert told(await tail.look()) == [("recorded", "a")]
+    stage.clock.pass_by(3600)
+    stage.record("b")
+    await tail.look()
+    await tail.look()
+    await owner.settle(DELIVERED, *(one for one in await owner.ready() if one.event_id == "a"))
+    found = [move for _ in range(3) for move in (await tail.look()).moves]
+    assert [(move.what, move.event.destination) for move in found] == [("delivered", "mail")]
+
+
+async def test_too_much_at_once_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tailing, "PAGE", 3)
+    monkeypatch.setattr(tailing, "PAGES", 2)
+    tail = stage.tail(overlap=0)
+    await tail.look()
+    for number in range(6):
+        stage.record(str(number))
+    assert not (await tail.look()).gap
+    for number in range(6, 14):
+        stage.record(str(number))
+    looked = await tail.look()
+    assert looked.gap
+    assert told(looked) == [("recorded", str(number)) for number in range(8, 14)]
+
+
+async def test_a_time_that_is_to_come_hides_nothing(stage: Stage) -> None:
+    tail = stage.tail()
+    await tail.look()
+    stage.clock.pass_by(86_400 * 365)
+    ahead = stage.begin("ahead")
+    ahead.__exit__(None, None, None)
+    stage.clock.pass_by(-86_400 * 365)
+    assert told(await tail.look()) == [("recorded", "ahead")]
+    stage.record("now")
+    assert told(await tail.look()) == [("recorded", "now")]
+    stage.record("then")
+    assert told(await tail.look()) == [("recorded", "then")]
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_whatever_happens_nothing_is_missed_and_nothing_repeated(
+    stage: Stage, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transactions of any length within the overlap, ends at any time, looks too small for what they sweep over."""
+    monkeypatch.setattr(tailing, "PAGE", 4)
+    monkeypatch.setattr(tailing, "PAGES", 3)
+    chance, tail = Random(seed), stage.tail(overlap=20)
+    owner = await Owner.of(stage.store, lease=1_000_000)
+    await tail.look()
+    shown: Counter[tuple[str, str]] = Counter()
+    still_open: list[tuple[datetime, MemoryTransaction]] = []
+    ends: dict[str, str] = {}
+    for number in range(300):
+        stage.clock.pass_by(chance.random())
+        if chance.random() < 0.5:
+            still_open.append((stage.clock.now(), stage.begin(f"e{number}")))
+        for pair in list(still_open):
+            if chance.random() < 0.1 or stage.clock.now() - pair[0] > timedelta(seconds=18):
+                still_open.remove(pair)
+                pair[1].__exit__(None, None, None)
+        for message in [*await owner.ready(), *await owner.due()]:
+            if chance.random() < 0.1:
+                outcome: Outcome = chance.choice(ENDS)
+                await owner.settle(outcome, message, to="orders")
+                if outcome is not AGAIN:
+                    ends[message.event_id] = "delivered" if outcome is DELIVERED else "given up"
+        if chance.random() < 0.5:
+            looked = await tail.look()
+            assert not looked.gap
+            shown.update(told(looked))
+    for _, transaction in still_open:
+        transaction.__exit__(None, None, None)
+    for message in [*await owner.ready(), *await owner.due()]:
+        await owner.settle(DELIVERED, message, to="orders")
+        ends[message.event_id] = "delivered"
+    for _ in range(100):
+        shown.update(told(await tail.look()))
+    assert len(ends) > 100
+    once = {move: count for move, count in shown.items() if move[0] != "retried"}
+    assert once == {("recorded", one): 1 for one in ends} | {(end, one): 1 for one, end in ends.items()}
