@@ -18,10 +18,12 @@ def test_a_missing_binary_names_its_package() -> None:
 
 def test_every_binary_has_a_package() -> None:
     assert {binary.package for binary in ALL} == {
+        "chromium",
         "openssl",
         "pgbouncer",
         "postgresql",
         "postgresql-client",
+        "prometheus",
         "rabbitmq-server",
         "sqlite3",
     }

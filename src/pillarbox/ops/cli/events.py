@@ -10,6 +10,7 @@ import click
 from pillarbox.core.browsing import EventDetail, EventFilter, EventPage, Position, Story
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
+from pillarbox.ops.cli.events_ask import discard, reschedule, retry
 from pillarbox.ops.cli.exits import NotFound
 from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table
 from pillarbox.ops.cli.parameters import limit_option, position, since_option
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def events() -> None:
-    """Events, wherever they are: list them, show one.
+    """Events, wherever they are: list them, show one; those that wait: send them now or later, drop them.
 
     \b
     Examples:
@@ -28,6 +29,11 @@ def events() -> None:
       pillarbox events list --key ORDER:42 --json
       pillarbox events show 0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b
     """
+
+
+events.add_command(retry)
+events.add_command(reschedule)
+events.add_command(discard)
 
 
 @events.command("list")
