@@ -1,0 +1,179 @@
+"""`pillarbox console`: the web console, and the people who may log in to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from contextlib import aclosing, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pillarbox.ops.cli.context import LOG_FORMAT, current_invocation, current_settings
+from pillarbox.ops.cli.exits import NotFound
+from pillarbox.ops.cli.output import as_json, print_json, print_table
+
+if TYPE_CHECKING:
+    from pillarbox.ops.console.access import Person
+    from pillarbox.ops.console.users import User
+    from pillarbox.ops.settings import Settings
+
+
+@click.group(invoke_without_command=True)
+@click.option("--read-only", is_flag=True, help="Pages and API without any way to change something.")
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen; default: console.listen.")
+@click.pass_context
+def console(context: click.Context, read_only: bool, listen: str | None) -> None:
+    """Serve the web console until SIGTERM or SIGINT.
+
+    Is it flowing, and if not, why, and what to do about it. People log in as console.login says; without a login it
+    listens on this machine only.
+
+    \b
+    Examples:
+      pillarbox console user add ada --role admin --payloads
+      pillarbox console
+      pillarbox --set console.login=none console --read-only
+    """
+    from pillarbox.ops.cli.working import refuse_memory
+    from pillarbox.ops.importing import installed
+
+    with installed():
+        import pillarbox.ops.console  # noqa: F401  # all that is below needs what it needs
+    if context.invoked_subcommand is not None:
+        return
+
+    if listen is not None:
+        invocation = current_invocation()
+        invocation.flags = {**invocation.flags, "console.listen": listen}
+    settings = current_settings()
+    refuse_memory(settings)
+    if not current_invocation().verbose:
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+    asyncio.run(_serve(settings, read_only=read_only))
+
+
+async def _serve(settings: Settings, *, read_only: bool) -> None:
+    from pillarbox.ops.cli.signals import stop_on_signals
+    from pillarbox.ops.console.opening import open_console
+    from pillarbox.ops.console.serving import Service
+    from pillarbox.ops.monitor.serving import address_of, open_port
+    from pillarbox.ops.wiring import open_store
+
+    given = settings.console
+    async with aclosing(open_store(settings.store, statement_timeout=given.statement_timeout)) as store:
+        pages = open_console(settings, store, read_only=read_only)
+        await store.schema.check()
+        with closing(open_port(given.listen, called=settings.called("console", "listen"))) as port:
+            service = Service(pages, root_path=given.root_path)
+            stop_on_signals(service.stop)
+            click.echo(f"console: http://{address_of(port)}{given.root_path.rstrip('/')}/")
+            await service.run(port)
+
+
+@console.group()
+def user() -> None:
+    """People who may log in: add, remove, list them.
+
+    \b
+    Examples:
+      pillarbox console user add ada --role admin --payloads
+      pillarbox console user list
+    """
+
+
+@user.command("add")
+@click.argument("name")
+@click.option("--role", type=click.Choice(["viewer", "operator", "admin"]), default="viewer", show_default=True)
+@click.option("--payloads", is_flag=True, help="May see payloads and headers.")
+@click.option("--print", "printed", is_flag=True, help="Print the line for PILLARBOX_CONSOLE__USERS, write nothing.")
+@as_json
+def add(name: str, role: str, payloads: bool, printed: bool, as_json: bool) -> None:
+    """Add somebody to the users file, or give them another password or role. The password is asked for, or is the first
+    line of standard input.
+
+    \b
+    Example:
+      pillarbox console user add ben --role operator
+    """
+    from pillarbox.ops.console.access import Person, Role
+    from pillarbox.ops.console.passwords import hashed
+    from pillarbox.ops.console.users import User, check_name, read, write
+
+    person = Person(name=check_name(name), role=Role.of(role), payloads=payloads)
+    added = User(person=person, hash=hashed(_password()))
+    if printed:
+        if as_json:
+            print_json({"line": str(added)})
+        else:
+            click.echo(str(added))
+        return
+    file = _file()
+    users: dict[str, User] = read(file) if file.exists() else {}
+    write(file, users | {name: added})
+    if as_json:
+        print_json(_told(person) | {"changed": name in users})
+    else:
+        click.echo(f"{'changed' if name in users else 'added'}: {name}, {role}, in {file}")
+
+
+@user.command("remove")
+@click.argument("name")
+@as_json
+def remove(name: str, as_json: bool) -> None:
+    """Take somebody out of the users file; a login of theirs ends with the next click.
+
+    \b
+    Example:
+      pillarbox console user remove ben
+    """
+    from pillarbox.ops.console.users import read, write
+
+    file = _file()
+    users = read(file)
+    if name not in users:
+        raise NotFound(f"there is no {name!r} in {file}")
+    gone = users.pop(name)
+    write(file, users)
+    if as_json:
+        print_json(_told(gone.person))
+    else:
+        click.echo(f"removed: {name}")
+
+
+@user.command("list")
+@as_json
+def list_(as_json: bool) -> None:
+    """List who may log in.
+
+    \b
+    Example:
+      pillarbox console user list --json
+    """
+    from pillarbox.ops.console.users import read
+
+    people = [user.person for user in read(_file()).values()]
+    if as_json:
+        print_json({"users": [_told(person) for person in people]})
+        return
+    print_table(["name", "role", "payloads"], [[p.name, p.role.word, "yes" if p.payloads else "no"] for p in people])
+
+
+def _told(person: Person) -> dict[str, object]:
+    return {"name": person.name, "role": person.role.word, "payloads": person.payloads}
+
+
+def _file() -> Path:
+    return Path(current_settings().console.users_file)
+
+
+def _password() -> str:
+    if sys.stdin.isatty():
+        password: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    if len(password) < 8:
+        raise click.UsageError("A password has at least 8 characters.")
+    return password

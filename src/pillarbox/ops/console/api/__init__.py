@@ -1,0 +1,44 @@
+"""The JSON API: everything that the pages show and do, under `/api/v1`, described by an OpenAPI document.
+
+It has the login, the roles, the masks and the audit of the pages. A script sends name and password as HTTP Basic; a
+page of the console sends its session and a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+
+from pillarbox.ops.console.api.acting import ACTIONS
+from pillarbox.ops.console.api.endpoint import PREFIX, Endpoint
+from pillarbox.ops.console.api.openapi import document
+from pillarbox.ops.console.api.reading import READINGS
+from pillarbox.ops.console.visiting import Page, Visit, action, page
+
+
+def looking() -> list[BaseRoute]:
+    """What can be read."""
+
+    async def described(visit: Visit) -> Response:
+        actions = () if visit.desk.read_only else ACTIONS
+        return JSONResponse(document([*READINGS, *actions], base=visit.base))
+
+    return [page(f"{PREFIX}/openapi.json", described), *(page(one.route, _json(one)) for one in READINGS)]
+
+
+def writing() -> list[BaseRoute]:
+    """What can be done."""
+    return [action(one.route, _json(one), needs=one.needs) for one in ACTIONS]
+
+
+def _json(endpoint: Endpoint) -> Page:
+    answer: Callable[[Visit], Awaitable[dict[str, Any]]] = endpoint.answer
+
+    async def answered(visit: Visit) -> Response:
+        told = await answer(visit)
+        return JSONResponse(told, background=visit.later)
+
+    return answered

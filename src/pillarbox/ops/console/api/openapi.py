@@ -1,0 +1,71 @@
+"""The OpenAPI document, made of the endpoints themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from pillarbox.ops.console.api.endpoint import Endpoint
+
+_ERRORS = {
+    "400": "what was asked cannot be asked; `error` says why",
+    "401": "not logged in",
+    "403": "not allowed",
+    "404": "not found",
+    "503": "the store does not answer",
+}
+
+
+def document(endpoints: Sequence[Endpoint], *, base: str) -> dict[str, Any]:
+    """As of OpenAPI 3.1."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Pillarbox console", "version": version("pillarbox")},
+        "servers": [{"url": base or "/"}],
+        "security": [{"password": []}, {"session": []}],
+        "paths": {one.route: {"post" if one.posts else "get": _operation(one)} for one in endpoints},
+        "components": {
+            "securitySchemes": {
+                "password": {"type": "http", "scheme": "basic"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "pillarbox_session"},
+            },
+            "schemas": {
+                "Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+            },
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "summary": endpoint.summary,
+        "operationId": endpoint.path.strip("/").replace("/", "_"),
+        "description": f"Needs the role {endpoint.needs.word}.",
+        "responses": {
+            "200": {"description": "an object", "content": {"application/json": {"schema": {"type": "object"}}}},
+            **{status: _error(said) for status, said in _ERRORS.items()},
+        },
+    }
+    if endpoint.posts:
+        found["requestBody"] = {
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {name: {"description": said} for name, said in endpoint.fields.items()},
+                    }
+                }
+            }
+        }
+    else:
+        found["parameters"] = [
+            {"name": name, "in": "query", "description": said, "schema": {"type": "string"}}
+            for name, said in endpoint.fields.items()
+        ]
+    return found
+
+
+def _error(said: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Error"}
+    return {"description": said, "content": {"application/json": {"schema": schema}}}

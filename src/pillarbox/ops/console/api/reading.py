@@ -1,0 +1,216 @@
+"""What the API tells: the same as the pages, and under the same names as the commands' `--json`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops import exports
+from pillarbox.ops.console import payloads
+from pillarbox.ops.console.api.endpoint import Endpoint
+from pillarbox.ops.console.figures import course as course_of
+from pillarbox.ops.console.figures import paces
+from pillarbox.ops.console.filters import PER_PAGE, event_page, letter_filter, letter_page
+from pillarbox.ops.console.pages.destinations import SPAN
+from pillarbox.ops.console.pages.insight import audit_filter, before_of
+from pillarbox.ops.console.pages.overview import WINDOWS, figures
+from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.grouping import groups
+
+_EVENTS = {
+    "type": "exactly this event type",
+    "key": "exactly this key",
+    "destination": "on its way to this destination",
+    "since": "an age such as 1h, or a time",
+    "limit": "rows, at most 500",
+}
+
+
+async def live_figures(visit: Visit) -> dict[str, Any]:
+    return figures(await visit.desk.lookout.glance(), visit.desk)
+
+
+async def status(visit: Visit) -> dict[str, Any]:
+    glance = await visit.desk.lookout.glance()
+    seen = glance.seen
+    return {
+        "state": glance.flow.state,
+        "why": glance.flow.why,
+        "backlog": seen.backlog,
+        "oldest_seconds": None if seen.oldest is None else round(seen.oldest, 3),
+        "exact": seen.exact,
+        "dead": seen.dead,
+        "paused": glance.paused,
+        "lanes": [lane._asdict() for lane in seen.lanes],
+    }
+
+
+async def course(visit: Visit) -> dict[str, Any]:
+    window = visit.query.get("window", "15m")
+    if window not in WINDOWS:
+        raise ConfigurationError(f"window {window!r} is not kept: there are {', '.join(WINDOWS)}")
+    samples = await visit.desk.store.stats.since(WINDOWS[window])
+    return asdict(course_of(samples, now=visit.now, seconds=WINDOWS[window]))
+
+
+async def events(visit: Visit) -> dict[str, Any]:
+    page = await event_page(visit.desk.store, visit.query)
+    after = None if page.after is None else str(page.after)
+    return {"events": [exports.listed_event(event) for event in page.events], "after": after}
+
+
+async def event(visit: Visit) -> dict[str, Any]:
+    event_id = visit.query.get("id", "")
+    story = await visit.desk.store.browsing.show(event_id)
+    if not story.events:
+        raise Refused(404, f"there is no event {event_id!r} here")
+    return {
+        "event_id": event_id,
+        "events": [_detail(visit, detail) for detail in story.events],
+        "failures": [exports.failure(failure) for failure in story.failures],
+    }
+
+
+async def dead(visit: Visit) -> dict[str, Any]:
+    page = await letter_page(visit.desk.store, visit.query)
+    return {"dead": [exports.listed_letter(letter) for letter in page.letters], "before": page.before}
+
+
+async def dead_groups(visit: Visit) -> dict[str, Any]:
+    found = await groups(visit.desk.store, letter_filter(visit.query))
+    return {"groups": [exports.letter_group(group) for group in found.groups], "whole": found.whole}
+
+
+async def destinations(visit: Visit) -> dict[str, Any]:
+    glance = await visit.desk.lookout.glance()
+    pace = paces(await visit.desk.store.stats.since(SPAN), seconds=SPAN)
+    return {
+        "paused": glance.paused,
+        "destinations": [
+            asdict(view) | {"pace": asdict(pace[view.name]) if view.name in pace else None}
+            for view in glance.destinations
+        ],
+    }
+
+
+async def keys(visit: Visit) -> dict[str, Any]:
+    blocked, hot = await visit.desk.store.keys.blocked(), await visit.desk.store.keys.hot()
+    return {
+        "blocked": [one._asdict() | {"since": exports.written(one.since)} for one in blocked],
+        "hot": [one._asdict() for one in hot],
+    }
+
+
+async def relays(visit: Visit) -> dict[str, Any]:
+    seen = (await visit.desk.lookout.glance()).seen
+    lanes = Counter(lane.owner for lane in seen.lanes)
+    return {
+        "relays": [
+            relay._asdict() | {"breakers": dict(relay.breakers), "lanes": lanes[relay.id]} for relay in seen.relays
+        ]
+    }
+
+
+async def inbox(visit: Visit) -> dict[str, Any]:
+    return {"consumers": [one._asdict() for one in await visit.desk.store.inspection.consumers()]}
+
+
+async def audit(visit: Visit) -> dict[str, Any]:
+    page = await visit.desk.store.people.audit(audit_filter(visit.query), limit=PER_PAGE, before=before_of(visit.query))
+    entries = [
+        {
+            "number": entry.id,
+            "at": exports.written(entry.at),
+            "who": entry.who,
+            "what": entry.what,
+            "subject": entry.subject,
+            "count": entry.count,
+            "detail": entry.detail,
+        }
+        for entry in page.entries
+    ]
+    return {"audit": entries, "before": page.before}
+
+
+async def doctor(visit: Visit) -> dict[str, Any]:
+    if visit.desk.examination is None:
+        raise Refused(404, "this console does not know the settings: run `pillarbox doctor`")
+    report = await visit.desk.examination.report()
+    return {"result": report.worst, "findings": [asdict(finding) for finding in report.findings]}
+
+
+def _detail(visit: Visit, detail: EventDetail) -> dict[str, Any]:
+    """Without payload and headers for those who may not see them; masked for everybody."""
+    told = exports.event_detail(detail)
+    carried: dict[str, Any] = {name: told.pop(name) for name in ("payload", "payload_base64") if name in told}
+    headers = told.pop("headers")
+    if not visit.person.payloads:
+        return told
+    if visit.desk.masks.payloads:
+        masked = payloads.download(detail, visit.desk.masks)
+        carried = {} if masked is None else {"payload": json.loads(masked)}
+    return told | _finite(carried) | {"headers": visit.desk.masks.headers(headers)}
+
+
+def _finite(carried: dict[str, Any]) -> dict[str, Any]:
+    """Without a payload that has a number beyond what JSON readers can hold: its bytes say what it is."""
+    try:
+        json.dumps(carried, allow_nan=False)
+    except ValueError:
+        return {name: value for name, value in carried.items() if name != "payload"}
+    return carried
+
+
+READINGS = (
+    Endpoint(path="/figures", summary="The numbers of the first page, as it writes them", answer=live_figures),
+    Endpoint(path="/status", summary="Is it flowing, and if not, why?", answer=status),
+    Endpoint(
+        path="/course",
+        summary="Rates and lags over time",
+        answer=course,
+        fields={"window": ", ".join(WINDOWS)},
+    ),
+    Endpoint(
+        path="/events",
+        summary="Events, the newest first, in pages",
+        answer=events,
+        fields={
+            "status": "PENDING, PROCESSING, PUBLISHED, FAILED, RETRYING or BLOCKED",
+            **_EVENTS,
+            "after": "where the last page ended",
+        },
+    ),
+    Endpoint(path="/event", summary="All of one event", answer=event, fields={"id": "its id"}),
+    Endpoint(
+        path="/dead",
+        summary="Dead letters, the newest first, in pages",
+        answer=dead,
+        fields={
+            "id": "of this event",
+            **_EVENTS,
+            "error": "where the error contains this",
+            "before": "where the last page ended",
+        },
+    ),
+    Endpoint(
+        path="/dead/groups",
+        summary="Dead letters by reason, the largest group first",
+        answer=dead_groups,
+        fields={name: said for name, said in _EVENTS.items() if name != "limit"} | {"error": "part of the error"},
+    ),
+    Endpoint(path="/destinations", summary="How destinations fare", answer=destinations),
+    Endpoint(path="/keys", summary="Keys that stand still, and keys that are busy", answer=keys),
+    Endpoint(path="/relays", summary="Who works", answer=relays),
+    Endpoint(path="/inbox", summary="Who has receipts in the inbox", answer=inbox),
+    Endpoint(
+        path="/audit",
+        summary="Who did what, the newest first, in pages",
+        answer=audit,
+        fields={"who": "a name", "what": "an action", "since": _EVENTS["since"], "before": "where the last page ended"},
+    ),
+    Endpoint(path="/doctor", summary="Everything that can be wrong, examined; changes nothing", answer=doctor),
+)

@@ -1,0 +1,159 @@
+"""The console as an ASGI application: stand it on a port of its own, or mount it in the application you have.
+
+    console = Console(store, login=HostLogin(who))
+    app.mount("/outbox", console)
+
+It opens nothing but the store it was given, and leaves closing that to whoever opened it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+try:
+    import jinja2  # noqa: F401  # the templates need it, and this is where its absence is told
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute, Mount
+    from starlette.staticfiles import StaticFiles
+    from starlette.types import Receive, Scope, Send
+except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
+    raise ImportError('the console needs more packages: pip install "pillarbox[console]"') from missing
+
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.store import Store
+from pillarbox.ops.console import api
+from pillarbox.ops.console.access import Role
+from pillarbox.ops.console.desk import Desk
+from pillarbox.ops.console.examination import Examination
+from pillarbox.ops.console.guard import Guard
+from pillarbox.ops.console.logins import Login, NoLogin
+from pillarbox.ops.console.masking import Masks
+from pillarbox.ops.console.pages import (
+    acting,
+    dead,
+    destinations,
+    entering,
+    events,
+    insight,
+    overview,
+    replays,
+    running,
+)
+from pillarbox.ops.console.sessions import Signer
+from pillarbox.ops.console.visiting import action, entrance, page, refusal
+from pillarbox.ops.settings import Settings
+
+_STATIC = Path(__file__).parent / "static"
+
+
+class Console:
+    """Pages and API over one store. Raises ConfigurationError for what cannot work."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        login: Login,
+        read_only: bool = False,
+        mask: Sequence[str] = (),
+        slo: Duration = "60s",
+        session: Duration = "8h",
+        secret: str = "",
+        origins: Sequence[str] = (),
+        title: str = "Pillarbox",
+        settings: Settings | None = None,
+    ) -> None:
+        """secret: what cookies are signed with; '' makes one that ends with this process, and with it every login.
+        origins: what browsers call us where a proxy changes the host. settings: what the doctor examines."""
+        self.desk = Desk(
+            store=store,
+            login=login,
+            signer=Signer(secret),
+            masks=Masks(mask),
+            slo=seconds(slo, field="slo"),
+            session=seconds(session, field="session"),
+            read_only=read_only,
+            title=title,
+            examination=None if settings is None else Examination(settings, store),
+            retention=None if settings is None else settings.relay.tuning.retention.receipts,
+        )
+        guard = Middleware(Guard, local_only=isinstance(login, NoLogin), origins=origins)
+        self._app = Starlette(
+            routes=[*_looking(), *([] if read_only else _writing()), *_entering(login)],
+            middleware=[guard],
+            exception_handlers={404: _no_page, 405: _no_page},
+        )
+        self._app.state.desk = self.desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    def stop(self) -> None:
+        """Let live connections end, so that a server can close its port."""
+        self.desk.closing = True
+
+
+class _Files(StaticFiles):
+    """Files that nobody needs to ask for twice: their addresses change with the release."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        answer = super().file_response(*args, **kwargs)
+        answer.headers["cache-control"] = "public, max-age=86400"
+        return answer
+
+
+def _looking() -> list[BaseRoute]:
+    return [
+        page("/", overview.overview),
+        page("/live", overview.live),
+        page("/events", events.events),
+        page("/event", events.event),
+        page("/event/payload", events.payload),
+        page("/dead", dead.dead),
+        page("/dead/export", dead.export),
+        page("/destinations", destinations.destinations),
+        page("/keys", running.keys),
+        page("/relays", running.relays),
+        page("/inbox", insight.inbox),
+        page("/store", insight.store),
+        page("/audit", insight.audit),
+        page("/audit/export", insight.export_audit),
+        *api.looking(),
+        Mount("/static", _Files(directory=_STATIC)),
+    ]
+
+
+def _writing() -> list[BaseRoute]:
+    return [
+        action("/event/act", acting.act_on_event),
+        page("/dead/decide", dead.confirm),
+        action("/dead/decide", dead.decide),
+        page("/events/decide", acting.confirm_waiting),
+        action("/events/decide", acting.decide_waiting),
+        page("/replay", replays.confirm),
+        action("/replay", replays.begin),
+        action("/everything", acting.pause_everything),
+        action("/destinations/steer", destinations.steer),
+        action("/keys/head", running.act_on_head),
+        action("/relays/drain", running.drain),
+        *api.writing(),
+    ]
+
+
+def _entering(login: Login) -> list[BaseRoute]:
+    if not login.page:
+        return []
+    return [
+        entrance("/login", entering.show_login, method="GET"),
+        entrance("/login", entering.login, method="POST"),
+        action("/logout", entering.logout, needs=Role.VIEWER),
+    ]
+
+
+async def _no_page(request: Request, error: Exception) -> Response:
+    return refusal(request, 404, f"There is no page {request.url.path}.")

@@ -1,0 +1,57 @@
+"""What all pages share: the store, the way people log in, the rules, and how pages are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pillarbox.core.store import Store
+from pillarbox.ops.console import words
+from pillarbox.ops.console.examination import Examination
+from pillarbox.ops.console.figures import Lookout
+from pillarbox.ops.console.logins import Login
+from pillarbox.ops.console.masking import Masks
+from pillarbox.ops.console.sessions import Signer
+
+
+@dataclass(kw_only=True)
+class Desk:
+    """One console."""
+
+    store: Store
+    login: Login
+    signer: Signer
+    masks: Masks
+    slo: float
+    """Seconds that an event may wait before the oldest age turns red."""
+    session: float
+    """Seconds that a login lasts."""
+    read_only: bool
+    title: str
+    examination: Examination | None
+    """None where the settings are not known: a console that is mounted elsewhere."""
+    retention: float | None
+    """Seconds that receipts of the inbox are kept; None: for ever, or nobody knows."""
+    closing: bool = field(default=False, init=False)
+    """The server stops: live connections end by themselves."""
+
+    @cached_property
+    def lookout(self) -> Lookout:
+        return Lookout(self.store)
+
+    @cached_property
+    def templates(self) -> Environment:
+        made = Environment(
+            loader=PackageLoader("pillarbox.ops.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        made.globals["release"] = version("pillarbox")
+        names = ("ago", "at_most", "clean", "iso", "number", "plural", "rate", "short", "size", "span")
+        made.filters |= {name: getattr(words, name) for name in names}
+        return made

@@ -1,0 +1,30 @@
+"""What the doctor finds, for a page. However often somebody asks, everything is examined once in half a minute."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.store import Store
+from pillarbox.ops.doctor import Report, examine
+from pillarbox.ops.settings import Settings
+
+FRESH = 30.0
+
+
+class Examination:
+    """The last report, made anew when it is too old."""
+
+    def __init__(self, settings: Settings, store: Store, *, clock: Clock | None = None) -> None:
+        self._settings, self._store = settings, store
+        self._clock = clock or SystemClock()
+        self._turn = asyncio.Lock()
+        self._report: Report | None = None
+        self._stale_at = 0.0
+
+    async def report(self) -> Report:
+        async with self._turn:
+            if self._report is None or self._clock.monotonic() >= self._stale_at:
+                self._report = await examine(self._settings, self._store)
+                self._stale_at = self._clock.monotonic() + FRESH
+            return self._report

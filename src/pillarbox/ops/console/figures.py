@@ -1,0 +1,165 @@
+"""The numbers of the first page: how the outbox fares now, and how it fared over the last minutes.
+
+What must stay true: however many browsers watch, the store is looked at no more than once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.overview import Overview
+from pillarbox.core.stats import EVERY, Carried, Level, Sample
+from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.core.store import Store
+from pillarbox.ops.flow import DestinationView, Flow, destinations_of, flow
+
+FRESH = 1.0
+"""Seconds for which a glance is good."""
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """How the outbox fares now."""
+
+    seen: Overview
+    steering: Sequence[Steering]
+    destinations: Sequence[DestinationView]
+    flow: Flow
+    paused: bool
+    """A person paused everything."""
+
+    @property
+    def alive(self) -> int:
+        return sum(relay.lease > 0 for relay in self.seen.relays)
+
+
+class Lookout:
+    """Glances for everybody who asks."""
+
+    def __init__(self, store: Store, *, clock: Clock | None = None) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._turn = asyncio.Lock()
+        self._glance: Glance | None = None
+        self._stale_at = 0.0
+
+    async def glance(self) -> Glance:
+        """At most a second old. Raises what the store raises."""
+        async with self._turn:
+            if self._glance is None or self._clock.monotonic() >= self._stale_at:
+                self._glance = await look(self._store)
+                self._stale_at = self._clock.monotonic() + FRESH
+            return self._glance
+
+    def forget(self) -> None:
+        """Somebody changed something: what was seen before is not true any more."""
+        self._glance = None
+
+
+async def look(store: Store) -> Glance:
+    """A glance at the store itself."""
+    seen = await store.inspection.overview()
+    steering = await store.destinations.steering()
+    destinations = destinations_of(seen.relays, steering)
+    paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
+    return Glance(
+        seen=seen,
+        steering=steering,
+        destinations=destinations,
+        flow=flow(seen, destinations, paused=paused),
+        paused=paused,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """Figures over time, one per step; None where nobody measured."""
+
+    step: float
+    times: list[float]
+    """Unix times, each the end of a step."""
+    recorded: list[float | None]
+    published: list[float | None]
+    """Per second."""
+    p50: list[float | None]
+    p95: list[float | None]
+    p99: list[float | None]
+    """Seconds from recording to confirmation, as bounds of buckets."""
+
+
+def step_of(seconds: float) -> float:
+    """So wide that a chart has about a hundred steps, and never finer than what is measured."""
+    return max(EVERY, round(seconds / 90 / EVERY) * EVERY)
+
+
+def course(samples: Sequence[Sample], *, now: datetime, seconds: float) -> Course:
+    """The last so many seconds, step by step."""
+    step = step_of(seconds)
+    last = int(now.timestamp() // step)
+    steps = range(last - int(seconds // step) + 1, last + 1)
+    carried: dict[int, Carried] = {}
+    highest: dict[int, int] = {}
+    for sample in samples:
+        at = int(sample.at.timestamp() // step)
+        match sample.figures:
+            case Carried() as figures:
+                carried.setdefault(at, Carried()).add(figures)
+            case Level(recorded=recorded):
+                highest[at] = max(recorded, highest.get(at, 0))
+    lags = {name: [_lag(carried.get(at), share) for at in steps] for name, share in SHARES.items()}
+    return Course(
+        step=step,
+        times=[(at + 1) * step for at in steps],
+        recorded=[_rate(highest, at, step) for at in steps],
+        published=[carried[at].published / step if at in carried else 0.0 if at in highest else None for at in steps],
+        **lags,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How a destination fared over a while."""
+
+    published: float
+    """Per second."""
+    failed: float
+    """The share of sends that failed, from 0 to 1."""
+    p95: float | None
+
+
+def paces(samples: Iterable[Sample], *, seconds: float) -> dict[str, Pace]:
+    """By destination."""
+    sums: dict[str, Carried] = {}
+    for sample in samples:
+        if isinstance(sample.figures, Carried):
+            sums.setdefault(sample.destination, Carried()).add(sample.figures)
+    return {name: _pace(carried, seconds) for name, carried in sums.items()}
+
+
+def _pace(carried: Carried, seconds: float) -> Pace:
+    failed = carried.retried + carried.dead
+    sends = carried.published + failed
+    return Pace(
+        published=carried.published / seconds,
+        failed=failed / sends if sends else 0.0,
+        p95=_lag(carried, 0.95),
+    )
+
+
+def _rate(highest: dict[int, int], at: int, step: float) -> float | None:
+    """What was recorded in a step: the difference to the last step that was measured, if that is not far."""
+    if at not in highest:
+        return None
+    before = next((earlier for earlier in range(at - 1, at - 4, -1) if earlier in highest), None)
+    return None if before is None else max(0.0, (highest[at] - highest[before]) / ((at - before) * step))
+
+
+def _lag(carried: Carried | None, share: float) -> float | None:
+    bound = None if carried is None else carried.slower_than(share)
+    # The last bucket has no bound: a chart needs a number.
+    return 7200.0 if bound == float("inf") else bound

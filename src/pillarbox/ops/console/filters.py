@@ -1,0 +1,108 @@
+"""What a URL asks for. The URL is the state of a page: it can be kept, shared and opened again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from pillarbox.core.browsing import EventFilter, EventPage, LetterFilter, LetterPage, Position
+from pillarbox.core.duration import seconds
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.message import Status
+from pillarbox.core.store import Store
+
+LOOKS = 5
+"""How often a store is asked for one page: a filter that no index answers may bring short ones."""
+PER_PAGE = 50
+MOST = 500
+"""Rows that a page may be asked to have."""
+
+EVENT_FIELDS = ("status", "type", "key", "destination", "since")
+LETTER_FIELDS = ("id", "type", "key", "destination", "since", "error")
+
+
+def event_filter(query: Mapping[str, str]) -> EventFilter:
+    """Raises ConfigurationError."""
+    status = query.get("status", "").upper()
+    retrying, blocked = status == "RETRYING", status == "BLOCKED"
+    if status and not (retrying or blocked) and status not in Status.__members__:
+        known = ", ".join((*Status.__members__, "RETRYING", "BLOCKED"))
+        raise ConfigurationError(f"status {query['status']!r} does not exist: there are {known}")
+    return EventFilter(
+        status=Status(status) if status and not (retrying or blocked) else None,
+        event_type=query.get("type"),
+        key=query.get("key"),
+        destination=query.get("destination"),
+        since=moment(query.get("since")),
+        retrying=retrying,
+        blocked=blocked,
+    )
+
+
+def letter_filter(query: Mapping[str, str]) -> LetterFilter:
+    """Raises ConfigurationError."""
+    return LetterFilter(
+        event_id=query.get("id"),
+        event_type=query.get("type"),
+        key=query.get("key"),
+        destination=query.get("destination"),
+        since=moment(query.get("since")),
+        error=query.get("error"),
+    )
+
+
+def given(query: Mapping[str, str], fields: tuple[str, ...]) -> dict[str, str]:
+    """The filter as the URL has it, for links to the next page."""
+    return {name: query[name] for name in fields if name in query}
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time, or an age counted back from now. Raises ConfigurationError."""
+    if text is None:
+        return None
+    try:
+        return datetime.now(UTC) - timedelta(seconds=seconds(text))
+    except (ConfigurationError, OverflowError):
+        pass
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ConfigurationError(
+            f"since {text!r} is neither an age such as 1h nor a time such as 2026-11-30T09:00:00Z"
+        ) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def whole(text: str | None, name: str, *, default: int, most: int) -> int:
+    """Raises ConfigurationError."""
+    if text is None:
+        return default
+    if not text.isdecimal() or len(text) > 19 or not 1 <= int(text) <= most:
+        raise ConfigurationError(f"{name} {text!r} is no number from 1 to {most}")
+    return int(text)
+
+
+async def event_page(store: Store, query: Mapping[str, str]) -> EventPage:
+    """A page of events, from a bounded number of statements. Raises ConfigurationError."""
+    wanted, limit = event_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
+    after = Position.parse(query["after"]) if "after" in query else None
+    page = await store.browsing.events(wanted, limit=limit, after=after)
+    for _ in range(LOOKS - 1):
+        if page.after is None or len(page.events) >= limit:
+            break
+        more = await store.browsing.events(wanted, limit=limit - len(page.events), after=page.after)
+        page = EventPage(page.events + more.events, more.after)
+    return page
+
+
+async def letter_page(store: Store, query: Mapping[str, str]) -> LetterPage:
+    """A page of dead letters, from a bounded number of statements. Raises ConfigurationError."""
+    wanted, limit = letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
+    before = whole(query["before"], "before", default=0, most=2**63 - 1) if "before" in query else None
+    page = await store.browsing.letters(wanted, limit=limit, before=before)
+    for _ in range(LOOKS - 1):
+        if page.before is None or len(page.letters) >= limit:
+            break
+        more = await store.browsing.letters(wanted, limit=limit - len(page.letters), before=page.before)
+        page = LetterPage(page.letters + more.letters, more.before)
+    return page

@@ -1,0 +1,115 @@
+"""JSON as it was written: numbers keep every digit, names their order and their repeats.
+
+A payload is shown to people who compare it with another system's: 12345678901234567890 must not become
+12345678901234567000 on the way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+
+class Digits(str):
+    """A number, letter for letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """An object's members in order."""
+
+    pairs: Sequence[tuple[str, Node]]
+
+
+Node: TypeAlias = "Members | list[Node] | Digits | str | bool | None"
+
+DEEPEST = 100
+"""Levels that are laid out; what lies deeper is not worth a page."""
+
+
+class Piece(NamedTuple):
+    """A piece of text and what it is: name, text, number, word, or '' for what holds them together."""
+
+    kind: str
+    text: str
+
+
+def parse(raw: bytes) -> Node:
+    """Raises ValueError for what is no JSON, or nested too deeply."""
+    try:
+        node: Node = json.loads(
+            raw.decode("utf-8-sig"),
+            object_pairs_hook=Members,
+            parse_int=Digits,
+            parse_float=Digits,
+            parse_constant=_refuse,
+        )
+        _check(node, DEEPEST)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return node
+
+
+def pieces(node: Node, indent: str = "") -> Iterator[Piece]:
+    """The document laid out for people."""
+    match node:
+        case Members(pairs) if pairs:
+            yield from _block("{", "}", (_member(name, value, indent) for name, value in pairs), indent)
+        case list() if node:
+            yield from _block("[", "]", (pieces(value, f"{indent}  ") for value in node), indent)
+        case _:
+            yield _scalar(node)
+
+
+def text(node: Node) -> str:
+    """The document laid out, as text."""
+    return "".join(piece.text for piece in pieces(node))
+
+
+def _member(name: str, value: Node, indent: str) -> Iterator[Piece]:
+    yield Piece("name", _quoted(name))
+    yield Piece("", ": ")
+    yield from pieces(value, f"{indent}  ")
+
+
+def _block(begin: str, end: str, parts: Iterator[Iterator[Piece]], indent: str) -> Iterator[Piece]:
+    yield Piece("", begin)
+    for at, part in enumerate(parts):
+        yield Piece("", f"{',' if at else ''}\n{indent}  ")
+        yield from part
+    yield Piece("", f"\n{indent}{end}")
+
+
+def _scalar(node: Node) -> Piece:
+    match node:
+        case Digits():
+            return Piece("number", str(node))
+        case str():
+            return Piece("text", _quoted(node))
+        case True | False | None:
+            return Piece("word", json.dumps(node))
+        case Members():
+            return Piece("", "{}")
+        case _:
+            return Piece("", "[]")
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _check(node: Node, left: int) -> None:
+    if left == 0:
+        raise ValueError("it is nested too deeply")
+    if isinstance(node, Members):
+        for _, value in node.pairs:
+            _check(value, left - 1)
+    elif isinstance(node, list):
+        for value in node:
+            _check(value, left - 1)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")

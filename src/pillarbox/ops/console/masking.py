@@ -1,0 +1,90 @@
+"""Personal data that nobody may see here: taken out on the server, before a page or an answer is made.
+
+    $.customer.email        this member
+    $.items[*].name         of every item of a list
+    $..email                wherever it is
+    header:authorization    a header, by its name in any case
+
+A rule that finds nothing does no harm. What rules cannot reach into, such as a payload that is no JSON, is not shown
+at all where there are rules for payloads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.console.json_text import Members, Node
+
+HIDDEN = "•••"
+_HEADER = "header:"
+_STEP = re.compile(r"\.\.([^.\[\]*]+)|\.([^.\[\]*]+)|\[(\*|\d+)\]|\.(\*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step down."""
+
+    name: str
+    """A member's name, a place in a list, or `*` for all."""
+    anywhere: bool = False
+    """At any depth below here."""
+
+
+class Masks:
+    """Rules, ready to be applied. Raises ConfigurationError."""
+
+    def __init__(self, rules: Sequence[str] = ()) -> None:
+        headers = [rule for rule in rules if rule.lower().startswith(_HEADER)]
+        self._headers = {rule[len(_HEADER) :].strip().lower() for rule in headers}
+        self._paths = [_path(rule) for rule in rules if rule not in headers]
+
+    @property
+    def payloads(self) -> bool:
+        """Whether there are rules for payloads."""
+        return bool(self._paths)
+
+    def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        return {name: HIDDEN if name.lower() in self._headers else value for name, value in headers.items()}
+
+    def payload(self, node: Node) -> Node:
+        """The same document without what is to be hidden."""
+        for path in self._paths:
+            node = _masked(node, path)
+        return node
+
+
+def _path(rule: str) -> tuple[Step, ...]:
+    rest = rule.strip()
+    if rest.startswith("$") and len(rest) > 1:
+        steps = list(_steps(rest[1:]))
+        if steps and "".join(text for text, _ in steps) == rest[1:]:
+            return tuple(step for _, step in steps)
+    raise ConfigurationError(
+        f"console.mask: {rule!r} is no rule; write $.customer.email, $.items[*].name, $..email or header:authorization"
+    )
+
+
+def _steps(text: str) -> Iterator[tuple[str, Step]]:
+    for found in _STEP.finditer(text):
+        anywhere, member, place, every = found.groups()
+        yield found[0], Step(anywhere or member or place or every, anywhere=bool(anywhere))
+
+
+def _masked(node: Node, path: Sequence[Step]) -> Node:
+    if not path:
+        return HIDDEN
+    step, rest = path[0], path[1:]
+    if isinstance(node, Members):
+        return Members([(name, _below(value, step, rest, name)) for name, value in node.pairs])
+    if isinstance(node, list):
+        return [_below(value, step, rest, str(at)) for at, value in enumerate(node)]
+    return node
+
+
+def _below(value: Node, step: Step, rest: Sequence[Step], called: str) -> Node:
+    if step.name in ("*", called):
+        value = _masked(value, rest)
+    return _masked(value, (step, *rest)) if step.anywhere else value

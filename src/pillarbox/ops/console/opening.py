@@ -1,0 +1,77 @@
+"""Settings become a console. What cannot work, or would be open to everybody, is refused before anything listens."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.store import Store
+from pillarbox.ops.console.app import Console
+from pillarbox.ops.console.guard import is_local
+from pillarbox.ops.console.logins import Ask, HostLogin, Login, NoLogin, ProxyLogin, UserLogin, UsersFile
+from pillarbox.ops.console.users import parse
+from pillarbox.ops.importing import import_object
+from pillarbox.ops.settings import Settings
+from pillarbox.ops.settings.console import ConsoleSettings
+
+
+def open_console(settings: Settings, store: Store, *, read_only: bool) -> Console:
+    """The console that the settings describe. Raises ConfigurationError."""
+    given = settings.console
+    refuse_strangers(settings)
+    return Console(
+        store,
+        login=make_login(given),
+        read_only=read_only,
+        mask=given.mask,
+        slo=given.slo,
+        session=given.session,
+        secret=given.secret or "",
+        origins=given.origins,
+        title=given.title,
+        settings=settings,
+    )
+
+
+def refuse_strangers(settings: Settings) -> None:
+    """Raises ConfigurationError for a console without a login that others could reach."""
+    given = settings.console
+    host = given.listen.rpartition(":")[0].strip("[]")
+    if given.login == "none" and not is_local(host):
+        raise ConfigurationError(
+            f"{settings.called('console', 'listen')}: without a login the console listens on this machine only, and "
+            f"{host} can be reached by others; use 127.0.0.1, or set console.login"
+        )
+
+
+def make_login(given: ConsoleSettings) -> Login:
+    """Raises ConfigurationError."""
+    match given.login:
+        case "none":
+            return NoLogin(_whoever_started_it())
+        case "proxy":
+            return ProxyLogin(
+                addresses=given.proxy_addresses,
+                user_header=given.proxy_user_header,
+                role_header=given.proxy_role_header,
+                role=given.proxy_role,
+            )
+        case "file":
+            if given.users is not None:
+                users = parse(given.users, called="console.users")
+                return UserLogin(lambda: users)
+            return UserLogin(UsersFile(Path(given.users_file)))
+        case path if ":" in path:
+            ask: Ask = import_object(path, Callable)  # type: ignore[arg-type]  # isinstance knows what is callable
+            return HostLogin(ask)
+        case other:
+            raise ConfigurationError(f"console.login is {other!r}: write file, proxy, none, or MODULE:OBJECT")
+
+
+def _whoever_started_it() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"

@@ -1,0 +1,55 @@
+"""Destinations: how each fares, and what people set for them."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops import steering
+from pillarbox.ops.console.access import Role
+from pillarbox.ops.console.figures import paces
+from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.relay.routing import per_second
+
+SPAN = 300.0
+"""Seconds over which rates and shares are told."""
+
+
+async def destinations(visit: Visit) -> Response:
+    glance = await visit.desk.lookout.glance()
+    samples = await visit.desk.store.stats.since(SPAN)
+    return visit.render("destinations.html", glance=glance, paces=paces(samples, seconds=SPAN))
+
+
+async def steer(visit: Visit) -> Response:
+    said = await steer_one(visit)
+    return visit.go("/destinations", said)
+
+
+async def steer_one(visit: Visit) -> str:
+    """Pause and resume are an operator's; breakers and limits an admin's. Returns what was done."""
+    name, do = str(visit.form.get("destination", "")), str(visit.form.get("do", ""))
+    store, by = visit.desk.store, visit.person.name
+    if not name:
+        raise Refused(400, "No destination was named.")
+    if do not in ("pause", "resume") and not visit.may(Role.ADMIN):
+        raise Refused(403, f"Breakers and limits need the role {Role.ADMIN.word}.")
+    match do:
+        case "pause":
+            await steering.pause(store, [name], by=by)
+            return f"{name} is paused."
+        case "resume":
+            await steering.resume(store, [name], by=by)
+            return f"{name} goes on."
+        case "open" | "closed":
+            await steering.force(store, name, do, by=by)
+            return f"The breaker of {name} is held {do}."
+        case "release":
+            await steering.force(store, name, None, by=by)
+            return f"The breaker of {name} decides by itself again."
+        case "limit":
+            limit = str(visit.form.get("limit") or "").strip()
+            await steering.limit(store, name, per_second(limit) if limit else None, by=by)
+            return f"{name} takes {limit} at most." if limit else f"{name} has no limit set here."
+        case _:
+            raise ConfigurationError(f"{do!r} is nothing that can be done with a destination")

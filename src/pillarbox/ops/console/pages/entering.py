@@ -1,0 +1,75 @@
+"""The login page, for logins by name and password."""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from pillarbox.ops.console.logins import UserLogin
+from pillarbox.ops.console.sessions import SESSION, sign_session
+from pillarbox.ops.console.visiting import Visit, desk_of, read_form
+
+_log = logging.getLogger("pillarbox.console")
+
+
+async def show_login(request: Request) -> Response:
+    return _drawn(request, wanted=request.query_params.get("next", "/"))
+
+
+async def login(request: Request) -> Response:
+    """Password right: a session, and on to the page that was wanted."""
+    desk, form = desk_of(request), await read_form(request)
+    name, password, wanted = (str(form.get(field, "")) for field in ("name", "password", "next"))
+    if not isinstance(desk.login, UserLogin):
+        return RedirectResponse(f"{_base(request)}/", status_code=303)
+    address = request.client.host if request.client else ""
+    person = await desk.login.enter(name, password, address=address)
+    if person is None:
+        _log.warning("login of %r from %s failed", name[:64], address)
+        return _drawn(request, wanted=wanted, name=name, wrong=True)
+    _log.info("%s logged in from %s", person.name, address)
+    answer = RedirectResponse(f"{_base(request)}{_within(wanted)}", status_code=303)
+    answer.set_cookie(
+        SESSION,
+        sign_session(desk.signer, desk.login.begin(person), life=desk.session),
+        max_age=int(desk.session),
+        path=f"{_base(request)}/",
+        httponly=True,
+        samesite="strict",
+        secure=is_https(request),
+    )
+    return answer
+
+
+async def logout(visit: Visit) -> Response:
+    answer = RedirectResponse(visit.link("/login"), status_code=303)
+    answer.delete_cookie(SESSION, path=f"{visit.base}/", httponly=True, samesite="strict")
+    return answer
+
+
+def is_https(request: Request) -> bool:
+    """Whether the browser speaks TLS, with us or with a proxy in front of us.
+
+    Anybody may claim that: it only makes a cookie stricter.
+    """
+    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
+
+
+def _drawn(request: Request, *, wanted: str, name: str = "", wrong: bool = False) -> Response:
+    desk = desk_of(request)
+    drawn = desk.templates.get_template("login.html").render(
+        base=_base(request), wanted=wanted, name=name, wrong=wrong, title_of_console=desk.title
+    )
+    return HTMLResponse(drawn, status_code=401 if wrong else 200)
+
+
+def _within(wanted: str) -> str:
+    """A path of ours and nothing else: neither //elsewhere nor /\\elsewhere."""
+    ours = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and "\\" not in wanted
+    return wanted if ours and wanted.isprintable() else "/"
+
+
+def _base(request: Request) -> str:
+    return str(request.scope.get("root_path", "")).rstrip("/")

@@ -1,0 +1,103 @@
+"""What an event carries, as far as a person may see it: JSON, raw or hex, guarded by size, masked by rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pillarbox.core.browsing import EventDetail
+from pillarbox.ops.console import json_text
+from pillarbox.ops.console.json_text import Piece
+from pillarbox.ops.console.masking import Masks
+
+Form = Literal["json", "raw", "hex"]
+FORMS: Sequence[Form] = ("json", "raw", "hex")
+
+SHOWN = 128 * 1024
+"""Bytes of a payload that a page shows; the rest is downloaded."""
+SHOWN_HEX = 4 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A payload on a page."""
+
+    size: int
+    content_type: str
+    form: Form
+    pieces: Sequence[Piece] = ()
+    cut: int = 0
+    """Bytes that are not shown, because there are too many."""
+    withheld: str = ""
+    """Why nothing is shown."""
+    masked: bool = False
+
+
+def show(detail: EventDetail, form: Form | None, masks: Masks) -> Shown:
+    """In the form that was asked for, or in the one that fits best."""
+    raw = bytes(detail.payload)
+    document = _document(raw, detail.content_type)
+    form = form or ("json" if document is not None else "raw" if _is_text(raw) else "hex")
+    shown = Shown(size=len(raw), content_type=detail.content_type, form=form)
+    if masks.payloads:
+        return _masked(shown, document, masks)
+    match form:
+        case "json" if document is None:
+            return replace(shown, withheld="It is no JSON: look at it raw or in hex.")
+        case "json" if len(raw) <= SHOWN:
+            return replace(shown, pieces=list(json_text.pieces(document)))
+        case "hex":
+            return replace(shown, pieces=[Piece("", hex_dump(raw[:SHOWN_HEX]))], cut=max(0, len(raw) - SHOWN_HEX))
+        case _:
+            return replace(shown, pieces=[Piece("", _readable(raw[:SHOWN]))], cut=max(0, len(raw) - SHOWN))
+
+
+def download(detail: EventDetail, masks: Masks) -> bytes | None:
+    """The payload as a file; None if rules cannot reach into it."""
+    raw = bytes(detail.payload)
+    if not masks.payloads:
+        return raw
+    document = _document(raw, detail.content_type)
+    return None if document is None else json_text.text(masks.payload(document)).encode()
+
+
+def hex_dump(raw: bytes) -> str:
+    lines = []
+    for start in range(0, len(raw), 16):
+        row = raw[start : start + 16]
+        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{start:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  {letters}")
+    return "\n".join(lines)
+
+
+def _masked(shown: Shown, document: json_text.Node | None, masks: Masks) -> Shown:
+    if document is None:
+        return replace(shown, withheld="It is no JSON, so what is to be masked cannot be found in it.", masked=True)
+    if shown.form == "hex":
+        return replace(shown, withheld="Bytes cannot be masked: look at it as JSON.", masked=True)
+    if shown.size > SHOWN:
+        return replace(shown, withheld="It is too large to be shown here: download it.", masked=True)
+    return replace(shown, pieces=list(json_text.pieces(masks.payload(document))), masked=True)
+
+
+def _document(raw: bytes, content_type: str) -> json_text.Node | None:
+    if "json" not in content_type:
+        return None
+    try:
+        # The document `null` is one, too.
+        return json_text.parse(raw) if raw.strip() != b"null" else json_text.Digits("null")
+    except ValueError:
+        return None
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in raw
+
+
+def _readable(raw: bytes) -> str:
+    return raw.decode(errors="replace")

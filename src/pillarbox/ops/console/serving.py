@@ -1,0 +1,49 @@
+"""The console's own port, until it is told to stop."""
+
+from __future__ import annotations
+
+import socket
+
+from pillarbox.ops.console.app import Console
+from pillarbox.ops.monitor.serving import FAREWELL
+
+try:
+    from uvicorn import Config, Server
+except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
+    raise ImportError('the console needs more packages: pip install "pillarbox[console]"') from missing
+
+
+class Service:
+    """Answers on a port; `stop` may be called from a signal handler of the running loop."""
+
+    def __init__(self, console: Console, *, root_path: str = "") -> None:
+        self._console = console
+        self._config = Config(
+            console,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            log_level="warning",
+            root_path=root_path.rstrip("/"),
+            # Who is at the other end must be the truth: a login by proxy is decided by it.
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=FAREWELL,
+        )
+        self._server = Server(self._config)
+
+    async def run(self, port: socket.socket) -> None:
+        """Serve until `stop`; then close the port."""
+        self._config.load()
+        self._server.lifespan = self._config.lifespan_class(self._config)
+        # Not `serve()`: it would take the signals for itself.
+        await self._server.startup(sockets=[port])
+        try:
+            await self._server.main_loop()
+        finally:
+            self._console.stop()
+            await self._server.shutdown(sockets=[port])
+
+    def stop(self) -> None:
+        self._console.stop()
+        self._server.should_exit = True

@@ -1,0 +1,109 @@
+"""What a browser keeps for us: signed, dated, and worth nothing without the key.
+
+A session names a person and dies with their password; a token proves that a form came from one of our pages; a notice
+is what an action has to say on the next page.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from pillarbox.core.clock import Clock, SystemClock
+
+SESSION, NOTICE = "pillarbox_session", "pillarbox_notice"
+_NOTICE_LIFE = 60.0
+_LONGEST = 4096
+
+
+class Signer:
+    """Signs values for a purpose and a while."""
+
+    def __init__(self, key: str = "", *, clock: Clock | None = None) -> None:
+        """key: '' makes one that ends with this process."""
+        self._key = hashlib.sha256(key.encode() or secrets.token_bytes(32)).digest()
+        self._clock = clock or SystemClock()
+
+    def sign(self, purpose: str, value: object, *, life: float) -> str:
+        """A text without blanks that `open` opens until its life has ended."""
+        body = json.dumps([self._clock.now().timestamp() + life, value], separators=(",", ":")).encode()
+        return f"{_text(body)}.{_text(self._seal(purpose, body))}"
+
+    def open(self, purpose: str, text: str | None) -> Any:
+        """The value; None if it was not signed here for this purpose, or is over."""
+        if not text or len(text) > _LONGEST:
+            return None
+        body, _, seal = text.partition(".")
+        try:
+            raw = _bytes(body)
+            if not hmac.compare_digest(self._seal(purpose, raw), _bytes(seal)):
+                return None
+        except (binascii.Error, ValueError):
+            return None
+        end, value = json.loads(raw)
+        return value if end > self._clock.now().timestamp() else None
+
+    def _seal(self, purpose: str, body: bytes) -> bytes:
+        return hmac.new(self._key, purpose.encode() + b"\0" + body, "sha256").digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A login that lasts."""
+
+    name: str
+    mark: str
+    """A part of the password's hash, hashed: another password ends the session."""
+    number: str
+    """Random: what the tokens of its forms are tied to."""
+
+    @classmethod
+    def begin(cls, name: str, known: str) -> Session:
+        return cls(name=name, mark=mark_of(known), number=secrets.token_urlsafe(12))
+
+
+def mark_of(known: str) -> str:
+    return hashlib.sha256(b"mark\0" + known.encode()).hexdigest()[:16]
+
+
+def sign_session(signer: Signer, session: Session, *, life: float) -> str:
+    return signer.sign("session", [session.name, session.mark, session.number], life=life)
+
+
+def open_session(signer: Signer, text: str | None) -> Session | None:
+    opened = signer.open("session", text)
+    if opened is None:
+        return None
+    name, mark, number = opened
+    return Session(name=name, mark=mark, number=number)
+
+
+def make_token(signer: Signer, holder: str, *, life: float) -> str:
+    """For the forms of one holder: a session's number, or a name where there are no sessions."""
+    return signer.sign("form", holder, life=life)
+
+
+def token_fits(signer: Signer, token: str | None, holder: str) -> bool:
+    return bool(signer.open("form", token) == holder)
+
+
+def sign_notice(signer: Signer, said: str) -> str:
+    return signer.sign("notice", said[:500], life=_NOTICE_LIFE)
+
+
+def open_notice(signer: Signer, text: str | None) -> str:
+    return str(signer.open("notice", text) or "")
+
+
+def _text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,132 @@
+// Numbers that move: Server-Sent Events, or asking every few seconds where those do not get through; and the charts.
+(function () {
+  "use strict";
+  const place = document.querySelector("[data-live-url]");
+  if (place) follow(place.dataset.liveUrl, place.dataset.pollUrl);
+  const charts = document.querySelector("[data-course]");
+  if (charts && window.uPlot) draw(charts);
+
+  function follow(url, pollUrl) {
+    let failures = 0;
+    const source = new EventSource(url);
+    source.addEventListener("message", (event) => { failures = 0; show(JSON.parse(event.data)); });
+    source.addEventListener("error", () => {
+      failures += 1;
+      if (failures < 3 && source.readyState !== EventSource.CLOSED) return;
+      source.close();
+      setInterval(() => poll(pollUrl), 2000);
+    });
+    addEventListener("pagehide", () => source.close());
+  }
+
+  async function poll(url) {
+    try {
+      const answer = await fetch(url);
+      if (answer.ok) show(await answer.json());
+      else if (answer.status === 401) location.reload();
+    } catch { /* the next one may get through */ }
+  }
+
+  function show(figures) {
+    for (const [name, text] of Object.entries(figures)) {
+      for (const element of document.querySelectorAll(`[data-live="${name}"]`)) {
+        if (element.textContent !== text) element.textContent = text;
+      }
+    }
+    const health = document.querySelector("[data-live-state]");
+    if (health && figures.state) health.dataset.state = figures.state;
+    const oldest = document.querySelector("[data-live-level]");
+    if (oldest && figures.oldest_level) oldest.dataset.level = figures.oldest_level;
+  }
+
+  function draw(charts) {
+    const rate = document.getElementById("chart-rate");
+    const lag = document.getElementById("chart-lag");
+    let plots = [];
+    let course = null;
+
+    async function refresh() {
+      try {
+        const answer = await fetch(charts.dataset.course);
+        if (!answer.ok) return;
+        course = await answer.json();
+      } catch { return; }
+      const measured = [...course.recorded, ...course.published].some((value) => value !== null);
+      charts.classList.toggle("none", !measured);
+      charts.querySelector(".no-course").hidden = measured;
+      if (measured) paint();
+    }
+
+    function data() {
+      return [
+        [course.times, course.recorded, course.published],
+        [course.times, course.p50, course.p95, course.p99],
+      ];
+    }
+
+    function paint() {
+      if (plots.length) { data().forEach((each, at) => plots[at].setData(each)); return; }
+      plots = [
+        plot(rate, ["recorded/s", "published/s"], data()[0], { values: perSecond, axis: perSecond, size: 56 }),
+        plot(lag, ["p50", "p95", "p99"], data()[1], { values: span, axis: span, size: 64, log: true }),
+      ];
+    }
+
+    function repaint() {
+      for (const each of plots) each.destroy();
+      plots = [];
+      if (course) paint();
+    }
+
+    function plot(into, names, values, how) {
+      const style = getComputedStyle(document.documentElement);
+      const colour = (name) => style.getPropertyValue(name).trim();
+      const grid = { stroke: colour("--line"), width: 1 };
+      const axis = { stroke: colour("--muted"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
+      return new uPlot({
+        width: into.clientWidth,
+        height: 210,
+        legend: { live: true, markers: { fill: (self, at) => colour(`--series-${at}`) } },
+        tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+        cursor: { points: { size: 6 } },
+        scales: { y: how.log ? { distr: 3 } : { range: (self, low, high) => [0, Math.max(1, (high || 0) * 1.1)] } },
+        axes: [{ ...axis, size: 30, values: (self, ticks) => ticks.map(clock) }, { ...axis, size: how.size, values: (self, ticks) => ticks.map((tick) => (tick === null ? "" : how.axis(tick))) }],
+        series: [
+          {},
+          ...names.map((name, at) => ({
+            label: name,
+            stroke: colour(`--series-${at + 1}`),
+            width: 2,
+            spanGaps: false,
+            points: { show: values[0].length < 20 },
+            value: (self, value) => (value === null || value === undefined ? "–" : how.values(value)),
+          })),
+        ],
+      }, values, into);
+    }
+
+    function clock(at) {
+      return new Date(at * 1000).toISOString().slice(11, 16);
+    }
+
+    function perSecond(value) {
+      if (value >= 1e6) return `${(value / 1e6).toFixed(1)}M`;
+      if (value >= 1e4) return `${(value / 1e3).toFixed(0)}k`;
+      return value < 10 && value % 1 ? value.toFixed(1) : value.toFixed(0);
+    }
+
+    function span(seconds) {
+      if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+      if (seconds < 120) return `${Number(seconds.toFixed(1))} s`;
+      return `${Math.round(seconds / 60)} min`;
+    }
+
+    let width = rate.clientWidth;
+    addEventListener("resize", () => {
+      if (rate.clientWidth !== width) { width = rate.clientWidth; repaint(); }
+    });
+    document.addEventListener("themed", repaint);
+    refresh();
+    setInterval(refresh, 10000);
+  }
+})();

@@ -1,0 +1,20 @@
+// Light or dark, before the first pixel: what the person chose here, else what the system says.
+(function () {
+  "use strict";
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  function chosen() {
+    try { return localStorage.getItem("pillarbox-theme"); } catch { return null; }
+  }
+  function apply() {
+    document.documentElement.dataset.theme = chosen() || (system.matches ? "dark" : "light");
+    document.dispatchEvent(new Event("themed"));
+  }
+  system.addEventListener("change", apply);
+  document.addEventListener("theme-wanted", function () {
+    const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    try { localStorage.setItem("pillarbox-theme", next); } catch { /* then it lasts for this page */ }
+    document.documentElement.dataset.theme = next;
+    document.dispatchEvent(new Event("themed"));
+  });
+  apply();
+})();

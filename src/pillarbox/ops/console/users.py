@@ -1,0 +1,101 @@
+"""The people of a users file, or of a variable: `name:rights:hash`, one per line.
+
+    ada:admin+payloads:scrypt$14$8$1$…
+    ben:viewer:scrypt$14$8$1$…
+
+The file is written for its owner alone; errors name a line, never what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.console import passwords
+from pillarbox.ops.console.access import Person, rights, written
+
+_NAME = re.compile(r"[\w.@+-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A person and the hash of their password."""
+
+    person: Person
+    hash: str
+
+    def __str__(self) -> str:
+        person = self.person
+        return f"{person.name}:{written(person.role, payloads=person.payloads)}:{self.hash}"
+
+
+Users = Mapping[str, User]
+
+
+def parse(text: str, *, called: str) -> dict[str, User]:
+    """The people of a text, by name. Raises ConfigurationError."""
+    found: dict[str, User] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        user = _user(line.strip(), f"{called}, line {number}")
+        if user.person.name in found:
+            raise ConfigurationError(f"{called}, line {number}: {user.person.name!r} is there twice")
+        found[user.person.name] = user
+    return found
+
+
+def read(file: Path) -> dict[str, User]:
+    """The people of a file. Raises ConfigurationError."""
+    try:
+        return parse(file.read_text(encoding="utf-8"), called=f"users file {file}")
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"there is no users file {file}: make one with `pillarbox console user add NAME --role admin`"
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"the users file {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"the users file {file} is not UTF-8 text") from None
+
+
+def write(file: Path, users: Users) -> None:
+    """Write all of them at once, or nothing. Raises ConfigurationError."""
+    text = "".join(f"{user}\n" for user in users.values())
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as new:
+                new.write(text)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigurationError(f"the users file {file} cannot be written: {error.strerror}") from None
+
+
+def check_name(name: str) -> str:
+    """Raises ConfigurationError for a name that would not survive the file."""
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(f"{name!r} is no name for a user: use letters, digits and . _ @ + - only, at most 64")
+    return name
+
+
+def _user(line: str, place: str) -> User:
+    name, _, rest = line.partition(":")
+    granted, _, known = rest.partition(":")
+    try:
+        role, payloads = rights(granted)
+        passwords.check(known)
+        return User(person=Person(name=check_name(name), role=role, payloads=payloads), hash=known)
+    except (ConfigurationError, ValueError):
+        # The error itself might quote a hash.
+        raise ConfigurationError(
+            f"{place}: write name:role:hash or name:role+payloads:hash, with a hash from `pillarbox console user add`"
+        ) from None

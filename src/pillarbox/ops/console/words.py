@@ -1,0 +1,90 @@
+"""Figures and times as the pages write them. Whatever comes from an event is data: it is shown, never obeyed."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from pillarbox.core.overview import COUNTED, Overview
+
+# Controls of both kinds, and what turns the direction of writing around.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+NOTHING = "\N{EN DASH}"
+"""In place of a figure that nobody knows."""
+
+
+def clean(value: object) -> str:
+    """A value as text that a page may show: control characters are written out; None is nothing."""
+    return "" if value is None else _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value))
+
+
+def short(at: datetime | None, now: datetime) -> str:
+    """In UTC, to the second, without what it has in common with now."""
+    if at is None:
+        return ""
+    at, now = at.astimezone(UTC), now.astimezone(UTC)
+    day = "" if at.date() == now.date() else f"{at:%b} {at.day} " if at.year == now.year else f"{at:%Y-%m-%d} "
+    return f"{day}{at:%H:%M:%S}"
+
+
+def iso(at: datetime) -> str:
+    """In UTC, to the last digit."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def span(seconds: float | None) -> str:
+    """A time span in its two largest units."""
+    if seconds is None:
+        return NOTHING
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds % 1 else f"{seconds:.0f} s"
+    for size, unit, smaller, small in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            less = int(seconds % size // smaller)
+            return f"{int(seconds // size)} {unit} {less} {small}" if less else f"{int(seconds // size)} {unit}"
+    return ""
+
+
+def ago(at: datetime | None, now: datetime) -> str:
+    """How long before now, or how long until then."""
+    if at is None:
+        return ""
+    away = (now - at).total_seconds()
+    return f"{span(away)} ago" if away >= 0 else f"in {span(-away)}"
+
+
+def number(count: float) -> str:
+    return f"{count:,.0f}"
+
+
+def at_most(count: int, most: int = COUNTED) -> str:
+    """A count; one beyond `most` stands for that many or more."""
+    return f"{most:,}+" if count > most else f"{count:,}"
+
+
+def backlog(seen: Overview) -> str:
+    """How many wait; an estimate says so."""
+    if seen.exact:
+        return number(seen.backlog)
+    return at_most(seen.backlog) if seen.backlog == COUNTED + 1 else f"~{number(seen.backlog)}"
+
+
+def rate(per_second: float | None) -> str:
+    if per_second is None:
+        return NOTHING
+    return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
+
+
+def size(count: int) -> str:
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if count >= 1024**power:
+            return f"{count / 1024**power:.1f} {unit}"
+    return f"{count} B"
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -1,0 +1,76 @@
+"""`python -m tests.console.pictures`: the pictures of the console in the documentation, of a shop made up for them.
+
+With a folder: every page there, wide and narrow, light and dark, for whoever changes how they look.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tests.console.scene import fill, past
+from tests.console.serving import chromium, serving
+from tests.integration.cli.conftest import Stock
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
+SHOWN = ("console-overview.png", "console-event.png", "console-dead.png", "console-events-dark.png")
+"""What the documentation shows."""
+SHOTS = {
+    "overview": "/",
+    "events": "/events",
+    "event": "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
+    "dead": "/dead",
+    "destinations": "/destinations",
+    "keys": "/keys",
+    "relays": "/relays",
+    "inbox": "/inbox",
+    "store": "/store?doctor=1",
+    "audit": "/audit",
+}
+
+
+def shoot(browser: Browser, base: str, folder: Path, *, scheme: str, width: int) -> None:
+    tail = ("-dark" if scheme == "dark" else "") + ("-phone" if width < 600 else "")
+    context = browser.new_context(
+        color_scheme="dark" if scheme == "dark" else "light", viewport={"width": width, "height": 860}
+    )
+    page = context.new_page()
+    for name, path in SHOTS.items():
+        page.goto(base + path)
+        if name == "overview":
+            page.wait_for_selector("#chart-lag canvas")
+        page.screenshot(path=folder / f"console-{name}{tail}.png", full_page=width < 600)
+    context.close()
+
+
+def main(folder: Path) -> None:
+    with TemporaryDirectory() as temporary:
+        home = Path(temporary)
+        stock = Stock(f"sqlite:///{home / 'shop.db'}")
+        stock.run(lambda store: store.schema.apply())
+        fill(stock)
+        past(str(home / "shop.db"))
+        with (
+            serving(
+                stock.url, home, LOGNAME="ada", PILLARBOX_CONSOLE__LOGIN="none", PILLARBOX_TRANSPORT="console://"
+            ) as base,
+            chromium() as browser,
+        ):
+            for scheme, width in product(("light", "dark"), (1280, 390)):
+                shoot(browser, base, folder, scheme=scheme, width=width)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        with TemporaryDirectory() as everything:
+            main(Path(everything))
+            for shown in SHOWN:
+                (FOLDER / shown).write_bytes((Path(everything) / shown).read_bytes())

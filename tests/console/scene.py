@@ -1,0 +1,104 @@
+"""A shop with a past: relays, destinations in every state, events in every state, figures of the last minutes."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+
+from pillarbox.core.event import Event
+from pillarbox.core.lane import RelayCard
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
+from pillarbox.core.stats import OUTBOX, Carried, Level
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.owner import Owner
+from tests.integration.cli.conftest import Stock
+
+ORDERS = 42_180_000
+_REFUSED = "connection refused by smtp.example.com:587 (the mail server closed the line before STARTTLS)"
+_INVALID = "422 Unprocessable Entity: field customer.vat_id: 'DE12345678' has 8 digits, expected 9"
+_TIMEOUT = "no confirmation within 10 s"
+
+
+def fill(stock: Stock) -> None:
+    """Everything that the pages can show."""
+    stock.record(*_events())
+    stock.run(_work)
+
+
+def _events() -> Iterator[Event]:
+    kinds = ("order.placed", "order.paid", "invoice.issued", "shipment.dispatched")
+    for number in range(64):
+        order = ORDERS + number // 4
+        yield Event(
+            kinds[number % 4],
+            {
+                "order": order,
+                "total": {"amount": 12345678901234567890 + number, "currency": "EUR", "rate": 1.10},
+                "customer": {
+                    "id": 7_000_000 + number,
+                    "email": f"customer{number}@example.com",
+                    "vip": number % 5 == 0,
+                },
+                "lines": [{"sku": "PB-1840", "name": "Penny Red, mint", "count": 2}, {"sku": "PB-1841", "count": 1}],
+            },
+            event_id=f"0193c2f0-6b1e-7c3a-9f57-{number:012x}",
+            aggregate_type="ORDER",
+            aggregate_id=str(order),
+            headers={"tenant": "north", "authorization": "Bearer abc"},
+            correlation_id=f"cart-{order}",
+            trace_id="4bf92f3577b34da6a3ce929d0e0e4736",
+        )
+
+
+async def _work(store: Store) -> None:
+    owner = await Owner.of(store, name="relay-a")
+    await store.lanes.join(RelayCard(id="9f1c2b7e", name="relay-b", host="shop-worker-2", version="0.1.0"), lease=15)
+    await store.lanes.renew(owner.relay, lease=15, breakers={"orders": "closed", "mailer": "open", "search": "closed"})
+    await store.destinations.report("mailer", error=_REFUSED, next_try=30)
+    await store.destinations.steer("billing", paused=True, by="ada")
+    await store.destinations.steer("search", rate_limit=500, by="ada")
+    for number, message in enumerate(await owner.ready(limit=1000)):
+        if (verdict := _verdict(number)) is not None:
+            await owner.settle(verdict[0], message, to=verdict[1])
+
+
+def _verdict(number: int) -> tuple[Outcome, str] | None:
+    match number % 8:
+        case 0 | 1 | 2:
+            return DELIVERED, "orders"
+        case 3 if number < 24:
+            return Dead(error=_INVALID), "billing"
+        case 4 if number < 40:
+            return Dead(error=_TIMEOUT), "search"
+        case 5 if number == 5:
+            return Dead(error=_INVALID, block=True), "billing"
+        case 6:
+            return Retry(delay=600, error=_REFUSED), "mailer"
+        case _:
+            return None
+
+
+def past(file: str, *, minutes: int = 15) -> None:
+    """Figures of the last minutes, as two relays would have noted them."""
+    now = datetime.now(UTC)
+    recorded = ORDERS
+    with closing(sqlite3.connect(file)) as database, database:
+        for tick in range(minutes * 6, -1, -1):
+            at = now - timedelta(seconds=10 * tick)
+            rate = 420 + 160 * math.sin(tick / 9) + 60 * math.sin(tick / 2.3)
+            recorded += int(rate * 10)
+            slow = 0.03 + (0.2 if 20 < tick < 34 else 0)
+            carried = Carried()
+            for n in range(int(rate * (9 if 20 < tick < 34 else 10.1))):
+                carried.delivered(slow * (1 + (n % 97) ** 2 / 600) + (1.2 if n % 61 == 0 else 0))
+            level = Level(recorded=recorded, backlog=1200, oldest=3.0, dead=7)
+            for destination, figures in (("orders", asdict(carried)), (OUTBOX, asdict(level))):
+                database.execute(
+                    "INSERT INTO outbox_stat (at, relay, destination, figures) VALUES (?, 'relay-1', ?, ?)",
+                    (at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), destination, json.dumps(figures)),
+                )

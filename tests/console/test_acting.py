@@ -1,0 +1,138 @@
+"""What people do in the console is what the commands do: to the same events, with the same audit."""
+
+import asyncio
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from tests.console.conftest import Visit, states
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+
+
+def audit(stock: Stock) -> list[tuple[str, str, str, int]]:
+    rows = stock.ask("SELECT who, what, subject, count FROM outbox_audit ORDER BY audit_id")
+    return [(who, what, subject, count) for who, what, subject, count in rows]
+
+
+async def test_a_dead_letter_is_sent_again(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    answer = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
+    assert answer.status_code == 303
+    assert "1 dead letter sent again." in await visitor.look(answer.headers["location"])
+    assert states(with_letters, "dead1", "dead2") == ["PENDING", "FAILED"]
+
+
+async def test_a_dead_letter_is_dropped(visit: Visit, with_letters: Stock) -> None:
+    await (await visit(with_letters)).post("/event/act", id="dead2", destination="mail", do="discard")
+    assert states(with_letters, "dead1", "dead2") == ["FAILED", ""]
+
+
+async def test_everything_that_fits_is_confirmed_by_its_exact_number(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    page = await visitor.look("/dead/decide?do=retry&key=k")
+    assert "Retry 2" in page
+    answer = await visitor.post("/dead/decide", do="retry", key="k", count="2")
+    assert "2 dead letters sent again." in await visitor.look(answer.headers["location"])
+    assert states(with_letters, "dead1", "dead2", "stuck") == ["PENDING", "PENDING", "FAILED"]
+
+
+async def test_another_number_than_the_confirmed_one_does_nothing(visit: Visit, with_letters: Stock) -> None:
+    answer = await (await visit(with_letters)).post("/dead/decide", do="discard", key="k", count="1")
+    assert answer.status_code == 409
+    assert "Meanwhile it would be 2." in answer.text
+    assert states(with_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
+
+
+async def test_events_that_wait_are_asked_for(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    assert "Reschedule 1" in await visitor.look("/events/decide?do=reschedule&status=PENDING")
+    await visitor.post("/events/decide", do="reschedule", status="PENDING", count="1", delay="10 min")
+    asked = with_letters.ask("SELECT action, event_id, delay, asked_by FROM outbox_request")
+    assert asked == [("reschedule", "fresh", 600.0, "ada")]
+
+
+async def test_the_head_of_a_blocked_key_is_given_up(visit: Visit, with_letters: Stock) -> None:
+    await (await visit(with_letters)).post("/keys/head", id="stuck", destination="orders", do="bury")
+    assert with_letters.ask("SELECT action, event_id, asked_by FROM outbox_request") == [("bury", "stuck", "ada")]
+
+
+async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    await visitor.post("/destinations/steer", destination="orders", do="pause")
+    await visitor.post("/destinations/steer", destination="orders", do="limit", limit="500/s")
+    page = await visitor.look("/destinations")
+    assert '<span class="badge paused">paused</span>' in page
+    assert "500/s" in page
+    await visitor.post("/destinations/steer", destination="orders", do="resume")
+    await visitor.post("/destinations/steer", destination="orders", do="open")
+    assert with_letters.ask("SELECT paused, breaker FROM outbox_destination") in ([(0, "open")], [(False, "open")])
+
+
+async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    await visitor.post("/everything", do="pause")
+    assert "Resume all" in await visitor.look("/")
+    await visitor.post("/everything", do="resume")
+    assert "Pause all" in await visitor.look("/")
+
+
+@pytest.mark.parametrize(
+    ("action", "command"),
+    [
+        (("/event/act", {"id": "dead1", "destination": "orders", "do": "retry"}), ("dead", "retry", "dead1")),
+        (("/event/act", {"id": "dead1", "destination": "orders", "do": "discard"}), ("dead", "discard", "dead1", "-y")),
+        (("/destinations/steer", {"destination": "orders", "do": "pause"}), ("destinations", "pause", "orders")),
+        (("/everything", {"do": "pause"}), ("destinations", "pause", "-y")),
+    ],
+)
+async def test_the_audit_does_not_tell_the_console_from_the_command(
+    visit: Visit, with_letters: Stock, action: tuple[str, dict[str, str]], command: tuple[str, ...]
+) -> None:
+    await (await visit(with_letters)).post(action[0], **action[1])
+    [by_console] = audit(with_letters)
+    assert by_console[0] == "ada"
+    await asyncio.to_thread(_undo, with_letters)
+    done = pillarbox(*command, PILLARBOX_STORE=with_letters.url, USER="ben", LOGNAME="ben")
+    assert done.returncode == 0, done.stderr
+    assert audit(with_letters)[-1] == ("ben", *by_console[1:])
+
+
+def _undo(stock: Stock) -> None:
+    """A dead letter that is gone comes back as it was."""
+    if states(stock, "dead1") == [""]:
+        stock.record(Event("order.placed", {}, event_id="dead1", key="k"))
+    if states(stock, "dead1") == ["PENDING"]:
+        stock.settle(dead1=(Dead(error="refused"), "orders"))
+
+
+async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
+    await visitor.post("/event/act", id="dead2", destination="mail", do="discard")
+    assert "retry" in await visitor.look("/audit?who=ada&what=retry")
+    lines = (await visitor.client.get("/audit/export")).text.splitlines()
+    assert lines[0] == "number,at,who,what,subject,count,detail"
+    assert [line.split(",")[2:4] for line in lines[1:]] == [["ada", "discard"], ["ada", "retry"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status"),
+    [
+        ("/event/act", {"id": "nobody", "destination": "", "do": "retry"}, 404),
+        ("/event/act", {"id": "dead1", "destination": "orders", "do": "explode"}, 400),
+        ("/events/decide", {"do": "reschedule", "status": "PENDING", "count": "1", "delay": "soon"}, 400),
+        ("/destinations/steer", {"destination": "orders", "do": "limit", "limit": "0/s"}, 400),
+        ("/destinations/steer", {"do": "pause"}, 400),
+        ("/relays/drain", {"relay": "nobody"}, 404),
+        ("/keys/head", {"id": "fresh", "destination": "", "do": "bury"}, 404),
+        ("/everything", {"do": ""}, 400),
+    ],
+)
+async def test_what_cannot_be_done_is_told_and_not_done(
+    visit: Visit, shop: Stock, path: str, fields: dict[str, str], status: int
+) -> None:
+    answer = await (await visit(shop)).post(path, **fields)
+    assert answer.status_code == status, answer.text
+    assert audit(shop) == []

@@ -1,0 +1,162 @@
+"""The API says what the pages and the commands say, and does what they do."""
+
+import base64
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.stats import Carried
+from tests.console.conftest import Visit, states
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+
+
+async def test_events_are_those_of_the_command(visit: Visit, with_letters: Stock) -> None:
+    told = (await (await visit(with_letters)).client.get("/api/v1/events?status=FAILED")).json()
+    done = pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_letters.url)
+    assert told == json.loads(done.stdout)
+
+
+async def test_an_event_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
+    told = (await (await visit(with_letters)).client.get("/api/v1/event?id=dead1")).json()
+    done = pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_letters.url)
+    assert told == json.loads(done.stdout)
+
+
+async def test_status_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
+    told = (await (await visit(with_letters)).client.get("/api/v1/status")).json()
+    done = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
+    common = ("state", "why", "backlog", "exact", "dead", "lanes")
+    assert {name: told[name] for name in common} == {name: done[name] for name in common}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "figures",
+        "status",
+        "course",
+        "events",
+        "dead",
+        "dead/groups",
+        "destinations",
+        "keys",
+        "relays",
+        "inbox",
+        "audit",
+    ],
+)
+async def test_every_reading_answers_on_every_engine(visit: Visit, with_letters: Stock, path: str) -> None:
+    answer = await (await visit(with_letters)).client.get(f"/api/v1/{path}")
+    assert answer.status_code == 200, answer.text
+    assert isinstance(answer.json(), dict)
+
+
+async def test_the_document_describes_every_route(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop)
+    described = (await visitor.client.get("/api/v1/openapi.json")).json()
+    assert described["openapi"].startswith("3.1")
+    for path, operations in described["paths"].items():
+        for method in operations:
+            answer = await visitor.client.request(method, path, json={} if method == "post" else None)
+            assert answer.status_code not in (404, 405) or "error" in answer.json(), path
+            assert answer.headers["content-type"] == "application/json"
+
+
+async def test_dead_letters_are_counted_and_then_retried(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    headers = {"x-csrf-token": await visitor.token()}
+    asked = {"key": "k", "dry_run": True}
+    dry = await visitor.client.post("/api/v1/dead/retry", json=asked, headers=headers)
+    assert dry.json() == {"matched": 2, "done": 0, "requested": 0, "dry_run": True}
+    changed = await visitor.client.post("/api/v1/dead/retry", json={"key": "k", "count": 1}, headers=headers)
+    assert changed.status_code == 409
+    done = await visitor.client.post("/api/v1/dead/retry", json={"key": "k", "count": 2}, headers=headers)
+    assert done.json() == {"matched": 2, "done": 2, "requested": 0, "dry_run": False}
+    assert states(with_letters, "dead1", "dead2") == ["PENDING", "PENDING"]
+
+
+async def test_what_was_delivered_is_replayed(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    headers = {"x-csrf-token": await visitor.token()}
+    answer = await visitor.client.post("/api/v1/replay", json={"id": "sent"}, headers=headers)
+    number = answer.json()["replay"]
+    copies = with_letters.ask("SELECT count(*) FROM outbox_message WHERE event_id NOT IN ('fresh', 'stuck')")
+    assert copies == [(1,)]
+    [entry] = (await visitor.client.get("/api/v1/audit?what=replay")).json()["audit"]
+    assert (entry["number"], entry["who"], entry["count"]) == (number, "ada", 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("dead/retry", {}, "name events by ids, give a filter, or say all"),
+        ("dead/retry", {"ids": "dead1"}, "ids is no list of texts"),
+        ("dead/retry", {"group": "x"}, "is no group of dead letters"),
+        ("everything", {"do": "explode"}, "can be paused or resumed"),
+        ("replay", {}, "Say what is to be replayed"),
+        ("replay", {"id": "nobody"}, "The history has nothing that fits"),
+        ("replay", {"type": "x", "rate": "fast"}, "is no rate above zero"),
+    ],
+)
+async def test_what_cannot_be_done_is_told(
+    visit: Visit, shop: Stock, path: str, body: dict[str, object], said: str
+) -> None:
+    visitor = await visit(shop)
+    headers = {"x-csrf-token": await visitor.token()}
+    answer = await visitor.client.post(f"/api/v1/{path}", json=body, headers=headers)
+    assert answer.status_code in (400, 404)
+    assert said in answer.json()["error"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
+async def test_a_body_that_cannot_be_read_is_told(visit: Visit, shop: Stock, body: bytes) -> None:
+    answer = await (await visit(shop)).client.post(
+        "/api/v1/dead/retry", content=body, headers={"content-type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()) == (400, {"error": "What was posted cannot be read."})
+
+
+async def test_a_number_that_no_float_holds_is_told_by_its_bytes(visit: Visit, stock: Stock) -> None:
+    stock.record(Event("order.placed", b'{"n":1e400}', event_id="huge", content_type="application/json"))
+    visitor = await visit(stock)
+    [told] = (await visitor.client.get("/api/v1/event?id=huge")).json()["events"]
+    assert ("payload" in told, base64.b64decode(told["payload_base64"])) == (False, b'{"n":1e400}')
+    assert "1e400" in await visitor.look("/event?id=huge")
+
+
+async def test_masks_hold_for_pages_api_and_files(visit: Visit, stock: Stock) -> None:
+    payload = {"customer": {"email": "ada@example.com"}, "total": 12345678901234567890}
+    stock.record(
+        Event("order.placed", payload, event_id="e", headers={"authorization": "Bearer x"}),
+        Event("order.placed", b"ada@example.com", event_id="bytes", content_type="text/plain"),
+    )
+    visitor = await visit(stock, mask=["$.customer.email", "header:Authorization"])
+    for path in (
+        "/event?id={}",
+        "/event?id={}&as=raw",
+        "/event?id={}&as=hex",
+        "/api/v1/event?id={}",
+        "/event/payload?id={}",
+    ):
+        for event_id in ("e", "bytes"):
+            shown = (await visitor.client.get(path.format(event_id))).text
+            assert "ada@" not in shown
+            assert "61 64 61 40" not in shown
+            assert "Bearer" not in shown
+    assert "12345678901234567890" in await visitor.look("/event?id=e")
+
+
+async def test_figures_over_time_come_from_what_relays_noted(visit: Visit, stock: Stock) -> None:
+    visitor = await visit(stock)
+    carried = Carried()
+    carried.delivered(0.02)
+    await visitor.store.stats.add("relay-1", {"orders": carried})
+    course = (await visitor.client.get("/api/v1/course?window=15m")).json()
+    assert sum(value or 0 for value in course["published"]) == pytest.approx(0.1)
+    assert [value for value in course["p99"] if value is not None] == [0.025]
+    assert abs(course["times"][-1] - datetime.now(UTC).timestamp()) < 60
+    answer = await visitor.client.get("/api/v1/course?window=1y")
+    assert "window '1y' is not kept" in answer.json()["error"]

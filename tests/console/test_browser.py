@@ -1,0 +1,213 @@
+"""The console in a real Chromium: every page, every action, live numbers, roles, narrow and wide, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.ops.console.access import Person, Role
+from pillarbox.ops.console.passwords import hashed
+from pillarbox.ops.console.users import User, write
+from tests.console.conftest import states
+from tests.console.scene import fill, past
+from tests.console.serving import chromium, serving
+from tests.console.watching import Watched, watched
+from tests.integration.cli.conftest import Stock, filled
+from tests.servers.availability import available
+
+PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox", "/store", "/audit")
+MORE = (
+    "/dead?view=letters",
+    "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
+    "/replay?destination=orders",
+    "/dead/decide?do=discard",
+    "/events/decide?do=retry&status=PENDING",
+    "/store?doctor=1",
+    "/nowhere",
+)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A console over a shop with a past, which nobody changes."""
+    home = tmp_path_factory.mktemp("scene")
+    stock = Stock(f"sqlite:///{home / 'shop.db'}")
+    stock.run(lambda store: store.schema.apply())
+    fill(stock)
+    past(str(home / "shop.db"))
+    with serving(stock.url, home, PILLARBOX_CONSOLE__LOGIN="none", PILLARBOX_TRANSPORT="console://") as base:
+        yield base
+
+
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+
+
+def test_every_page_fits_can_be_read_and_breaks_no_rule(scene: str) -> None:
+    with available(chromium) as browser:
+        for width, scheme in product((1280, 390), SCHEMES):
+            with watched(browser, scene, scheme=scheme, width=width) as visitor:
+                for path in (*PAGES, *MORE):
+                    page = visitor.go(path)
+                    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                    assert (path, max(wide, 0)) == (path, 0), f"{width} {scheme}"
+                    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+                    assert (path, page.evaluate(CONTRAST)) == (path, [])
+                    visitor.check()
+
+
+def test_charts_are_drawn_from_what_was_measured(scene: str) -> None:
+    with available(chromium) as browser, watched(browser, scene) as visitor:
+        page = visitor.go("/")
+        page.wait_for_selector("#chart-rate canvas")
+        page.wait_for_selector("#chart-lag canvas")
+        page.get_by_role("link", name="1h").click()
+        page.wait_for_selector("#chart-rate canvas")
+        visitor.check()
+
+
+def test_the_keyboard_leads_everywhere(scene: str) -> None:
+    with available(chromium) as browser, watched(browser, scene) as visitor:
+        page = visitor.go("/")
+        page.keyboard.press("g")
+        page.keyboard.press("e")
+        page.wait_for_url("**/events")
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.name") == "type"
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        assert page.locator("tr.at").count() == 1
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/event?id=*")
+        page.keyboard.press("?")
+        assert page.locator("dialog[open]").count() == 1
+        page.keyboard.press("Escape")
+        theme = page.evaluate("document.documentElement.dataset.theme")
+        page.keyboard.press("l")
+        assert page.evaluate("document.documentElement.dataset.theme") != theme
+        page.reload()
+        assert page.evaluate("document.documentElement.dataset.theme") != theme
+        visitor.check()
+
+
+def test_a_copy_button_copies_the_whole_value(scene: str) -> None:
+    with available(chromium) as browser, watched(browser, scene) as visitor:
+        visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = visitor.go("/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003")
+        page.get_by_role("button", name="Copy the id").click()
+        page.wait_for_selector(".copy.done")
+        assert page.evaluate("navigator.clipboard.readText()") == "0193c2f0-6b1e-7c3a-9f57-000000000003"
+
+
+@pytest.fixture
+def letters(store_url: str) -> Stock:
+    return filled(Stock(store_url))
+
+
+def test_people_act(letters: Stock, tmp_path: Path) -> None:
+    with (
+        serving(letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
+        available(chromium) as browser,
+        watched(browser, base) as visitor,
+    ):
+        retry_a_dead_letter(visitor, letters)
+        discard_a_group(visitor, letters)
+        pause_and_resume(visitor, letters)
+        replay_as_new(visitor, letters)
+        page = visitor.go("/audit")
+        told = page.locator("td[data-label=What]").all_text_contents()
+        assert {"retry", "discard", "replay"} <= set(told)
+        visitor.check()
+
+
+def retry_a_dead_letter(visitor: Watched, stock: Stock) -> None:
+    page = visitor.go("/dead?view=letters&error=refused")
+    page.get_by_role("link", name="dead1").click()
+    page.get_by_role("button", name="Retry", exact=True).click()
+    assert page.get_by_role("status").inner_text() == "1 dead letter sent again."
+    assert states(stock, "dead1") == ["PENDING"]
+
+
+def discard_a_group(visitor: Watched, stock: Stock) -> None:
+    page = visitor.go("/dead")
+    page.locator("tbody .acts").get_by_role("link", name="Discard…").click()
+    page.get_by_role("button", name="Discard 1").click()
+    assert page.get_by_role("status").inner_text() == "1 dead letter dropped."
+    assert states(stock, "dead2") == [""]
+
+
+def pause_and_resume(visitor: Watched, stock: Stock) -> None:
+    page = visitor.go("/")
+    page.locator("summary", has_text="Pause all").click()
+    page.get_by_role("button", name="Pause all").click()
+    page.get_by_role("button", name="Resume all").click()
+    page.wait_for_selector("text=Everything goes on.")
+    post = "fetch('/api/v1/destinations/steer', {method: 'POST', headers: {'content-type': 'application/json', "
+    post += "'x-csrf-token': document.querySelector('meta[name=token]').content}, body: JSON.stringify("
+    page.evaluate(post + "{destination: 'orders', do: 'pause'})}).then(a => a.json())")
+    visitor.go("/destinations")
+    page.locator("summary", has_text="More").click()
+    page.get_by_placeholder("500/s").fill("250/s")
+    page.get_by_role("button", name="Set limit").click()
+    page.wait_for_selector("td[data-label=Limit]:text-is('250/s')")
+    page.get_by_role("button", name="Resume").click()
+    page.locator(".badge.closed").wait_for()
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.locator(".badge.paused").wait_for()
+
+
+def replay_as_new(visitor: Watched, stock: Stock) -> None:
+    page = visitor.go("/event?id=sent")
+    page.locator("summary", has_text="Replay as new").click()
+    page.get_by_role("button", name="Replay as new").click()
+    assert page.get_by_role("status").inner_text().startswith("Replay ")
+    assert len(stock.ask("SELECT event_id FROM outbox_event WHERE event_type = 'order.placed'")) == 5
+
+
+def test_numbers_move_by_themselves(letters: Stock, tmp_path: Path) -> None:
+    with (
+        serving(letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
+        available(chromium) as browser,
+    ):
+        with watched(browser, base) as visitor:
+            page = visitor.go("/")
+            page.wait_for_selector("[data-live=backlog]:text-is('2')")
+            letters.record(Event("order.placed", {}, event_id="one-more"))
+            page.wait_for_selector("[data-live=backlog]:text-is('3')")
+            visitor.go("/events?live=1&status=PENDING")
+            assert page.get_by_role("link", name="even-later").count() == 0
+            letters.record(Event("order.placed", {}, event_id="even-later"))
+            page.get_by_role("link", name="even-later").wait_for()
+            visitor.check()
+        with watched(browser, base) as visitor:
+            visitor.page.route("**/live", lambda route: route.fulfill(status=403))
+            page = visitor.go("/")
+            page.wait_for_selector("[data-live=backlog]:text-is('4')")
+            letters.record(Event("order.placed", {}, event_id="without-a-stream"))
+            page.wait_for_selector("[data-live=backlog]:text-is('5')")
+
+
+def test_people_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Path) -> None:
+    known = hashed("correct horse")
+    people = [Person(name="vera"), Person(name="olga", role=Role.OPERATOR), Person(name="ada", role=Role.ADMIN)]
+    write(tmp_path / "pillarbox.users", {one.name: User(person=one, hash=known) for one in people})
+    with serving(shop.url, tmp_path) as base, available(chromium) as browser:
+        for name, buttons in {"vera": 0, "olga": 1, "ada": 1}.items():
+            with watched(browser, base) as visitor:
+                page = visitor.go("/keys")
+                assert page.url.startswith(f"{base}/login?next=")
+                page.get_by_label("Name").fill(name)
+                page.get_by_label("Password").fill("correct horse")
+                page.get_by_role("button", name="Log in").click()
+                assert page.url == f"{base}/keys"
+                assert page.get_by_role("button", name="Retry head").count() == buttons
+                page.get_by_role("button", name="Log out").click()
+                page.wait_for_url("**/login")
+                assert visitor.go("/").url.startswith(f"{base}/login")
+                visitor.check()

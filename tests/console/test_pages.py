@@ -1,0 +1,129 @@
+"""Every page, on every engine: it is there, it shows what is in the store, and it says what to do where nothing is."""
+
+import asyncio
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from tests.console.conftest import Visit
+from tests.integration.cli.conftest import Stock
+
+PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox", "/store", "/audit")
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_of_an_empty_store_says_what_to_do_next(visit: Visit, stock: Stock, path: str) -> None:
+    page = await (await visit(stock)).look(path)
+    assert "pillarbox " in page
+
+
+async def test_the_first_page_answers_the_question_in_a_sentence(visit: Visit, with_letters: Stock) -> None:
+    page = await (await visit(with_letters)).look("/")
+    assert '<strong data-live="state">stopped</strong>' in page
+    assert "no relay is running: start one with `pillarbox relay`" in page
+    assert '<p class="figure" data-live="dead">2</p>' in page
+    assert '<p class="figure" data-live="backlog">2</p>' in page
+
+
+async def test_events_are_found_wherever_they_are(visit: Visit, with_letters: Stock) -> None:
+    page = await (await visit(with_letters)).look("/events")
+    assert all(f">{name}</a>" in page for name in ("dead1", "dead2", "stuck", "sent", "fresh"))
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("status=FAILED", {"dead1", "dead2", "stuck"}),
+        ("status=PUBLISHED", {"sent"}),
+        ("status=BLOCKED", {"stuck"}),
+        ("key=k", {"dead1", "dead2"}),
+        ("destination=mail", {"dead2"}),
+        ("type=order.lost", set()),
+        ("since=1h&status=PENDING", {"fresh"}),
+    ],
+)
+async def test_the_url_is_the_filter(visit: Visit, with_letters: Stock, query: str, found: set[str]) -> None:
+    page = await (await visit(with_letters)).look(f"/events?{query}")
+    assert {name for name in ("dead1", "dead2", "stuck", "sent", "fresh") if f">{name}</a>" in page} == found
+
+
+async def test_pages_go_by_position(visit: Visit, stock: Stock) -> None:
+    stock.record(*(Event("order.placed", {}, event_id=f"order-{number}") for number in range(7)))
+    visitor = await visit(stock)
+    first = (await visitor.client.get("/api/v1/events?limit=5")).json()
+    second = (await visitor.client.get("/api/v1/events", params={"limit": 5, "after": first["after"]})).json()
+    listed = [event["event_id"] for event in first["events"] + second["events"]]
+    assert listed == [f"order-{number}" for number in reversed(range(7))]
+    assert second["after"] is None
+
+
+async def test_an_event_shows_its_whole_story(visit: Visit, with_letters: Stock) -> None:
+    page = await (await visit(with_letters)).look("/event?id=dead2")
+    assert "timeout of 30 s" in page
+    assert "Given up" in page
+    assert "pillarbox events show dead2" in page
+    assert "pillarbox dead retry dead2" in page
+    assert ">dead1</a>" in page  # its neighbour in the key
+
+
+async def test_dead_letters_are_filtered_by_their_error(visit: Visit, with_letters: Stock) -> None:
+    page = await (await visit(with_letters)).look("/dead?error=timeout")
+    assert ">dead2</a>" in page
+    assert ">dead1</a>" not in page
+
+
+async def test_dead_letters_are_grouped_by_reason(visit: Visit, stock: Stock) -> None:
+    for number in range(3):
+        stock.record(Event("order.placed", {}, event_id=f"order-{number}"))
+    await asyncio.to_thread(
+        lambda: stock.settle(
+            **{f"order-{number}": (Dead(error=f"no stock of item {number}"), "orders") for number in range(3)}
+        )
+    )
+    visitor = await visit(stock)
+    page = await visitor.look("/dead")
+    assert "no stock of item &lt;n&gt;" in page
+    [group] = (await visitor.client.get("/api/v1/dead/groups")).json()["groups"]
+    assert group["count"] == 3
+    assert "Retry 3" in await visitor.look(f"/dead/decide?do=retry&group={group['group']}")
+    assert (await visitor.client.get("/dead/decide?do=retry&group=all")).status_code == 400
+
+
+async def test_dead_letters_leave_as_lines_of_json(visit: Visit, with_letters: Stock) -> None:
+    answer = await (await visit(with_letters)).client.get("/dead/export?key=k")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert [line.count('"event_id"') for line in answer.text.splitlines()] == [1, 1]
+
+
+async def test_blocked_keys_show_what_blocks_them(visit: Visit, with_letters: Stock) -> None:
+    page = await (await visit(with_letters)).look("/keys")
+    assert ">stuck</a>" in page
+    assert "refused" in page
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/event?id=nobody", 404, "There is no event &#39;nobody&#39; here"),
+        ("/nowhere", 404, "There is no page /nowhere."),
+        ("/events?status=LOST", 400, "status &#39;LOST&#39; does not exist"),
+        ("/events?since=yesterday", 400, "neither an age such as 1h nor a time"),
+        ("/events?after=here", 400, "is no position in a list"),
+        ("/dead?view=letters&before=x", 400, "before &#39;x&#39; is no number"),
+        ("/event?id=sent&destination=mail", 404, "has never been on its way to"),
+    ],
+)
+async def test_what_cannot_be_asked_is_told(visit: Visit, shop: Stock, path: str, status: int, said: str) -> None:
+    answer = await (await visit(shop)).client.get(path)
+    assert answer.status_code == status
+    assert said in answer.text
+
+
+async def test_a_store_without_tables_is_told_with_its_remedy(
+    visit: Visit, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    empty = Stock(f"sqlite:///{tmp_path_factory.mktemp('empty') / 'shop.db'}")
+    answer = await (await visit(empty)).client.get("/events")
+    assert answer.status_code == 503
+    assert "run `pillarbox schema apply`" in answer.text

@@ -1,0 +1,83 @@
+"""A page costs a bounded number of statements, however full the tables are: counted, not timed."""
+
+import re
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.stores.postgres import PostgresStore
+from tests.console.conftest import Visit
+from tests.integration.cli.conftest import Stock
+
+ROWS = 30_000
+_LOAD = f"""
+INSERT INTO outbox_history (id, event_id, destination, event_type, key, payload, content_type, headers, schema_version,
+  occurred_at, recorded_at, attempts, tries, published_at)
+SELECT g, 'h' || g, 'orders', 'order.placed', 'k' || g % 100, 'x', 'application/json', '{{}}', 1, now(), now(), 0, 0,
+  now()
+FROM generate_series(1, {ROWS}) g;
+INSERT INTO outbox_dead (id, event_id, destination, event_type, key, payload, content_type, headers, schema_version,
+  occurred_at, recorded_at, attempts, tries, error)
+SELECT g, 'x' || g, 'orders', 'order.placed', 'k' || g % 100, 'x', 'application/json', '{{}}', 1, now(), now(), 3, 0,
+  'refused ' || g
+FROM generate_series(1, {ROWS}) g;
+INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key)
+SELECT 'm' || g, 'orders', 'order.placed', 'x', 'k' || g % 100 FROM generate_series(1, {ROWS}) g;
+ANALYZE;
+"""
+MOST = {
+    "/": 6,
+    "/events": 1,
+    "/events?type=order.lost": 5,
+    "/events?key=k1": 5,
+    "/event?id=m1": 4,
+    "/dead": 11,
+    "/dead?view=letters&error=nothing": 6,
+    "/destinations": 7,
+    "/keys": 2,
+    "/relays": 6,
+    "/store": 8,
+    "/audit": 1,
+    "/inbox": 1,
+    "/events/decide?do=retry&type=order.placed": 20,
+    "/replay?type=order.lost": 4,
+    "/api/v1/course?window=24h": 1,
+    "/api/v1/status": 6,
+    "/api/v1/figures": 6,
+}
+
+
+@pytest.fixture
+def full(postgres_url: str) -> Stock:
+    with psycopg.connect(postgres_url) as database:
+        database.execute(_LOAD.encode())
+    return Stock(postgres_url)
+
+
+async def test_every_page_of_full_tables(visit: Visit, full: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    fetch = asyncpg.Connection.fetch
+
+    async def noting(connection: Any, query: str, *arguments: Any, **options: Any) -> Any:
+        sent.append(query)
+        return await fetch(connection, query, *arguments, **options)
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", noting)
+    found = {}
+    for path in MOST:
+        visitor = await visit(full)
+        sent.clear()
+        assert (await visitor.client.get(path)).status_code == 200
+        found[path] = len(sent)
+        assert [query for query in sent if re.search(r"\bOFFSET\b", query)] == []
+    assert {path: count for path, count in found.items() if count > MOST[path]} == {}
+
+
+async def test_a_query_that_takes_too_long_is_ended(full: Stock) -> None:
+    store = PostgresStore(full.url, statement_timeout="1ms")
+    with pytest.raises(StoreUnavailable, match="statement timeout"):
+        await store.keys.hot()
+    await store.aclose()

@@ -1,0 +1,66 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pillarbox.ops.console.sessions import Session, Signer, make_token, open_session, sign_session, token_fits
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return self.at.timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
+def test_a_session_comes_back_as_it_was() -> None:
+    signer, session = Signer("key"), Session.begin("ada", "hash")
+    assert open_session(signer, sign_session(signer, session, life=60)) == session
+
+
+def test_it_ends_on_time() -> None:
+    clock = Clock()
+    signer = Signer("key", clock=clock)
+    text = sign_session(signer, Session.begin("ada", "hash"), life=60)
+    clock.at += timedelta(seconds=59)
+    assert open_session(signer, text) is not None
+    clock.at += timedelta(seconds=1)
+    assert open_session(signer, text) is None
+
+
+def test_another_key_opens_nothing() -> None:
+    text = sign_session(Signer("key"), Session.begin("ada", "hash"), life=60)
+    assert open_session(Signer("other"), text) is None
+    assert open_session(Signer(), text) is None
+    assert open_session(Signer("key"), text) is not None
+
+
+def test_what_was_signed_for_one_purpose_is_worth_nothing_for_another() -> None:
+    signer = Signer("key")
+    assert open_session(signer, make_token(signer, "ada", life=60)) is None
+
+
+@pytest.mark.parametrize("text", [None, "", ".", "x", "x.y", "é.é", "e30.e30", "a" * 5000])
+def test_what_is_no_signature_is_refused_without_a_word(text: str | None) -> None:
+    assert open_session(Signer("key"), text) is None
+
+
+def test_every_changed_letter_is_noticed() -> None:
+    signer = Signer("key")
+    text = sign_session(signer, Session.begin("ada", "hash"), life=60)
+    for at, letter in enumerate(text[:-1]):
+        changed = text[:at] + ("A" if letter != "A" else "B") + text[at + 1 :]
+        assert open_session(signer, changed) is None
+
+
+def test_a_token_is_for_one_holder() -> None:
+    signer = Signer("key")
+    assert token_fits(signer, make_token(signer, "one", life=60), "one")
+    assert not token_fits(signer, make_token(signer, "one", life=60), "two")
+    assert not token_fits(signer, None, "one")

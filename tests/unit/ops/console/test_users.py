@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.console.access import Person, Role
+from pillarbox.ops.console.passwords import hashed
+from pillarbox.ops.console.users import User, check_name, parse, read, write
+
+HASH = hashed("secret")
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    ada = User(person=Person(name="ada", role=Role.ADMIN, payloads=True), hash=HASH)
+    ben = User(person=Person(name="ben@example.com", role=Role.VIEWER), hash=HASH)
+    write(tmp_path / "users", {"ada": ada, "ben": ben})
+    assert list(read(tmp_path / "users").values()) == [ada, ben]
+
+
+def test_nobody_but_its_owner_reads_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "users", {})
+    assert (tmp_path / "users").stat().st_mode & 0o777 == 0o600
+
+
+def test_comments_and_empty_lines_are_left_out() -> None:
+    assert list(parse(f"# people\n\nada:viewer:{HASH}\n", called="here")) == ["ada"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ada", "ada:viewer", f"ada:emperor:{HASH}", f"ada:viewer+all:{HASH}", f"a b:viewer:{HASH}", "ada:viewer:pw"],
+)
+def test_a_wrong_line_is_named_and_never_quoted(line: str) -> None:
+    with pytest.raises(ConfigurationError, match="here, line 1: write name:role:hash") as raised:
+        parse(line, called="here")
+    assert "pw" not in str(raised.value)
+    assert HASH not in str(raised.value)
+
+
+def test_a_name_is_there_once() -> None:
+    with pytest.raises(ConfigurationError, match="'ada' is there twice"):
+        parse(f"ada:viewer:{HASH}\nada:admin:{HASH}", called="here")
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a\nb", "x" * 65, "<b>"])
+def test_a_name_that_would_break_the_file_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no name for a user"):
+        check_name(name)
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write(tmp_path / "nowhere" / "users", {})

@@ -1,0 +1,54 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pillarbox.core.overview import Overview
+from pillarbox.ops.console import words
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.005, "5 ms"),
+        (1.25, "1.2 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (3725, "1 h 2 min"),
+        (90_000, "1 d 1 h"),
+        (None, "\N{EN DASH}"),
+    ],
+)
+def test_spans(seconds: float | None, told: str) -> None:
+    assert words.span(seconds) == told
+
+
+def test_times_leave_out_what_they_have_in_common_with_now() -> None:
+    assert words.short(NOON - timedelta(hours=1), NOON) == "11:00:00"
+    assert words.short(NOON - timedelta(days=1), NOON) == "Nov 29 12:00:00"
+    assert words.short(NOON - timedelta(days=365), NOON) == "2025-11-30 12:00:00"
+
+
+def test_before_and_after_now() -> None:
+    assert words.ago(NOON - timedelta(seconds=5), NOON) == "5 s ago"
+    assert words.ago(NOON + timedelta(minutes=2), NOON) == "in 2 min"
+
+
+@pytest.mark.parametrize(
+    ("backlog", "exact", "told"),
+    [(12_345_678, True, "12,345,678"), (12_345_678, False, "~12,345,678"), (10_001, False, "10,000+")],
+)
+def test_an_estimate_says_so(backlog: int, exact: bool, told: str) -> None:
+    seen = Overview(backlog=backlog, oldest=None, exact=exact, dead=0, lanes=[], relays=[])
+    assert words.backlog(seen) == told
+
+
+def test_controls_are_written_out() -> None:
+    assert words.clean("a\x00b\u202ec\nd") == "a\\x00b\\x202ec\nd"
+    assert words.clean(None) == ""
+
+
+@pytest.mark.parametrize(("count", "told"), [(5, "5 B"), (2048, "2.0 KiB"), (5 * 1024**2, "5.0 MiB")])
+def test_sizes(count: int, told: str) -> None:
+    assert words.size(count) == told
