@@ -104,6 +104,7 @@ TIERS = (
     Tier(name="plans", folder="tests/plans"),
     Tier(name="examples", folder="tests/examples"),
     Tier(name="apps", folder="tests/apps", beside=True),
+    Tier(name="console", folder="tests/console", beside=True),
     Tier(name="docs", folder="tests/docs"),
     Tier(name="wheel", folder="tests/e2e"),
 )
