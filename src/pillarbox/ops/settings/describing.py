@@ -30,8 +30,6 @@ class Key:
     """What other outboxes call it, each with what to mind."""
     only_for: tuple[str, ...] = ()
     """The kinds of transport, body or policy that have this key; (): all of them."""
-    later: bool = False
-    """Accepted and checked, but nothing in this release acts on it."""
 
     @property
     def name(self) -> str:
@@ -56,12 +54,11 @@ def key(
     secret: bool = False,
     formerly: Mapping[str, str] = _NOTHING,
     only_for: tuple[str, ...] = (),
-    later: bool = False,
 ) -> Any:
     """A field that is a setting; one without default is required."""
     required = default is MISSING
     about = {"kind": kind, "doc": doc, "required": required, "secret": secret, "formerly": formerly}
-    about |= {"only_for": only_for, "later": later, "default": None if required else default}
+    about |= {"only_for": only_for, "default": None if required else default}
     return field(default=None if required else default, repr=not secret, metadata={"key": about})
 
 

@@ -64,9 +64,6 @@ def problems(settings: Settings, entries: Entries) -> Iterator[str]:
 def notes(settings: Settings, entries: Entries) -> Iterator[str]:
     """What works, and what somebody should know."""
     relay, store = settings.relay, settings.store
-    for entry in entries.values():
-        if entry.key.later and entry.written and entry.shown is not False:
-            yield f"{entry.called} is accepted, but not active in this release"
     horizon = relay.retry.horizon()
     if store.keeps_history and store.history != "forever" and seconds(store.history) < horizon < float("inf"):
         yield by_place(
