@@ -1,7 +1,7 @@
 """`python -m tests.tiers [names…]`: the tiers of the test suite, one after another, with the time each took.
 
-The order is that of the fastest answer: checks first, real servers next, the built wheel last. What is slow and meets
-nobody runs beside the others, one after another, and is printed at the end.
+Three lines of tiers run beside each other, because much of a test with real servers is waiting for them. The first line
+is shown as it runs, the others when they have ended; within a line the order is that of the fastest answer.
 """
 
 import os
@@ -42,8 +42,8 @@ class Tier:
     commands: tuple[Sequence[str], ...] = ()
     folder: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    beside: bool = False
-    """It runs beside the others, in a line of its own."""
+    line: int = 0
+    """Tiers of one line run one after another."""
 
     def run(self, output: IO[str]) -> Row:
         print(f"\n=== {self.name} ===", file=output, flush=True)
@@ -91,8 +91,8 @@ TIERS = (
         ),
     ),
     Tier(name="unit", folder="tests/unit"),
-    Tier(name="conformance", folder="tests/conformance"),
-    Tier(name="simulation", folder="tests/simulation", beside=True),
+    Tier(name="conformance", folder="tests/conformance", line=1),
+    Tier(name="simulation", folder="tests/simulation", line=1),
     Tier(name="integration", folder="tests/integration"),
     Tier(
         name="sqlalchemy20",
@@ -100,11 +100,11 @@ TIERS = (
         folder="tests/integration/record",
         environment={"PYTHONPATH": str(_SQLALCHEMY_20)},
     ),
-    Tier(name="faults", folder="tests/faults"),
+    Tier(name="faults", folder="tests/faults", line=2),
     Tier(name="plans", folder="tests/plans"),
     Tier(name="examples", folder="tests/examples"),
-    Tier(name="apps", folder="tests/apps", beside=True),
-    Tier(name="console", folder="tests/console", beside=True),
+    Tier(name="apps", folder="tests/apps", line=2),
+    Tier(name="console", folder="tests/console"),
     Tier(name="docs", folder="tests/docs"),
     Tier(name="wheel", folder="tests/e2e"),
 )
@@ -118,18 +118,28 @@ def main(names: Sequence[str]) -> int:
         return 2
     chosen = [known[name] for name in names] or TIERS
     began = time.monotonic()
-    with ThreadPoolExecutor(max_workers=1) as pool, ExitStack() as files:
+    first, *others = _lines(chosen)
+    with ThreadPoolExecutor() as pool, ExitStack() as files:
         beside = []
-        for tier in (tier for tier in chosen if tier.beside):
+        for line in others:
             output = files.enter_context(TemporaryFile("w+"))
-            beside.append((pool.submit(tier.run, output), output))
-        rows = [tier.run(sys.stdout) for tier in chosen if not tier.beside]
+            beside.append((pool.submit(_run, line, output), output))
+        rows = _run(first, sys.stdout)
         for ended, output in beside:
-            rows.append(ended.result())
+            rows += ended.result()
             output.seek(0)
             print(output.read(), flush=True)
     _print_table(rows, total=time.monotonic() - began)
     return 1 if any(result is Result.FAILED for _, result, _ in rows) else 0
+
+
+def _lines(chosen: Sequence[Tier]) -> list[list[Tier]]:
+    numbers = sorted({tier.line for tier in chosen})
+    return [[tier for tier in chosen if tier.line == number] for number in numbers]
+
+
+def _run(line: Sequence[Tier], output: IO[str]) -> list[Row]:
+    return [tier.run(output) for tier in line]
 
 
 def _print_table(rows: Sequence[Row], *, total: float) -> None:

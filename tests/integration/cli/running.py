@@ -1,9 +1,31 @@
-"""`pillarbox` as a process with an environment of its own."""
+"""`pillarbox` as a process with an environment of its own.
 
+`pillarbox()` forks this very process, in which everything is imported already, and becomes the command in the child:
+most of a command's time would be the start of Python. What a bare start needs is tested with the built wheel.
+"""
+
+import asyncio
+import logging
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, NoReturn
+
+from pillarbox.ops.cli import main
+from pillarbox.ops.cli.root import COMMANDS
+
+BOUND = 60.0
+PAUSE = 0.002
+
+for _name in COMMANDS:
+    import_module(f"pillarbox.ops.cli.{_name}")
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
@@ -12,12 +34,66 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
 
 def pillarbox(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "pillarbox", *arguments],
-        env=environment(variables),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command = ["pillarbox", *arguments]
+    with TemporaryFile() as out, TemporaryFile() as err:
+        child = os.fork()
+        if child == 0:
+            _become(command, environment(variables), cwd, out, err)
+        code = _ended(child, command)
+        return subprocess.CompletedProcess(command, code, _read(out), _read(err))
+
+
+def _ended(child: int, command: Sequence[str]) -> int:
+    deadline = time.monotonic() + BOUND
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise subprocess.TimeoutExpired(list(command), BOUND)
+        time.sleep(PAUSE)
+
+
+def _become(
+    command: list[str], variables: Mapping[str, str], cwd: Path | None, out: IO[bytes], err: IO[bytes]
+) -> NoReturn:
+    code: object = 1
+    try:
+        _forget_the_tests(out, err)
+        os.environ.clear()
+        os.environ.update(variables)
+        if cwd is not None:
+            os.chdir(cwd)
+        sys.path.insert(0, os.getcwd())
+        sys.argv = command
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _forget_the_tests(out: IO[bytes], err: IO[bytes]) -> None:
+    """What a new process would not know: how the tests capture, warn and log, and a loop that runs."""
+    os.dup2(out.fileno(), 1)
+    os.dup2(err.fileno(), 2)
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - it lives as long as the process
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
+    sys.excepthook = sys.__excepthook__
+    warnings.resetwarnings()
+    logging.root.handlers.clear()
+    logging.root.setLevel(logging.WARNING)
+    asyncio.events._set_running_loop(None)
+
+
+def _read(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read().decode()
