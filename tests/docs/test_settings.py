@@ -27,8 +27,7 @@ def heading(path: tuple[str, ...]) -> str:
 
 def row(key: Key) -> str:
     default = "required" if key.required else "" if key.default is None else f"`{_written(key.default)}`"
-    also = [f"{' and '.join(key.only_for)} only"] * bool(key.only_for) + ["not active yet"] * key.later
-    means = f"{key.doc} ({', '.join(also)})" if also else key.doc
+    means = f"{key.doc} ({' and '.join(key.only_for)} only)" if key.only_for else key.doc
     return f"| `{key.name}` | {key.kind.word} | {default} | {means} |"
 
 
@@ -106,11 +105,6 @@ def test_the_presets_are_as_they_are() -> None:
         figures = (preset.poll_interval, preset.batch_size, preset.retry.max_attempts, preset.retry.max)
         assert f"| `{name}` | {' | '.join(f'`{figure}`' for figure in figures)} |" in PAGE
         assert (preset.retry.base, preset.retry.multiplier, preset.retry.jitter) == ("1s", 2, "none")
-
-
-def test_what_is_not_active_is_named() -> None:
-    text = PAGE[PAGE.index("## Not active yet") : PAGE.index("## Coming from another outbox")]
-    assert [path for path, key in KEYS if key.later and f"`{'.'.join(path)}`" not in text] == []
 
 
 @pytest.mark.parametrize("sample", sorted((ROOT / "docs/samples").glob("*.toml")), ids=lambda file: file.stem)
