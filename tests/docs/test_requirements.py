@@ -43,4 +43,4 @@ def test_every_named_benchmark_exists(benchmark: str) -> None:
 
 def test_the_page_counts_what_is_open() -> None:
     still_open = sum("**open**: " in proof for *_, proof in ROWS)
-    assert f"Of {len(ROWS)} numbers, {still_open} are open" in PAGE
+    assert f"Of {len(ROWS)} numbers, {still_open} {'is' if still_open == 1 else 'are'} open" in PAGE
