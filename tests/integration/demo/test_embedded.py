@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.integration.demo.running import QUICK, assert_everything_arrived, demo, verdict
+from tests.integration.demo.running import QUICK, assert_everything_arrived, demo, environment, verdict
 
 
 def test_what_was_committed_arrives_and_what_was_rolled_back_does_not(tmp_path: Path) -> None:
@@ -96,3 +99,20 @@ def test_a_relay_that_cannot_start_is_an_error_that_says_why(tmp_path: Path) -> 
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "relay_process ended with 1: " in done.stderr
     assert "no relay today" in done.stderr
+
+
+def test_the_console_is_served_meanwhile_and_shows_the_demo(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pillarbox", "demo", "--events", "100000"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as playing:
+        assert playing.stdout is not None
+        try:
+            title, window = playing.stdout.readline(), playing.stdout.readline()
+            address = window.removeprefix("console: ").strip()
+            assert address.startswith("http://127.0.0.1:"), title + window
+            assert httpx.get(f"{address}api/v1/relays").json()["relays"][0]["lanes"] > 0
+        finally:
+            playing.send_signal(signal.SIGINT)
+            playing.communicate(timeout=60)
+    assert playing.returncode == 0

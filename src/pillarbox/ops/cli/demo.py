@@ -57,7 +57,8 @@ def demo(
     """A small order service, handlers that fail and dawdle, a relay that may be killed, and a verdict.
 
     It is embedded: no server, nothing to set up, nothing left behind. Orders and events are written in the same
-    transactions, some of which are rolled back. At the end the orders table is compared with the ledger that the
+    transactions, some of which are rolled back. The web console is served meanwhile, where its packages are installed;
+    the first line says where. At the end the orders table is compared with the ledger that the
     handlers wrote: exit code 1 if anything was lost, invented or out of order.
 
     \b
@@ -72,7 +73,7 @@ def demo(
     from pillarbox.ops.demo.run import Plan
     from pillarbox.ops.demo.scene import Scene
 
-    plan = Plan(seconds=seconds, events=events, rate=rate, kill=kill, keep=keep is not None)
+    plan = Plan(seconds=seconds, events=events, rate=rate, kill=kill, keep=keep is not None, console=not as_json)
     with _folder(keep) as folder:
         name = f"pillarbox_demo_{uuid4().hex[:8]}"
         scene = Scene(folder=folder, name=name, store=store, transport=transport, sabotage=sabotage)

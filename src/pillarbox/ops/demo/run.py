@@ -17,6 +17,7 @@ from pillarbox.ops.demo.scene import TUNING, Scene
 from pillarbox.ops.demo.shop import Shop
 from pillarbox.ops.demo.verdict import Verdict, judge
 from pillarbox.ops.demo.watching import Figures, Watch
+from pillarbox.ops.demo.window import window
 
 Show = Callable[[Figures], None]
 
@@ -46,6 +47,8 @@ class Plan:
     """Kill the relay in the middle, and start another."""
     keep: bool = False
     """Leave everything where it is, for people to look at."""
+    console: bool = False
+    """Serve the web console meanwhile."""
 
     def __post_init__(self) -> None:
         for name in ("seconds", "events", "rate"):
@@ -101,6 +104,8 @@ class Run:
             self._start(RELAY)
             await self._wait_for_relay(store)
             self._watch = Watch(self._scene, store, self._shop)
+            if self._plan.console:
+                self._watch.window = await stack.enter_async_context(window(store))
             await self._write()
             await self._drain()
             # The relay first: the consumer empties the queue and goes.

@@ -34,10 +34,13 @@ def live(scene: Scene, console: Console) -> Iterator[Show]:
 def lines(scene: Scene, console: Console) -> Iterator[Show]:
     """A line a second."""
     console.print(scene.title)
-    told = 0.0
+    told, window = 0.0, ""
 
     def show(figures: Figures) -> None:
-        nonlocal told
+        nonlocal told, window
+        if figures.window != window:
+            window = figures.window
+            console.print(window, markup=False, soft_wrap=True)
         if figures.elapsed >= told:
             told = figures.elapsed + LINE_EVERY
             console.print(_line(figures), soft_wrap=True)

@@ -24,7 +24,14 @@ _LANES_IN_A_ROW = 32
 def render(scene: Scene, figures: Figures) -> RenderableType:
     """Everything at a glance, always of the same height."""
     return Panel(
-        Group(_time(figures), _paces(figures), _state(figures), "", _happenings(figures)),
+        Group(
+            _time(figures),
+            _paces(figures),
+            _state(figures),
+            "",
+            Text(figures.window, style="bold"),
+            _happenings(figures),
+        ),
         title="[bold]pillarbox demo[/]",
         subtitle=f"[dim]{scene.title}[/]",
         box=box.ROUNDED,

@@ -57,6 +57,8 @@ class Figures:
     overview: Overview
     kills: int
     happenings: tuple[tuple[float, str], ...]
+    window: str
+    """Where the web console is, or what it needs; '' where none is wanted."""
     """Seconds since the start, and what happened then; the last few."""
 
 
@@ -91,6 +93,7 @@ class Watch:
         self._lines: Counter[tuple[str, What]] = Counter()
         self._meters = {who: Meter() for who in ("shop", *scene.receivers)}
         self._happenings: deque[tuple[float, str]] = deque(maxlen=HAPPENINGS)
+        self.window = ""
         self._epoch = 0
         self._began = time.monotonic()
         self.phase: Phase = "writing"
@@ -123,6 +126,7 @@ class Watch:
             overview=overview,
             kills=self.kills,
             happenings=tuple(self._happenings),
+            window=self.window,
         )
 
     def _note_takeovers(self, overview: Overview) -> None:

@@ -33,6 +33,7 @@ def figures(*, owner: str | None) -> Figures:
         ),
         kills=1,
         happenings=((5.0, "relay (pid 7) killed with SIGKILL"),),
+        window="console: http://127.0.0.1:8980/",
     )
 
 
@@ -66,3 +67,7 @@ def test_a_rate_is_that_of_the_last_moments() -> None:
     assert (paces[-1].rate, paces[-1].total) == (0.0, 0)
     assert meter.read(10.0, 300).rate == 300.0
     assert meter.read(10.1, 300).lately[-1] == 300.0
+
+
+def test_where_the_console_is_stays_in_sight() -> None:
+    assert "console: http://127.0.0.1:8980/" in shown(figures(owner="alive"))
