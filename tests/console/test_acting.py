@@ -8,7 +8,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from tests.console.conftest import Visit, states
 from tests.integration.cli.conftest import Stock
-from tests.integration.cli.running import pillarbox
+from tests.integration.cli.running import fresh_pillarbox
 
 
 def audit(stock: Stock) -> list[tuple[str, str, str, int]]:
@@ -94,7 +94,7 @@ async def test_the_audit_does_not_tell_the_console_from_the_command(
     [by_console] = audit(with_letters)
     assert by_console[0] == "ada"
     await asyncio.to_thread(_undo, with_letters)
-    done = pillarbox(*command, PILLARBOX_STORE=with_letters.url, USER="ben", LOGNAME="ben")
+    done = fresh_pillarbox(*command, PILLARBOX_STORE=with_letters.url, USER="ben", LOGNAME="ben")
     assert done.returncode == 0, done.stderr
     assert audit(with_letters)[-1] == ("ben", *by_console[1:])
 

@@ -10,24 +10,24 @@ from pillarbox.core.event import Event
 from pillarbox.core.stats import Carried
 from tests.console.conftest import Visit, states
 from tests.integration.cli.conftest import Stock
-from tests.integration.cli.running import pillarbox
+from tests.integration.cli.running import fresh_pillarbox
 
 
 async def test_events_are_those_of_the_command(visit: Visit, with_letters: Stock) -> None:
     told = (await (await visit(with_letters)).client.get("/api/v1/events?status=FAILED")).json()
-    done = pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_letters.url)
+    done = fresh_pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_letters.url)
     assert told == json.loads(done.stdout)
 
 
 async def test_an_event_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
     told = (await (await visit(with_letters)).client.get("/api/v1/event?id=dead1")).json()
-    done = pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_letters.url)
+    done = fresh_pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_letters.url)
     assert told == json.loads(done.stdout)
 
 
 async def test_status_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
     told = (await (await visit(with_letters)).client.get("/api/v1/status")).json()
-    done = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
+    done = json.loads(fresh_pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     common = ("state", "why", "backlog", "exact", "dead", "lanes")
     assert {name: told[name] for name in common} == {name: done[name] for name in common}
 
@@ -160,3 +160,10 @@ async def test_figures_over_time_come_from_what_relays_noted(visit: Visit, stock
     assert abs(course["times"][-1] - datetime.now(UTC).timestamp()) < 60
     answer = await visitor.client.get("/api/v1/course?window=1y")
     assert "window '1y' is not kept" in answer.json()["error"]
+
+
+async def test_gauges_of_the_store_are_there_for_prometheus(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    shown = await visitor.look("/metrics")
+    assert "outbox_backlog 2.0" in shown
+    assert "outbox_dead_letters 2.0" in shown

@@ -6,7 +6,7 @@ import pytest
 
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
-from tests.integration.cli.running import pillarbox
+from tests.integration.cli.running import fresh_pillarbox
 
 REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDER BY request_id"
 
@@ -26,7 +26,7 @@ REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDE
 async def test_a_command_and_a_button_ask_the_same(
     visit: Visit, with_letters: Stock, arguments: tuple[str, ...], path: str, fields: dict[str, str]
 ) -> None:
-    done = pillarbox("events", *arguments, PILLARBOX_STORE=with_letters.url)
+    done = fresh_pillarbox("events", *arguments, PILLARBOX_STORE=with_letters.url)
     assert done.returncode == 0, done.stderr
     await (await visit(with_letters)).post(path, **fields)
     by_command, by_button = with_letters.ask(REQUESTS)
@@ -34,11 +34,11 @@ async def test_a_command_and_a_button_ask_the_same(
 
 
 def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:
-    done = pillarbox("events", "discard", "--type", "order.placed", "--dry-run", PILLARBOX_STORE=shop.url)
+    done = fresh_pillarbox("events", "discard", "--type", "order.placed", "--dry-run", PILLARBOX_STORE=shop.url)
     assert done.stdout == "would discard 1 event\n"
-    assert pillarbox("events", "discard", "fresh", PILLARBOX_STORE=shop.url).returncode == 2
+    assert fresh_pillarbox("events", "discard", "fresh", PILLARBOX_STORE=shop.url).returncode == 2
     assert shop.ask(REQUESTS) == []
-    done = pillarbox("events", "retry", "--key", "k", "--json", PILLARBOX_STORE=shop.url)
+    done = fresh_pillarbox("events", "retry", "--key", "k", "--json", PILLARBOX_STORE=shop.url)
     assert json.loads(done.stdout) == {"matched": 0, "whole": True, "requested": 0, "dry_run": False}
 
 
@@ -52,6 +52,6 @@ def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_told(shop: Stock, arguments: tuple[str, ...], code: int, said: str) -> None:
-    done = pillarbox("events", *arguments, PILLARBOX_STORE=shop.url)
+    done = fresh_pillarbox("events", *arguments, PILLARBOX_STORE=shop.url)
     assert done.returncode == code
     assert said in done.stderr

@@ -12,7 +12,7 @@ from apps.ingestion.relay import open_broker
 from pillarbox.core.clock import system_chance
 from pillarbox.ops.settings import Settings
 from tests.apps.ingestion.running import ROOT, Service
-from tests.integration.cli.running import pillarbox
+from tests.integration.cli.running import fresh_pillarbox
 from tests.integration.consume.broker import ready
 from tests.unit.ops.settings.loading import load
 
@@ -47,7 +47,7 @@ def test_beside_the_service_a_relay_of_its_own_carries_what_is_uploaded(
         service.upload()
         health = service.client.get("/health")
         assert (health.status_code, health.json()["reason"]) == (503, "no relay is at work")
-        done = pillarbox(
+        done = fresh_pillarbox(
             *("--config", str(FILE), "relay", "--until-empty"),
             cwd=tmp_path,
             PILLARBOX_STORE=database,

@@ -1,7 +1,8 @@
 """`pillarbox` as a process with an environment of its own.
 
 `pillarbox()` forks this very process, in which everything is imported already, and becomes the command in the child:
-most of a command's time would be the start of Python. What a bare start needs is tested with the built wheel.
+most of a command's time would be the start of Python. What a bare start needs is tested with the built wheel. A test
+that has SQLite open meanwhile uses `fresh_pillarbox()`: a child must not inherit what SQLite knows of its own locks.
 """
 
 import asyncio
@@ -41,6 +42,19 @@ def pillarbox(*arguments: str, cwd: Path | None = None, **variables: str) -> sub
             _become(command, environment(variables), cwd, out, err)
         code = _ended(child, command)
         return subprocess.CompletedProcess(command, code, _read(out), _read(err))
+
+
+def fresh_pillarbox(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, in a Python of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "pillarbox", *arguments],
+        env=environment(variables),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=False,
+    )
 
 
 def _ended(child: int, command: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from tests.databases import Sql
-from tests.integration.cli.running import pillarbox
+from tests.integration.cli.running import fresh_pillarbox
 from tests.integration.rabbitmq.consumer import take_all
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -77,9 +77,11 @@ def test_one_event_for_two_destinations_reaches_both_though_the_relay_is_killed_
     (tmp_path / "noting.py").write_text(NOTING)
     with psycopg.connect(postgres_url) as connection:
         Outbox().record(connection, Event("order.placed", {}, event_id="evt-001"))
-    killed = pillarbox("relay", "--until-empty", cwd=tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_FAILPOINT=point)
+    killed = fresh_pillarbox(
+        "relay", "--until-empty", cwd=tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_FAILPOINT=point
+    )
     assert killed.returncode == -signal.SIGKILL
-    finished = pillarbox("relay", "--until-empty", cwd=tmp_path, PILLARBOX_STORE=postgres_url)
+    finished = fresh_pillarbox("relay", "--until-empty", cwd=tmp_path, PILLARBOX_STORE=postgres_url)
     assert finished.returncode == 0, finished.stderr
     assert {taken.properties.message_id for taken in take_all(rabbitmq_server.url(), queue)} == {"evt-001"}
     assert set((tmp_path / "notes.txt").read_text().split()) == {"evt-001"}

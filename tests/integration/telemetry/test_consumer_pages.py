@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.integration.cli.running import pillarbox
+from tests.integration.cli.running import fresh_pillarbox
 from tests.integration.telemetry.processes import Pages, running
 from tests.servers.ports import free_port
 from tests.servers.waiting import wait_until
@@ -83,6 +83,6 @@ def test_a_broker_that_is_away_is_told_and_is_no_reason_to_restart(tmp_path: Pat
 
 def test_a_place_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(APP)
-    done = pillarbox("consume", "shop:consumer", "--listen", "9465", cwd=tmp_path)
+    done = fresh_pillarbox("consume", "shop:consumer", "--listen", "9465", cwd=tmp_path)
     assert done.returncode == 2
     assert "write host:port, for example 127.0.0.1:9464" in done.stderr

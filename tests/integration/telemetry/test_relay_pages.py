@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from pillarbox import Event, Outbox
-from tests.integration.cli.running import pillarbox
+from tests.integration.cli.running import fresh_pillarbox
 from tests.integration.telemetry.processes import Pages, relay
 from tests.servers.availability import available
 from tests.servers.ports import free_port
@@ -23,7 +23,7 @@ from tests.servers.waiting import wait_until
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A folder with a store in it."""
-    assert pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
+    assert fresh_pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
     return tmp_path
 
 
@@ -93,13 +93,13 @@ def test_a_relay_whose_loop_is_stopped_answers_nobody(pages: Pages) -> None:
 
 
 def test_a_port_in_use_is_an_error_at_the_start(shop: Path, pages: Pages) -> None:
-    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="console://", PILLARBOX_RELAY__LISTEN=pages.address)
+    done = fresh_pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="console://", PILLARBOX_RELAY__LISTEN=pages.address)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert f"PILLARBOX_RELAY__LISTEN: nothing can listen on {pages.address}: Address already in use" in done.stderr
 
 
 def test_without_the_setting_no_port_is_opened(shop: Path) -> None:
-    done = pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    done = fresh_pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="console://")
     assert '"listen": null' in done.stdout.splitlines()[0]
 
 
@@ -139,7 +139,7 @@ def test_a_store_that_is_away_makes_the_relay_unready_until_it_is_back(tmp_path:
     with available(PostgresServer) as server:
         server.create_database("shop")
         url = server.url("shop").replace("postgres@", "postgres:canary-password@")
-        assert pillarbox("schema", "apply", cwd=tmp_path, PILLARBOX_STORE=url).returncode == 0
+        assert fresh_pillarbox("schema", "apply", cwd=tmp_path, PILLARBOX_STORE=url).returncode == 0
         with relay(tmp_path, PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="console://") as pages:
             assert pages.get("/readyz").status_code == 200
             server.stop()

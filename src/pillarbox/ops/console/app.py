@@ -40,6 +40,7 @@ from pillarbox.ops.console.pages import (
     entering,
     events,
     insight,
+    metrics,
     overview,
     replays,
     running,
@@ -123,6 +124,7 @@ def _looking() -> list[BaseRoute]:
         page("/store", insight.store),
         page("/audit", insight.audit),
         page("/audit/export", insight.export_audit),
+        page("/metrics", metrics.metrics),
         *api.looking(),
         Mount("/static", _Files(directory=_STATIC)),
     ]

@@ -1,0 +1,25 @@
+"""The store's gauges for Prometheus; what relays count is on their own ports."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.ops.console.visiting import Refused, Visit
+
+
+async def metrics(visit: Visit) -> Response:
+    """As everything here it needs a login: a scraper sends name and password of a viewer as HTTP Basic."""
+    try:
+        from prometheus_client.exposition import choose_encoder
+
+        from pillarbox.telemetry.prometheus import StoreMetrics
+    except ImportError:
+        raise Refused(501, 'Metrics need one more package: pip install "pillarbox[metrics]".') from None
+    gauges = StoreMetrics()
+    try:
+        gauges.show((await visit.desk.lookout.glance()).seen)
+    except StoreUnavailable:
+        gauges.show(None)
+    encode, content_type = choose_encoder(visit.request.headers.get("accept", ""))
+    return Response(encode(gauges.registry), headers={"content-type": content_type})
