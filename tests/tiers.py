@@ -101,10 +101,10 @@ TIERS = (
         environment={"PYTHONPATH": str(_SQLALCHEMY_20)},
     ),
     Tier(name="faults", folder="tests/faults", line=2),
-    Tier(name="plans", folder="tests/plans"),
+    Tier(name="plans", folder="tests/plans", line=2),
     Tier(name="examples", folder="tests/examples"),
     Tier(name="apps", folder="tests/apps", line=2),
-    Tier(name="console", folder="tests/console"),
+    Tier(name="console", folder="tests/console", line=2),
     Tier(name="docs", folder="tests/docs"),
     Tier(name="wheel", folder="tests/e2e"),
 )

@@ -132,7 +132,7 @@ async def test_a_glance_counts_no_more_than_it_says(explain: Explainer) -> None:
 
 
 async def test_a_bite_of_old_history(explain: Explainer) -> None:
-    older = "UPDATE public.outbox_history SET published_at = now() - interval '10 days' WHERE id <= 2000"
+    older = "UPDATE public.outbox_history SET published_at = now() - interval '10 days' WHERE id <= 20000"
     cost = await explain.cost(
         STATEMENTS.get("archive_read_history"),
         86400.0,
