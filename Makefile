@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo demo-notifications demo-ingestion test check faults fmt docs servers lock clean
+.PHONY: help venv packages demo demo-notifications demo-ingestion test test-large check faults fmt docs servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -33,6 +33,9 @@ check: venv ## format, lint, types and layers
 
 faults: venv packages ## the fault tests with ten times the events; FAULTS_TIMES=100 for more
 	@FAULTS_TIMES=$${FAULTS_TIMES:-10} $(BIN)/python -m tests.tiers faults
+
+test-large: venv packages ## every page and listing on 5 million rows of history, with the time each took
+	@$(BIN)/python -m tests.large
 
 fmt: venv ## format the code and apply the safe lint fixes
 	@$(BIN)/ruff format .

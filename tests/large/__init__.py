@@ -1,0 +1,1 @@
+"""Full tables: every page and every listing with millions of rows (`make test-large`)."""
