@@ -15,9 +15,9 @@ from pillarbox.ops.console import Console, NoLogin
 from pillarbox.ops.console.logins import Login
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
-from tests.integration.cli.conftest import Stock, filled, sqlite_url, store_url
+from tests.integration.cli.conftest import Stock, shop, sqlite_url, stock, store_url, with_letters
 
-__all__ = ["sqlite_url", "store_url"]
+__all__ = ["shop", "sqlite_url", "stock", "store_url", "with_letters"]
 
 LOCAL = "http://127.0.0.1:8980"
 _TOKEN = re.compile(r'<meta name="token" content="([^"]+)">')
@@ -71,20 +71,3 @@ async def visit() -> AsyncIterator[Visit]:
             return Visitor(client, store)
 
         yield make
-
-
-@pytest.fixture
-def stock(store_url: str) -> Stock:
-    return Stock(store_url)
-
-
-@pytest.fixture
-def with_letters(stock: Stock) -> Stock:
-    """Two dead letters of one key, one that blocks its key, one delivered, one that waits; on each engine."""
-    return filled(stock)
-
-
-@pytest.fixture
-def shop(sqlite_url: str) -> Stock:
-    """The same on SQLite alone, for what does not depend on the engine."""
-    return filled(Stock(sqlite_url))

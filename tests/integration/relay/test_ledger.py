@@ -1,5 +1,6 @@
-"""The ledger on a real database: killed in between, locked out, cut off. Nothing is lost; what went out is known."""
+"""The ledger on a real database: killed in between, locked out, in a deadlock, cut off. Nothing is lost."""
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -10,8 +11,11 @@ import psycopg
 import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay, Tuning
+from pillarbox.core.errors import StoreUnavailable
 from pillarbox.core.observations import Observation, StoreFailed
+from pillarbox.core.outcome import Resolved
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from tests.databases import Sql
@@ -134,6 +138,37 @@ async def test_a_ledger_that_is_locked_loses_nothing(sql: Sql, postgres_url: str
             await eventually(lambda: shop.has(20), within=30)
     assert shop.handled == [f"{n:03}" for n in range(20)]
     assert await sql.fetchval("SELECT count(*) FROM processed_event WHERE status = 'SUCCESS'") == 20
+
+
+NOTE = "INSERT INTO processed_event (event_id, destination, status) VALUES ($1, 'shop', 'PROCESSING')"
+WAITS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pillarbox' AND wait_event_type = 'Lock'"
+    " AND datname = current_database() AND query LIKE '%processed_event%'"
+)
+
+
+async def test_a_ledger_in_a_deadlock_is_asked_again(sql: Sql, postgres_url: str) -> None:
+    await record(sql, 20)
+    stranger = await asyncpg.connect(postgres_url)
+    # Whoever looks for a deadlock first is the one to end: not the stranger.
+    await stranger.execute("SET deadlock_timeout = '1min'")
+    async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
+        owner = await Owner.of(store)
+        lot = [Resolved(message, "shop") for message in await owner.ready()]
+        assert store.ledger is not None
+        ring = stranger.transaction()
+        await ring.start()
+        await stranger.execute(NOTE, "019")
+        begun = asyncio.create_task(store.ledger.begin(lot))
+        await eventually(lambda: sql.fetchval(WAITS), within=30)
+        closing = asyncio.create_task(stranger.execute(NOTE, "000"))
+        with pytest.raises(StoreUnavailable, match="deadlock detected"):
+            await begun
+        await closing
+        await ring.rollback()
+        assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 20
+        assert await store.ledger.begin(lot) == [False] * 20
+    await stranger.close()
 
 
 async def test_a_ledger_that_is_cut_off_loses_nothing(sql: Sql, postgres_url: str) -> None:

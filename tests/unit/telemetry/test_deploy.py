@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +10,8 @@ import pytest
 import yaml  # type: ignore[import-untyped] # it comes with mkdocs, its stubs do not
 
 from tests.docs.pages import ROOT
+from tests.servers.availability import available
+from tests.servers.debian import PROMTOOL
 from tests.unit.telemetry.exposed import everything, samples
 
 RULES_FILE = ROOT / "deploy/prometheus/alerts.yml"
@@ -59,9 +60,9 @@ def test_there_is_an_alert_for_everything_that_was_wanted() -> None:
     assert [alert for alert, metric in wanted.items() if metric not in expressions.get(alert, "")] == []
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_promtool_is_content() -> None:
-    done = subprocess.run(["promtool", "check", "rules", str(RULES_FILE)], capture_output=True, text=True, check=False)
+    promtool = available(PROMTOOL.path)
+    done = subprocess.run([promtool, "check", "rules", str(RULES_FILE)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
