@@ -27,6 +27,7 @@ _TABLES = (
     "schema",
     "event",
 )
+_BESIDE = ("inbox_receipt", "inbox_tally", "processed_event")
 _PLACEHOLDER = re.compile(r"\{([a-z_0-9]+)\}")
 
 
@@ -67,8 +68,7 @@ class Names:
     def render(self, sql: str, **extra: str) -> str:
         """`sql` with `{message}` and its like replaced by quoted names; unknown braces stay as they are."""
         known = {table: self.qualified(self.prefix + table) for table in _TABLES}
-        known["inbox_receipt"] = self.qualified(self.stem + "inbox_receipt")
-        known["processed_event"] = self.qualified(self.stem + "processed_event")
+        known |= {table: self.qualified(self.stem + table) for table in _BESIDE}
         known["schema_name"] = f'"{self.schema}"' if self.schema else ""
         known["prefix"] = self.prefix
         known["stem"] = self.stem

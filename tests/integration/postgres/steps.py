@@ -8,12 +8,16 @@ MIGRATIONS = sorted((Path(pillarbox.stores.postgres.__file__).parent / "sql" / "
 LAST = MIGRATIONS[-1].stem
 
 WITHOUT_THE_LAST_STEP = """
-DELETE FROM outbox_schema WHERE version = 8;
-DROP INDEX outbox_history_published_idx;
+DELETE FROM outbox_schema WHERE version = 9;
+DROP TABLE inbox_tally;
+ALTER TABLE outbox_attempt DROP COLUMN seconds;
+ALTER TABLE outbox_history DROP COLUMN seconds;
 """
 
 BACK_BEFORE_OPERATORS = f"""
 {WITHOUT_THE_LAST_STEP}
+DELETE FROM outbox_schema WHERE version = 8;
+DROP INDEX outbox_history_published_idx;
 DELETE FROM outbox_schema WHERE version = 7;
 DROP INDEX outbox_stat_at_idx;
 ALTER TABLE outbox_stat RENAME COLUMN at TO minute;

@@ -121,7 +121,7 @@ async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresSto
     await sql.execute(BACK_BEFORE_OPERATORS)
     await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
     await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
-    assert await store.schema.apply() == ["0006_lists", "0007_operators", LAST]
+    assert await store.schema.apply() == ["0006_lists", "0007_operators", "0008_replay", LAST]
     assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+import pillarbox.stores.sqlite
 from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailable
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.sqlite.conftest import Shell
+
+STEPS = len(list((Path(pillarbox.stores.sqlite.__file__).parent / "sql" / "migrations").glob("*.sql")))
 
 APPLY = """
 import asyncio, sys
@@ -61,7 +64,7 @@ async def test_processes_that_apply_at_once_run_each_migration_once(path: Path) 
         assert await process.stdout.readline() == b"here\n"
     outputs = await asyncio.gather(*(process.communicate(b"\n") for process in processes))
     assert [process.returncode for process in processes] == [0, 0, 0]
-    assert sorted(int(out.split()[-1]) for out, _ in outputs) == [0, 0, 4]
+    assert sorted(int(out.split()[-1]) for out, _ in outputs) == [0, 0, STEPS]
 
 
 async def test_a_newer_schema_is_refused(store: SqliteStore, sql: sqlite3.Connection) -> None:
@@ -111,13 +114,13 @@ async def test_a_failed_migration_leaves_nothing(path: Path) -> None:
     assert [name for _, name, _ in _schema(path)] == ["outbox_stat"]
     connection.execute("DROP TABLE outbox_stat")
     connection.close()
-    assert len(await store.schema.apply()) == 4
+    assert len(await store.schema.apply()) == STEPS
     await store.aclose()
 
 
 async def test_two_outboxes_live_in_one_file_under_their_prefixes(store: SqliteStore, path: Path) -> None:
     other = SqliteStore(path, prefix="shop_outbox_")
-    assert len(await other.schema.apply(aliases=True)) == 4
+    assert len(await other.schema.apply(aliases=True)) == STEPS
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("INSERT INTO shop_outbox_message (event_type, payload) VALUES ('t', '')")
     assert len(await (await Owner.of(other)).ready()) == 1

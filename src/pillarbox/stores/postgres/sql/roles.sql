@@ -7,10 +7,11 @@ GRANT INSERT ON {message} TO {producer};
 GRANT SELECT (asleep_until) ON {relay} TO {producer};
 GRANT INSERT ON {inbox_receipt} TO {producer};
 GRANT SELECT (consumer, event_id) ON {inbox_receipt} TO {producer};
+GRANT SELECT, INSERT, UPDATE ON {inbox_tally} TO {producer};
 
 -- relay: carries messages, settles them, keeps house.
 GRANT SELECT, INSERT, UPDATE, DELETE ON {message}, {history}, {history_default}, {dead}, {relay}, {attempt}, {stat}, {request},
-  {destination}, {inbox_receipt}, {processed_event} TO {relay_role};
+  {destination}, {inbox_receipt}, {inbox_tally}, {processed_event} TO {relay_role};
 GRANT SELECT, UPDATE ON {lane} TO {relay_role};
 GRANT SELECT, INSERT, DELETE, UPDATE (count, detail) ON {audit} TO {relay_role};
 GRANT SELECT ON {schema}, {event} TO {relay_role};
@@ -19,7 +20,7 @@ GRANT EXECUTE ON FUNCTION {history_make}(integer), {history_drop}(interval) TO {
 
 -- reader: sees everything, changes nothing.
 GRANT SELECT ON {message}, {history}, {dead}, {lane}, {relay}, {attempt}, {stat}, {request}, {destination}, {audit},
-  {schema}, {event}, {inbox_receipt}, {processed_event} TO {reader};
+  {schema}, {event}, {inbox_receipt}, {inbox_tally}, {processed_event} TO {reader};
 
 -- migrator: may change the tables. Membership in the owner's role does it without handing the tables over.
 GRANT {owner} TO {migrator};
