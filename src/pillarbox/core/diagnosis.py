@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from pillarbox.core.footprint import Footprint
     from pillarbox.core.schema import SchemaStatus
     from pillarbox.core.store import Schema
 
@@ -89,6 +90,10 @@ class Diagnosis(Protocol):
 
     async def tried(self, more_than: int = MANY_TRIES) -> Tried:
         """Messages that were sent in vain more often than that and still wait."""
+        ...
+
+    async def footprint(self) -> Footprint:
+        """How much room it takes, and whose transaction is the oldest."""
         ...
 
 

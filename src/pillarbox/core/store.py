@@ -9,7 +9,7 @@
     archive        stale · read · drop                          old rows on their way out by way of a file
     replays        chosen · begin · find · copy                 what was delivered goes out once more
     inspection     overview · consumers                         how the outbox and the inbox fare at a glance
-    diagnosis      checks · tried                               what is wrong with the store itself, and what is stuck
+    diagnosis      checks · tried · footprint                   what is wrong with the store itself, and what is stuck
     upkeep         prepare · prune                              partitions, retention
     ledger         begin                                        what was sent before, where that is kept
     wakeup         doze · rouse · wait                          the doorbell: a hint, never relied on

@@ -10,6 +10,7 @@ from typing import Any
 from pillarbox.core.audit import AuditEntry
 from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
+from pillarbox.core.footprint import Footprint
 from pillarbox.ops.grouping import LetterGroup
 
 
@@ -67,6 +68,14 @@ def audit_entry(entry: AuditEntry) -> dict[str, Any]:
         "subject": entry.subject,
         "count": entry.count,
         "detail": dict(entry.detail),
+    }
+
+
+def footprint(found: Footprint) -> dict[str, Any]:
+    return {
+        "bytes": found.bytes,
+        "parts": [part._asdict() for part in found.parts],
+        "oldest_transaction": None if found.oldest is None else found.oldest._asdict(),
     }
 
 

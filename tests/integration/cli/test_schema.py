@@ -46,6 +46,15 @@ def test_every_command_has_its_json(store: str) -> None:
     assert after == {"ok": True, "version": before["wanted"], "wanted": before["wanted"], "pending": [], "problems": []}
 
 
+def test_sizes_of_tables_or_of_the_file(store: str) -> None:
+    pillarbox("schema", "apply", store=store)
+    told = json.loads(pillarbox("schema", "sizes", "--json", store=store).stdout)
+    assert told["bytes"] == sum(part["bytes"] for part in told["parts"]) > 0
+    lines = pillarbox("schema", "sizes", store=store).stdout.splitlines()
+    assert lines[0] == "table\trows\tdead rows\tsize"
+    assert {line.split("\t")[0] for line in lines[1:]} == {part["name"] for part in told["parts"]}
+
+
 def test_the_sql_is_printed_and_runs_in_the_databases_own_shell(tmp_path: Path, sqlite_store: str) -> None:
     script = pillarbox("schema", "sql", "--aliases", store=sqlite_store).stdout
     subprocess.run(["sqlite3", "-bail", tmp_path / "shop.db"], input=script, text=True, check=True)

@@ -207,6 +207,24 @@ async def test_sessions_that_the_role_cannot_see(store: PostgresStore, sql: Sql,
         await sql.execute(f'DROP ROLE "{role}"')
 
 
+async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: PostgresStore, sql: Sql) -> None:
+    await store.upkeep.prepare()
+    transaction = sql.transaction(isolation="repeatable_read")
+    await transaction.start()
+    await sql.fetchval("SELECT count(*) FROM outbox_dead WHERE error = 'a secret of somebody'")
+    found = await store.diagnosis.footprint()
+    parts = {part.name: part for part in found.parts}
+    assert {"outbox_message", "outbox_dead", "inbox_receipt", "processed_event"} <= set(parts)
+    assert {part.whole for name, part in parts.items() if name.startswith("outbox_history_")} == {"outbox_history"}
+    assert len([part for part in found.parts if part.whole]) > 7
+    assert found.bytes == sum(part.bytes for part in found.parts) > 100_000
+    assert found.oldest is not None
+    assert found.oldest.pid == await sql.fetchval("SELECT pg_backend_pid()")
+    assert "secret" not in found.oldest.query
+    await transaction.rollback()
+    assert (await store.diagnosis.footprint()).oldest is None
+
+
 async def test_a_prepared_transaction_that_nobody_ended(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.prepared", long_transaction=0)).result == "pass"
     name = await sql.fetchval("SELECT current_database() || '_forgotten'")

@@ -1,4 +1,4 @@
-"""`pillarbox schema`: see the tables' SQL, apply it, check it."""
+"""`pillarbox schema`: see the tables' SQL, apply it, check it, see how large they are."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.schema import SchemaStatus
 from pillarbox.core.store import Schema
 from pillarbox.ops.cli.context import current_settings
-from pillarbox.ops.cli.output import as_json, print_json
+from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, span
 from pillarbox.ops.cli.working import with_store
+from pillarbox.ops.sizes import size
 from pillarbox.ops.wiring import open_store
 
 with_aliases = click.option("--aliases", is_flag=True, help="Add the views outbox_events and event_outbox.")
@@ -17,13 +18,14 @@ with_aliases = click.option("--aliases", is_flag=True, help="Add the views outbo
 
 @click.group()
 def schema() -> None:
-    """The tables of the store: print, apply, check.
+    """The tables of the store: print, apply, check, measure.
 
     \b
     Examples:
       pillarbox schema sql | psql shop
       pillarbox schema apply
       pillarbox schema status --json
+      pillarbox schema sizes
     """
 
 
@@ -92,6 +94,39 @@ def status(as_json: bool) -> None:
         print_json(_figures(found))
     else:
         click.echo(_sentence(found))
+
+
+@schema.command("sizes")
+@as_json
+def sizes(as_json: bool) -> None:
+    """Show how much room each table takes, its dead rows, and the oldest open transaction.
+
+    Rows are the database's own estimates. SQLite knows only the file: what of it is used, what is free, and its log.
+
+    \b
+    Examples:
+      pillarbox schema sizes
+      pillarbox schema sizes --json
+    """
+    from pillarbox.ops import exports
+
+    found = with_store(lambda store: store.diagnosis.footprint())
+    if as_json:
+        print_json(exports.footprint(found))
+        return
+    print_table(
+        ["table", "rows", "dead rows", "size"],
+        [[part.name, _about(part.rows), _about(part.dead_rows), size(part.bytes)] for part in found.parts],
+    )
+    if (oldest := found.oldest) is not None:
+        click.echo(
+            f"the oldest open transaction: pid {oldest.pid} ({clean(oldest.who)}, {clean(oldest.application)}, "
+            f"{oldest.state}) for {span(oldest.seconds)}: {clean(oldest.query)}"
+        )
+
+
+def _about(rows: int | None) -> str:
+    return "" if rows is None else f"~{rows:,}"
 
 
 def _figures(status: SchemaStatus) -> dict[str, object]:

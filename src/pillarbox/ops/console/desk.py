@@ -15,6 +15,7 @@ from pillarbox.ops.console.figures import Lookout
 from pillarbox.ops.console.logins import Login
 from pillarbox.ops.console.masking import Masks
 from pillarbox.ops.console.sessions import Signer
+from pillarbox.ops.sizes import size
 
 
 @dataclass(kw_only=True)
@@ -52,6 +53,6 @@ class Desk:
             lstrip_blocks=True,
         )
         made.globals["release"] = version("pillarbox")
-        names = ("ago", "at_most", "clean", "iso", "number", "plural", "rate", "short", "size", "span")
-        made.filters |= {name: getattr(words, name) for name in names}
+        names = ("ago", "at_most", "clean", "commands", "iso", "number", "plural", "rate", "short", "span")
+        made.filters |= {name: getattr(words, name) for name in names} | {"size": size}
         return made

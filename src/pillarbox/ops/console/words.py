@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from markupsafe import Markup, escape
+
 from pillarbox.core.overview import COUNTED, Overview
 
 # Controls of both kinds, and what turns the direction of writing around.
@@ -18,6 +20,14 @@ NOTHING = "\N{EN DASH}"
 def clean(value: object) -> str:
     """A value as text that a page may show: control characters are written out; None is nothing."""
     return "" if value is None else _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value))
+
+
+def commands(value: object) -> Markup:
+    """A sentence in which what stands between backticks is a command."""
+    said = [escape(piece) for piece in clean(value).split("`")]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in enumerate(said)
+    )
 
 
 def short(at: datetime | None, now: datetime) -> str:
@@ -77,13 +87,6 @@ def rate(per_second: float | None) -> str:
     if per_second is None:
         return NOTHING
     return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
-
-
-def size(count: int) -> str:
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if count >= 1024**power:
-            return f"{count / 1024**power:.1f} {unit}"
-    return f"{count} B"
 
 
 def plural(count: int, word: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.core.diagnosis import LONG_TRANSACTION, LOOKED_AT, MANY_TRIES, Check, Tried, commonest, schema_checks
+from pillarbox.core.footprint import Footprint
 from pillarbox.stores.memory.schema import MemorySchema
 from pillarbox.stores.memory.tables import Tables, verb
 
@@ -18,6 +19,9 @@ class MemoryDiagnosis:
 
     def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
         return schema_checks(self._schema)
+
+    async def footprint(self) -> Footprint:
+        return Footprint(())
 
     @verb
     def tried(self, more_than: int = MANY_TRIES) -> Tried:

@@ -24,10 +24,11 @@ from pillarbox.core.diagnosis import (
     warned,
 )
 from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.footprint import Footprint, Part
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import Statements
-from pillarbox.stores.postgres.vacuum import VacuumChecks, server_settings
+from pillarbox.stores.postgres.vacuum import VacuumChecks, oldest_transaction, server_settings
 
 if TYPE_CHECKING:
     import asyncpg
@@ -95,6 +96,10 @@ class PostgresDiagnosis:
     async def tried(self, more_than: int = MANY_TRIES) -> Tried:
         rows = await self._ask("diagnosis_tried", LOOKED_AT, more_than)
         return commonest((error, event_id) for error, event_id in rows)
+
+    async def footprint(self) -> Footprint:
+        parts = [Part._make(row) for row in await self._ask("diagnosis_footprint")]
+        return Footprint(parts, await oldest_transaction(self._ask))
 
     async def _reachable(self) -> Answer:
         try:

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from pillarbox.core.diagnosis import Answer, failed, passed, shortened, warned
+from pillarbox.core.footprint import OpenTransaction
 from pillarbox.core.names import Names
 
 if TYPE_CHECKING:
@@ -29,6 +30,21 @@ class Ask(Protocol):
 async def server_settings(ask: Ask) -> dict[str, str]:
     """The server's settings that decide on what a commit means and on vacuum."""
     return {row["name"]: row["setting"] for row in await ask("diagnosis_settings")}
+
+
+async def oldest_transaction(ask: Ask) -> OpenTransaction | None:
+    """The one that has kept dead rows for the longest time, as far as this role may see."""
+    [row, *_] = await ask("diagnosis_transactions", 0)
+    if row["pid"] is None:
+        return None
+    return OpenTransaction(
+        pid=row["pid"],
+        who=row["usename"] or "",
+        application=row["application_name"],
+        state=row["state"] or "",
+        seconds=row["seconds"],
+        query=_told(row["query"]),
+    )
 
 
 class VacuumChecks:

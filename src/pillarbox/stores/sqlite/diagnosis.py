@@ -28,6 +28,7 @@ from pillarbox.core.diagnosis import (
     warned,
 )
 from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.footprint import Footprint, Part
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.statements import Statements
@@ -72,6 +73,12 @@ class SqliteDiagnosis:
         rows = await self._connection.read(lambda db: db.execute(self._tried, given).fetchall())
         return commonest((error, event_id) for error, event_id in rows)
 
+    async def footprint(self) -> Footprint:
+        facts = await self._file()
+        used, free = (facts.pages - facts.free) * facts.page_size, facts.free * facts.page_size
+        parts = [Part("used", None, None, used), Part("free", None, None, free), Part("log", None, None, self._log())]
+        return Footprint(sorted(parts, key=lambda part: -part.bytes))
+
     async def _reachable(self) -> Answer:
         if not self._path.is_file():
             return failed(
@@ -103,14 +110,16 @@ class SqliteDiagnosis:
         return passed("the file is not much larger than what is in it")
 
     async def _horizon(self) -> Answer:
-        log = self._path.with_name(self._path.name + "-wal")
-        size = log.stat().st_size if log.exists() else 0
-        if size > LONG_LOG:
+        if (size := self._log()) > LONG_LOG:
             return warned(
                 f"the write-ahead log has grown to {size >> 20} MiB: a reader stays in its transaction",
                 "end the process that reads for so long; the log is taken over when nobody reads",
             )
         return passed("no reader holds the write-ahead log")
+
+    def _log(self) -> int:
+        log = self._path.with_name(self._path.name + "-wal")
+        return log.stat().st_size if log.exists() else 0
 
     async def _file(self) -> FileFacts:
         return await asyncio.to_thread(self._look)

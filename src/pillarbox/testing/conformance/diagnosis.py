@@ -27,6 +27,11 @@ class DiagnosisConformance:
         [schema] = [check for check in bare.diagnosis.checks() if check.name == "store.schema"]
         assert (await schema.ask()).result == "fail"
 
+    async def test_room_is_told_the_largest_part_first(self, harness: StoreHarness) -> None:
+        sizes = [part.bytes for part in (await harness.store.diagnosis.footprint()).parts]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sum(sizes) > 0 or not harness.store.capabilities.survives_restart
+
     async def test_nothing_was_tried_in_vain(self, harness: StoreHarness) -> None:
         await harness.commit(event("a"))
         assert await harness.store.diagnosis.tried() == (0, "", "")

@@ -119,6 +119,11 @@ async def inbox(visit: Visit) -> dict[str, Any]:
     return {"consumers": [one._asdict() for one in await visit.desk.store.inspection.consumers()]}
 
 
+async def store(visit: Visit) -> dict[str, Any]:
+    status = await visit.desk.store.schema.status()
+    return {"schema": asdict(status)} | exports.footprint(await visit.desk.store.diagnosis.footprint())
+
+
 async def audit(visit: Visit) -> dict[str, Any]:
     page = await visit.desk.store.people.audit(audit_filter(visit.query), limit=PER_PAGE, before=before_of(visit.query))
     entries = [
@@ -206,6 +211,11 @@ READINGS = (
     Endpoint(path="/keys", summary="Keys that stand still, and keys that are busy", answer=keys),
     Endpoint(path="/relays", summary="Who works", answer=relays),
     Endpoint(path="/inbox", summary="Who has receipts in the inbox", answer=inbox),
+    Endpoint(
+        path="/store",
+        summary="The tables: their version, their sizes, and whose transaction is the oldest",
+        answer=store,
+    ),
     Endpoint(
         path="/audit",
         summary="Who did what, the newest first, in pages",

@@ -18,11 +18,12 @@ AUDIT_FIELDS = ("who", "what", "since")
 
 
 async def store(visit: Visit) -> Response:
-    """The tables, and on demand all that the doctor finds."""
+    """The tables and their sizes, and on demand all that the doctor finds."""
     status = await visit.desk.store.schema.status()
+    taken = await visit.desk.store.diagnosis.footprint()
     doctor = visit.desk.examination
     report = await doctor.report() if doctor is not None and "doctor" in visit.query else None
-    return visit.render("store.html", status=status, report=report, has_doctor=doctor is not None)
+    return visit.render("store.html", status=status, taken=taken, report=report, has_doctor=doctor is not None)
 
 
 async def inbox(visit: Visit) -> Response:

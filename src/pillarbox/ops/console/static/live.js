@@ -65,11 +65,25 @@
     }
 
     function paint() {
-      if (plots.length) { data().forEach((each, at) => plots[at].setData(each)); return; }
+      if (plots.length) {
+        data().forEach((each, at) => plots[at].setData(each));
+        plots.forEach(latest);
+        return;
+      }
       plots = [
         plot(rate, ["recorded/s", "published/s"], data()[0], { values: perSecond, axis: perSecond, size: 56 }),
         plot(lag, ["p50", "p95", "p99"], data()[1], { values: span, axis: span, size: 64, log: true }),
       ];
+      plots.forEach(latest);
+    }
+
+    // Where nobody points at a moment, the legend tells the last one that was measured.
+    function latest(self) {
+      if (self.cursor.idx !== null && self.cursor.idx !== undefined) return;
+      const [times, ...series] = self.data;
+      let at = times.length - 1;
+      while (at > 0 && series.every((values) => values[at] === null)) at -= 1;
+      self.setLegend({ idx: at });
     }
 
     function repaint() {
@@ -89,6 +103,7 @@
         legend: { live: true, markers: { fill: (self, at) => colour(`--series-${at}`) } },
         tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
         cursor: { points: { size: 6 } },
+        hooks: { setCursor: [latest] },
         scales: { y: how.log ? { distr: 3 } : { range: (self, low, high) => [0, Math.max(1, (high || 0) * 1.1)] } },
         axes: [{ ...axis, size: 30, values: (self, ticks) => ticks.map(clock) }, { ...axis, size: how.size, values: (self, ticks) => ticks.map((tick) => (tick === null ? "" : how.axis(tick))) }],
         series: [
