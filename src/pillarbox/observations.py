@@ -12,11 +12,13 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
     SourceFailed,
+    TallyFailed,
 )
 from pillarbox.core.observations import (
     BatchRead,
     BatchSettled,
     BreakerChanged,
+    DestinationSteered,
     EventDelivered,
     EventDied,
     EventRetried,
@@ -49,6 +51,7 @@ __all__ = [
     "ConsumerStarted",
     "ConsumerStopRequested",
     "ConsumerStopped",
+    "DestinationSteered",
     "EventDeadLettered",
     "EventDelivered",
     "EventDied",
@@ -74,4 +77,5 @@ __all__ = [
     "SourceFailed",
     "StopRequested",
     "StoreFailed",
+    "TallyFailed",
 ]

@@ -10,6 +10,7 @@ import asyncpg
 
 from pillarbox.core.event import Event
 from pillarbox.core.store import Store
+from pillarbox.core.tally import Tally
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
@@ -67,6 +68,9 @@ class PostgresHarness(_Harness[PostgresStore]):
     async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
         return await self._inbox.aadmit(transaction, consumer, event_id)
 
+    async def tally(self, transaction: Any, tally: Tally) -> None:
+        await self._inbox.atally(transaction, tally)
+
     async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
         return self._keep(PostgresStore(self._url, history=history, ledger=ledger))
 
@@ -108,6 +112,9 @@ class SqliteHarness(_Harness[SqliteStore]):
 
     async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
         return self._inbox.admit(transaction, consumer, event_id)
+
+    async def tally(self, transaction: Any, tally: Tally) -> None:
+        self._inbox.tally(transaction, tally)
 
     async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
         return self._keep(SqliteStore(self._path, history=history, ledger=ledger))

@@ -26,6 +26,7 @@ SHOTS = {
     "events": "/events",
     "event": "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
     "dead": "/dead",
+    "edit": "/dead/edit?letter=1",
     "destinations": "/destinations",
     "keys": "/keys",
     "relays": "/relays",

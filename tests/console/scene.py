@@ -10,11 +10,13 @@ from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
+from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.core.stats import OUTBOX, Carried, Level
 from pillarbox.core.store import Store
+from pillarbox.core.tally import Tally
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
 
@@ -28,6 +30,7 @@ def fill(stock: Stock) -> None:
     """Everything that the pages can show."""
     stock.record(*_events())
     stock.run(_work)
+    _consume(stock)
 
 
 def _events() -> Iterator[Event]:
@@ -64,7 +67,17 @@ async def _work(store: Store) -> None:
     await store.destinations.steer("search", rate_limit=500, by="ada")
     for number, message in enumerate(await owner.ready(limit=1000)):
         if (verdict := _verdict(number)) is not None:
-            await owner.settle(verdict[0], message, to=verdict[1])
+            await owner.settle(verdict[0], message, to=verdict[1], seconds=0.0034 * (1 + number))
+
+
+def _consume(stock: Stock) -> None:
+    inbox = Inbox()
+    with stock.transaction() as transaction:
+        for number in range(12):
+            for consumer in ("billing", "warehouse", "legacy-import"):
+                inbox.admit(transaction, consumer, f"0193c2f0-6b1e-7c3a-9f57-{number:012x}")
+        inbox.tally(transaction, Tally("billing", 48_211, 37, 112, 9, f"PermanentError: {_INVALID}", 340.0))
+        inbox.tally(transaction, Tally("warehouse", handled=47_905, repeated=2))
 
 
 def _verdict(number: int) -> tuple[Outcome, str] | None:

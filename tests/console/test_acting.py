@@ -58,6 +58,16 @@ async def test_the_head_of_a_blocked_key_is_given_up(visit: Visit, with_letters:
     assert with_letters.ask("SELECT action, event_id, asked_by FROM outbox_request") == [("bury", "stuck", "ada")]
 
 
+async def test_the_head_that_waits_for_its_retry_is_sent_now_or_given_up(visit: Visit, stock: Stock) -> None:
+    stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
+    await asyncio.to_thread(stock.hold_up, "head", "second")
+    visitor = await visit(stock)
+    for do in ("retry", "bury"):
+        await visitor.post("/keys/head", id="head", destination="orders", do=do)
+    asked = stock.ask("SELECT action, event_id, asked_by FROM outbox_request ORDER BY request_id")
+    assert asked == [("retry", "head", "ada"), ("bury", "head", "ada")]
+
+
 async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     await visitor.post("/destinations/steer", destination="orders", do="pause")
@@ -85,6 +95,10 @@ async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stoc
         (("/event/act", {"id": "dead1", "destination": "orders", "do": "discard"}), ("dead", "discard", "dead1", "-y")),
         (("/destinations/steer", {"destination": "orders", "do": "pause"}), ("destinations", "pause", "orders")),
         (("/everything", {"do": "pause"}), ("destinations", "pause", "-y")),
+        (
+            ("/dead/edit", {"letter": "1", "headers": "n: 1", "do": "send"}),
+            ("dead", "edit", "dead1", "--header", "n=2", "-y"),
+        ),
     ],
 )
 async def test_the_audit_does_not_tell_the_console_from_the_command(
@@ -125,6 +139,9 @@ async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock)
         ("/events/decide", {"do": "reschedule", "status": "PENDING", "count": "1", "delay": "soon"}, 400),
         ("/destinations/steer", {"destination": "orders", "do": "limit", "limit": "0/s"}, 400),
         ("/destinations/steer", {"do": "pause"}, 400),
+        ("/destinations/steer", {"destination": "*", "do": "pause"}, 400),
+        ("/destinations/steer", {"destination": "ordres", "do": "open"}, 404),
+        ("/relays/drain", {"relay": "*"}, 400),
         ("/relays/drain", {"relay": "nobody"}, 404),
         ("/keys/head", {"id": "fresh", "destination": "", "do": "bury"}, 404),
         ("/everything", {"do": ""}, 400),

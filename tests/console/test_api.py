@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.stats import Carried
+from pillarbox.core.tally import Tally
+from pillarbox.ops.settings import Settings
 from tests.console.conftest import Visit, states
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import fresh_pillarbox
@@ -30,6 +33,29 @@ async def test_status_is_that_of_the_command(visit: Visit, with_letters: Stock) 
     done = json.loads(fresh_pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     common = ("state", "why", "backlog", "exact", "dead", "lanes")
     assert {name: told[name] for name in common} == {name: done[name] for name in common}
+
+
+async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> None:
+    with stock.transaction() as transaction:
+        Inbox().admit(transaction, "by hand", "e1")
+        Inbox().tally(transaction, Tally("billing", 3, 1, 2, 1, "no address", 60.0))
+    told = (await (await visit(stock, settings=Settings.load(None, {}, {}))).client.get("/api/v1/inbox")).json()
+    done = fresh_pillarbox("inbox", "list", "--json", PILLARBOX_STORE=stock.url)
+    assert told == json.loads(done.stdout)
+    billing, by_hand = told["consumers"]
+    failed_at = datetime.fromisoformat(billing.pop("last_failed_at"))
+    assert 60 <= (datetime.now(UTC) - failed_at).total_seconds() < 600
+    assert billing == {
+        "name": "billing",
+        "receipts": 0,
+        "handled": 3,
+        "repeated": 1,
+        "failed": 2,
+        "given_up": 1,
+        "last_error": "no address",
+    }
+    assert (by_hand["receipts"], by_hand["handled"], by_hand["last_failed_at"]) == (1, None, None)
+    assert (told["retention_seconds"], told["stale_receipts"]) == (120 * 86_400, 0)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +104,16 @@ async def test_dead_letters_are_counted_and_then_retried(visit: Visit, with_lett
     assert states(with_letters, "dead1", "dead2") == ["PENDING", "PENDING"]
 
 
+async def test_a_destination_that_will_come_is_steered_by_force(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop)
+    headers = {"x-csrf-token": await visitor.token()}
+    body: dict[str, object] = {"destination": "partner", "do": "pause"}
+    refused = await visitor.client.post("/api/v1/destinations/steer", json=body, headers=headers)
+    done = await visitor.client.post("/api/v1/destinations/steer", json=body | {"force": True}, headers=headers)
+    assert (refused.status_code, done.status_code) == (404, 200)
+    assert shop.ask("SELECT destination FROM outbox_destination") == [("partner",)]
+
+
 async def test_what_was_delivered_is_replayed(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     headers = {"x-csrf-token": await visitor.token()}
@@ -96,6 +132,13 @@ async def test_what_was_delivered_is_replayed(visit: Visit, with_letters: Stock)
         ("dead/retry", {"ids": "dead1"}, "ids is no list of texts"),
         ("dead/retry", {"group": "x"}, "is no group of dead letters"),
         ("everything", {"do": "explode"}, "can be paused or resumed"),
+        (
+            "destinations/steer",
+            {"destination": "ordres", "do": "pause"},
+            "did you mean 'orders'? there are mail, orders",
+        ),
+        ("destinations/steer", {"destination": "*", "do": "open"}, "'*' is no destination"),
+        ("relays/drain", {"relay": "*"}, "'*' is no relay"),
         ("replay", {}, "Say what is to be replayed"),
         ("replay", {"id": "nobody"}, "The history has nothing that fits"),
         ("replay", {"type": "x", "rate": "fast"}, "is no rate above zero"),

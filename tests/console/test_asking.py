@@ -4,10 +4,16 @@ import json
 
 import pytest
 
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.ops.asking import BITE
+from pillarbox.ops.console import counting
+from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import fresh_pillarbox
 
+MANY = BITE + 500
 REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDER BY request_id"
 
 
@@ -33,13 +39,77 @@ async def test_a_command_and_a_button_ask_the_same(
     assert by_command == by_button
 
 
+@pytest.fixture
+def crowd(stock: Stock) -> Stock:
+    """More events that wait than are asked for in one statement, some of another type, and one that was delivered."""
+    stock.record(Event("order.placed", {}, event_id="sent"))
+    stock.settle(sent=(DELIVERED, "orders"))
+    stock.record(*(Event("order.placed", {}, event_id=f"e{n}") for n in range(MANY)), Event("order.odd", {}))
+    return stock
+
+
+async def test_all_that_wait_and_fit_are_asked_for(visit: Visit, crowd: Stock) -> None:
+    visitor = await visit(crowd)
+    assert f"Send now {MANY:,}" in await visitor.look("/events/decide?do=retry&type=order.placed")
+    answer = await visitor.post("/events/decide", do="retry", type="order.placed", count=str(MANY - 1))
+    assert (answer.status_code, crowd.ask(REQUESTS)) == (409, [])
+    answer = await visitor.post("/events/decide", do="retry", type="order.placed", count=str(MANY))
+    assert f"{MANY:,} events: asked of the relays" in await visitor.look(answer.headers["location"])
+    assert crowd.ask(REQUESTS) == [("retry", f"e{n}", "", 0.0) for n in range(MANY)]
+    [(what, subject, count, detail)] = crowd.ask("SELECT what, subject, count, detail FROM outbox_audit")
+    assert (what, subject, count) == ("retry", "type order.placed", 0)
+    assert (json.loads(detail) if isinstance(detail, str) else detail) == {"left": MANY}
+
+
+async def test_an_event_tells_what_was_asked_of_it_and_that_nobody_works(visit: Visit, with_letters: Stock) -> None:
+    visitor = await visit(with_letters)
+    answer = await visitor.post("/event/act", id="fresh", destination="", do="reschedule", delay="10m")
+    page = await visitor.look(answer.headers["location"])
+    assert "No relay is running now" in page
+    assert "asked to reschedule it" in page
+    owner = await Owner.of(visitor.store)
+    answer = await visitor.post("/event/act", id="stuck", destination="orders", do="retry")
+    assert "No relay is running now" not in await visitor.look(answer.headers["location"])
+    await owner.carry_out()
+    assert "asked to reschedule it" not in await visitor.look("/event?id=fresh")
+
+
+async def test_scripts_ask_for_all_that_fit(visit: Visit, crowd: Stock) -> None:
+    visitor = await visit(crowd)
+    headers = {"x-csrf-token": await visitor.token()}
+    asked: dict[str, object] = {"do": "reschedule", "delay": "10m", "type": "order.placed"}
+    answers = [
+        (await visitor.client.post("/api/v1/events/act", json=asked | more, headers=headers)).json()
+        for more in ({"dry_run": True}, {"count": 1}, {"count": MANY})
+    ]
+    assert answers[0] == {"matched": MANY, "requested": 0, "dry_run": True}
+    assert f"Meanwhile it would be {MANY:,}." in answers[1]["error"]
+    assert answers[2] == {"matched": MANY, "requested": MANY, "dry_run": False}
+    done = fresh_pillarbox(
+        "events", "reschedule", "--in", "10m", "--type", "order.placed", "-y", "--json", PILLARBOX_STORE=crowd.url
+    )
+    assert json.loads(done.stdout) == answers[2]
+    by_script, by_command = crowd.ask(REQUESTS)[:MANY], crowd.ask(REQUESTS)[MANY:]
+    assert by_script == by_command
+
+
+async def test_what_cannot_be_counted_in_time_is_refused(
+    visit: Visit, shop: Stock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "PATIENCE", 0.0)
+    visitor = await visit(shop)
+    for path in ("/events/decide?do=retry&type=order.placed", "/dead/decide?do=retry"):
+        answer = await visitor.client.get(path)
+        assert (answer.status_code, "too much to be counted in 0 s" in answer.text) == (413, True)
+
+
 def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:
     done = fresh_pillarbox("events", "discard", "--type", "order.placed", "--dry-run", PILLARBOX_STORE=shop.url)
     assert done.stdout == "would discard 1 event\n"
     assert fresh_pillarbox("events", "discard", "fresh", PILLARBOX_STORE=shop.url).returncode == 2
     assert shop.ask(REQUESTS) == []
     done = fresh_pillarbox("events", "retry", "--key", "k", "--json", PILLARBOX_STORE=shop.url)
-    assert json.loads(done.stdout) == {"matched": 0, "whole": True, "requested": 0, "dry_run": False}
+    assert json.loads(done.stdout) == {"matched": 0, "requested": 0, "dry_run": False}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
 from pillarbox.ops.console.access import Person, Role
 from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.users import User, write
@@ -20,9 +21,11 @@ from tests.console.watching import Watched, watched
 from tests.integration.cli.conftest import Stock, filled
 from tests.servers.availability import available
 
+VECTOR = "</textarea><script>xss()</script><img src=x onerror=xss()>"
 PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox", "/store", "/audit")
 MORE = (
     "/dead?view=letters",
+    "/dead/edit?letter=1",
     "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
     "/replay?destination=orders",
     "/dead/decide?do=discard",
@@ -111,19 +114,42 @@ def letters(store_url: str) -> Stock:
 
 
 def test_people_act(letters: Stock, tmp_path: Path) -> None:
+    letters.record(Event("order.odd", {"note": VECTOR}, event_id="odd", headers={"x-note": VECTOR}))
+    letters.settle(odd=(Dead(error="invalid note"), "orders"))
     with (
         serving(letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
         available(chromium) as browser,
         watched(browser, base) as visitor,
     ):
+        edit_and_retry(visitor, letters)
         retry_a_dead_letter(visitor, letters)
         discard_a_group(visitor, letters)
         pause_and_resume(visitor, letters)
         replay_as_new(visitor, letters)
         page = visitor.go("/audit")
         told = page.locator("td[data-label=What]").all_text_contents()
-        assert {"retry", "discard", "replay"} <= set(told)
+        assert {"edit", "retry", "discard", "replay"} <= set(told)
         visitor.check()
+
+
+def edit_and_retry(visitor: Watched, stock: Stock) -> None:
+    page = visitor.go("/event?id=odd")
+    page.get_by_role("link", name="Edit and retry…").click()
+    payload, headers = page.get_by_label("Payload"), page.get_by_label("Headers")
+    assert VECTOR in headers.input_value()
+    noted = payload.input_value()
+    for text in (noted + VECTOR, noted.replace("{", '{\n  "more": "' + VECTOR + '",', 1)):
+        payload.fill(text)
+        headers.fill(f"x-note: {VECTOR}\nx-more: {VECTOR}\n")
+        page.get_by_role("button", name="Show what changes").click()
+        visitor.provoke()
+        visitor.check()
+        if page.get_by_role("alert").count():
+            assert payload.input_value() == text
+    assert page.locator(".added").all_inner_texts() == [f'+   "more": "{VECTOR}",', f"+ x-more: {VECTOR}"]
+    page.get_by_role("button", name="Send again").click()
+    assert page.get_by_role("status").inner_text().endswith("sent again with another content.")
+    assert states(stock, "odd") == ["PENDING"]
 
 
 def retry_a_dead_letter(visitor: Watched, stock: Stock) -> None:

@@ -152,11 +152,22 @@ async def test_payloads_are_a_right_of_their_own(visit: Visit, stock: Stock, log
     assert (await visitor.client.get("/event/payload?id=e")).text == '{"card":"4242"}'
 
 
-async def test_a_script_sends_its_password_with_each_request(visit: Visit, shop: Stock, login: UserLogin) -> None:
+@pytest.mark.parametrize("path", ["/api/v1/status", "/metrics"])
+async def test_a_script_sends_its_password_with_each_request(
+    visit: Visit, shop: Stock, login: UserLogin, path: str
+) -> None:
     visitor = await visit(shop, login=login)
-    assert (await visitor.client.get("/api/v1/status")).status_code == 401
-    assert (await visitor.client.get("/api/v1/status", auth=("vera", PASSWORD))).status_code == 200
-    assert (await visitor.client.get("/api/v1/status", auth=("vera", "wrong"))).status_code == 401
+    assert (await visitor.client.get(path, auth=("vera", PASSWORD))).status_code == 200
+    for auth in (None, ("vera", "wrong")):
+        answer = await visitor.client.get(path, auth=auth)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Basic realm="pillarbox"')
+        assert answer.json() == {"error": "You are not logged in."}
+
+
+async def test_a_browser_is_not_made_to_ask_for_a_password_itself(visit: Visit, shop: Stock, login: UserLogin) -> None:
+    visitor = await visit(shop, login=login)
+    answer = await visitor.client.get("/api/v1/status", headers={"sec-fetch-site": "same-origin"})
+    assert (answer.status_code, "www-authenticate" in answer.headers) == (401, False)
 
 
 def proxy(addresses: list[str]) -> ProxyLogin:
@@ -265,7 +276,10 @@ async def test_read_only_has_no_way_to_write(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop, read_only=True)
     for path in ("/", "/event?id=dead1", "/dead", "/destinations", "/keys", "/relays"):
         assert 'method="post"' not in await visitor.look(path)
-    for path in ("/event/act", "/dead/decide", "/everything", "/api/v1/dead/retry", "/destinations/steer"):
+    assert "/dead/edit" not in await visitor.look("/event?id=dead1")
+    assert (await visitor.client.get("/dead/edit?letter=1")).status_code == 404
+    paths = ("/event/act", "/dead/decide", "/dead/edit", "/everything", "/api/v1/dead/retry", "/api/v1/dead/edit")
+    for path in (*paths, "/destinations/steer"):
         assert (await visitor.client.post(path, data={})).status_code == 404
     described = (await visitor.client.get("/api/v1/openapi.json")).json()
     assert [method for operations in described["paths"].values() for method in operations if method != "get"] == []

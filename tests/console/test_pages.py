@@ -1,11 +1,17 @@
 """Every page, on every engine: it is there, it shows what is in the store, and it says what to do where nothing is."""
 
 import asyncio
+import re
 
 import pytest
 
+from pillarbox import Inbox
 from pillarbox.core.event import Event
-from pillarbox.core.outcome import Dead
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.core.tally import Tally
+from pillarbox.ops.console.words import NOTHING
+from pillarbox.ops.settings import Settings
+from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
 
@@ -67,6 +73,19 @@ async def test_an_event_shows_its_whole_story(visit: Visit, with_letters: Stock)
     assert ">dead1</a>" in page  # its neighbour in the key
 
 
+async def test_an_event_tells_how_long_each_send_took(visit: Visit, stock: Stock) -> None:
+    stock.record(*(Event("order.placed", {}, event_id=name) for name in ("slow", "fast", "skipped")))
+    visitor = await visit(stock)
+    owner = await Owner.of(visitor.store)
+    slow, fast, skipped = await owner.ready()
+    await owner.settle(Retry(delay=60, error="full", charge=False), slow, to="orders", seconds=0.012)
+    await owner.settle(DELIVERED, fast, to="orders", seconds=0.0034)
+    await owner.settle(DELIVERED, skipped, to="orders")
+    assert "Attempt 1 failed after 12 ms, not counted" in await visitor.look("/event?id=slow")
+    assert "Delivered in 3.4 ms, " in await visitor.look("/event?id=fast")
+    assert "Delivered in" not in await visitor.look("/event?id=skipped")
+
+
 async def test_dead_letters_are_filtered_by_their_error(visit: Visit, with_letters: Stock) -> None:
     page = await (await visit(with_letters)).look("/dead?error=timeout")
     assert ">dead2</a>" in page
@@ -90,16 +109,41 @@ async def test_dead_letters_are_grouped_by_reason(visit: Visit, stock: Stock) ->
     assert (await visitor.client.get("/dead/decide?do=retry&group=all")).status_code == 400
 
 
-async def test_dead_letters_leave_as_lines_of_json(visit: Visit, with_letters: Stock) -> None:
-    answer = await (await visit(with_letters)).client.get("/dead/export?key=k")
-    assert answer.headers["content-disposition"].startswith("attachment")
-    assert [line.count('"event_id"') for line in answer.text.splitlines()] == [1, 1]
-
-
 async def test_blocked_keys_show_what_blocks_them(visit: Visit, with_letters: Stock) -> None:
     page = await (await visit(with_letters)).look("/keys")
     assert ">stuck</a>" in page
     assert "refused" in page
+
+
+async def test_a_key_whose_head_waits_for_its_retry_shows_until_when(visit: Visit, with_letters: Stock) -> None:
+    with_letters.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
+    await asyncio.to_thread(with_letters.hold_up, "head", "second")
+    visitor = await visit(with_letters)
+    page = await visitor.look("/keys")
+    assert re.search(r">next try in \d+ min( \d+ s)?<", page)
+    assert page.index("a person decides") < page.index("next try in")
+    given_up, waiting = (await visitor.client.get("/api/v1/keys")).json()["blocked"]
+    assert (given_up["event_id"], given_up["next_try"]) == ("stuck", None)
+    assert (waiting["event_id"], waiting["behind"], waiting["next_try"] is None) == ("head", 1, False)
+
+
+async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock) -> None:
+    inbox = Inbox()
+    with stock.transaction() as transaction:
+        inbox.admit(transaction, "by hand", "e1")
+        inbox.tally(transaction, Tally("billing", 1234, 5, 6, 7, "no <address>", 60.0))
+        inbox.tally(transaction, Tally("search", handled=3))
+    page = await (await visit(stock, settings=Settings.load(None, {}, {}))).look("/inbox")
+    rows = re.findall(r'<tr>\s*<td data-label="Consumer"[^>]*>(.+?)</td>(.+?)</tr>', page, re.DOTALL)
+    assert {name: re.findall(r'class="(n|n bad)">([^<]+)<', row) for name, row in rows} == {
+        "billing": [("n", "0"), ("n", "1,234"), ("n", "5"), ("n bad", "6"), ("n bad", "7")],
+        "by hand": [("n", "1"), ("n", NOTHING), ("n", NOTHING), ("n", NOTHING), ("n", NOTHING)],
+        "search": [("n", "0"), ("n", "3"), ("n", "0"), ("n", "0"), ("n", "0")],
+    }
+    assert page.count('<tr class="error">') == 1
+    assert "</time> no &lt;address&gt;</td>" in page
+    assert "Failed, 24 h" in page
+    assert "Receipts are kept for 120 d. 0 are older" in page
 
 
 @pytest.mark.parametrize(

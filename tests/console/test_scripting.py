@@ -78,7 +78,7 @@ async def work(store: Store) -> None:
         number = VECTORS.index(message.event_type)
         await owner.settle(outcome(number, message.event_type), message, to=message.event_type)
     for letter in await store.people.dead(limit=30):
-        await store.people.ask("retry", letter.event_id, letter.destination, by=letter.event_type)
+        await store.people.ask("retry", [(letter.event_id, letter.destination)], by=letter.event_type)
     await store.people.retry([letter.id for letter in await store.people.dead(limit=5)], by=VECTORS[3])
 
 
@@ -88,6 +88,8 @@ def paths() -> Iterator[str]:
     yield from ("/audit", "/store?doctor=1", "/events?live=1&limit=500")
     for number, vector in enumerate(VECTORS):
         yield "/event?" + urlencode({"id": f"{number}{vector}", **({"as": "raw"} if number % 3 else {})})
+    for letter in range(1, 21, 4):
+        yield f"/dead/edit?letter={letter}"
     for vector in VECTORS[::9]:
         yield "/event?" + urlencode({"id": vector})
         yield "/events?" + urlencode({"type": vector, "key": vector, "destination": vector})

@@ -18,7 +18,7 @@ LISTED = ListedEvent(NOON, 1, "", "e", Status.PENDING, "t", None, 0, 0, None, No
 LETTER = ListedLetter(1, "e", "", "t", None, "no", 1, NOON, NOON, NOON)
 DETAIL = EventDetail(
     1, "e", "", Status.PENDING, "t", None, None, None, b'{"n": 1}', "application/json", "{}", 1, None, None, None,
-    NOON, NOON, None, 0, 0, None, None, None, None, None, None, None, None,
+    NOON, NOON, None, None, 0, 0, None, None, None, None, None, None, None, None,
 )  # fmt: skip
 ON_THE_BROKER = BrokerLetter(
     queue="q", event_id="e", event_type="t", reason=None, attempts=0, died_at=NOON, came_from=None, given_out=0,
@@ -28,7 +28,7 @@ GROUP = LetterGroup(
     fingerprint="f", reason="r", event_type="t", destination="", count=1, first_at=NOON, last_at=NOON, example=LETTER
 )
 ENTRY = AuditEntry(1, NOON, "ada", "retry", "e", 1, "{}")
-FAILURE = Failure("orders", 1, True, "no", NOON)
+FAILURE = Failure("orders", 1, True, "no", NOON, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,7 @@ FAILURE = Failure("orders", 1, True, "no", NOON)
         ("## `pillarbox events`", exports.failure(FAILURE)),
         ("## `pillarbox dead`", exports.listed_letter(LETTER)),
         ("## `pillarbox dead`", exports.letter_group(GROUP)),
+        ("## `pillarbox dead`", exports.content(DETAIL)),
         ("## `pillarbox audit`", exports.audit_entry(ENTRY)),
         ("## `pillarbox dead broker`", exports.broker_letter(ON_THE_BROKER)),
     ],

@@ -52,7 +52,9 @@ def test_status_says_what_the_page_says() -> None:
         sentence(glance("half-open")),
         sentence(glance("closed"), held),
         sentence(glance("closed"), held._replace(paused=False, breaker="open")),
+        sentence(glance("closed"), held._replace(paused=False, breaker="closed", last_error="refused")),
         sentence(glance("closed", owned=52)),
+        sentence(glance("closed")._replace(oldest=61.0, oldest_event="evt-42")),
         sentence(glance("closed")),
     ]
     told = said_in("Begin with this")

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import ROOT
-from tests.docs.walkthrough import Reader
+from tests.docs.walkthrough import Reader, environment
 from tests.integration.rabbitmq.consumer import channel
 from tests.servers.rabbitmq import RabbitMQServer
 
 TUTORIAL = ROOT / "docs/tutorial"
-
-
-def environment(home: Path) -> dict[str, str]:
-    """That of a new user for whom `pip install` finds everything in the environment of the tests, and no index."""
-    return {
-        "HOME": str(home),
-        "LANG": "C.UTF-8",
-        "PATH": os.pathsep.join([f"{sys.base_prefix}/bin", "/usr/bin", "/bin", sysconfig.get_path("scripts")]),
-        "PIP_NO_INDEX": "1",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib")]),
-        "VIRTUAL_ENV_DISABLE_PROMPT": "1",
-    }
 
 
 @pytest.fixture(scope="module")

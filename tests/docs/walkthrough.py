@@ -10,13 +10,17 @@ anything else                what that command shows, `…` for what differs fro
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import sysconfig
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.docs.pages import ROOT
 from tests.docs.shell import BOUND, Shell
 
 _BLOCK = re.compile(r"([^\n]*)\n+```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -76,6 +80,19 @@ def _turns(before: str, content: str) -> Iterator[Turn]:
             turn.shows.append(line)
     if turn:
         yield turn
+
+
+def environment(home: Path) -> dict[str, str]:
+    """That of a new user for whom `pip install` finds everything in the environment of the tests, and no index."""
+    return {
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PATH": os.pathsep.join([f"{sys.base_prefix}/bin", "/usr/bin", "/bin", sysconfig.get_path("scripts")]),
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib")]),
+        "VIRTUAL_ENV_DISABLE_PROMPT": "1",
+    }
 
 
 class Reader:

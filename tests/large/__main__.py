@@ -25,9 +25,10 @@ from tests.integration.cli.running import fresh_pillarbox
 from tests.large.loading import load
 from tests.servers.postgres import PostgresServer
 
-# The count before a replay is an act that somebody asked for: it is bounded by ten seconds, not by statements.
-PAGES = {path: most for path, most in MOST.items() if not path.startswith("/replay")} | {
+PAGES = MOST | {
     "/replay": 1,
+    "/replay?key=ORDER:7": 1,
+    "/replay?destination=d3": 20,
     "/events?status=PUBLISHED": 1,
     "/events?status=FAILED": 1,
     "/events?type=order.paid": 5,
@@ -55,6 +56,8 @@ LISTINGS = (
     ("audit", "list"),
     ("inbox", "list"),
     ("prune", "--dry-run"),
+    ("replay", "--type", "order.lost", "--dry-run"),
+    ("replay", "--destination", "nowhere", "--dry-run"),
     ("doctor",),
 )
 OFFSET = re.compile(r"\bOFFSET\b", re.IGNORECASE)

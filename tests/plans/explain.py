@@ -8,7 +8,7 @@ import asyncpg
 
 from pillarbox.stores.postgres.connection import SETTINGS
 
-OURS = ("outbox_", "processed_event", "inbox_receipt")
+OURS = ("outbox_", "processed_event", "inbox_receipt", "inbox_tally")
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,30 @@ async def test_a_page_that_has_to_search_looks_at_a_bounded_number_of_rows(
 @pytest.mark.parametrize(
     ("wanted", "most"),
     [
+        (EventFilter(), ONE_PAGE),
+        (EventFilter(status=Status.PUBLISHED, event_type="order.placed"), ONE_PAGE),
+        (EventFilter(status=Status.FAILED), ONE_PAGE),
+        (EventFilter(event_type="rare"), A_LOOK),
+        (EventFilter(destination="nowhere"), A_LOOK),
+        (EventFilter(status=Status.PENDING), A_LOOK),
+    ],
+    ids=repr,
+)
+async def test_a_later_page_goes_on_where_a_million_share_one_time(
+    store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter, most: int
+) -> None:
+    page = await store.browsing.events(wanted, limit=LIMIT)
+    for _ in range(2):
+        assert page.after is not None
+        page = await store.browsing.events(wanted, limit=LIMIT, after=page.after)
+        sql, *arguments = listener.heard
+        cost = await explain.cost(str(sql), *arguments)
+        assert cost.everywhere <= most, cost
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most"),
+    [
         (LetterFilter(), LIMIT + 1),
         (LetterFilter(event_type="order.placed"), LIMIT + 1),
         (LetterFilter(event_type="rare"), 0),
@@ -120,24 +144,40 @@ async def test_a_page_of_dead_letters(
     assert cost.everywhere <= most, cost
 
 
+async def test_dead_letters_by_their_numbers(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("details"), list(range(1, 100 * LIMIT, 100)))
+    assert (cost.returned, cost.everywhere) == (LIMIT, LIMIT), cost
+
+
 async def test_all_of_one_event(explain: Explainer) -> None:
     cost = await explain.cost(STATEMENTS.get("show"), "h7")
     assert cost.everywhere <= 10, cost
 
 
 async def test_a_glance_counts_no_more_than_it_says(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("overview"), COUNTED)
-    # What waits, dead letters, lanes and the first of each.
-    assert cost.everywhere <= 2 * (COUNTED + 1) + 64 + 64, cost
+    cost = await explain.cost(STATEMENTS.get("overview"), COUNTED, COUNTED)
+    # What waits, dead letters, blocked keys, lanes and the first of each.
+    assert cost.everywhere <= 3 * (COUNTED + 1) + 64 + 64, cost
 
 
-async def test_a_bite_of_old_history(explain: Explainer) -> None:
+async def test_whoever_wants_more_counted_pays_for_that_only(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("overview"), 5 * COUNTED, COUNTED)
+    assert cost.everywhere <= 5 * COUNTED + 1 + 3 * (COUNTED + 1) + 64 + 64, cost
+
+
+@pytest.mark.parametrize("after", [FIRST, None], ids=["the first", "a later one"])
+async def test_a_bite_of_old_history(
+    store: PostgresStore, explain: Explainer, after: tuple[datetime, int, str] | None
+) -> None:
+    if after is None:
+        [*_, last] = await store.archive.read("history", older=0, limit=LIMIT)
+        after = (last.recorded_at, last.id, last.destination)
     older = "UPDATE public.outbox_history SET published_at = now() - interval '10 days' WHERE id <= 20000"
     cost = await explain.cost(
         STATEMENTS.get("archive_read_history"),
         86400.0,
         LIMIT,
-        *FIRST,
+        *after,
         prepare=f"{older}; ANALYZE public.outbox_history",
     )
     assert cost.returned == LIMIT
@@ -152,4 +192,4 @@ async def test_a_page_takes_one_statement_whatever_its_size(
     assert len((await store.browsing.letters(LetterFilter(), limit=limit)).letters) == limit
     assert listener.count == 2
     await store.browsing.show("h7")
-    assert listener.count == 4
+    assert listener.count == 5

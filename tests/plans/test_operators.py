@@ -2,9 +2,9 @@
 
 import pytest
 
-from pillarbox.core.keys import BEHIND, SAMPLE
+from pillarbox.core.keys import BEHIND, LINES, SAMPLE
 from tests.plans.explain import Explainer
-from tests.plans.test_reads_and_writes import STATEMENTS
+from tests.plans.test_reads_and_writes import LANES, STATEMENTS
 
 SOME = """
 INSERT INTO public.outbox_stat (at, relay, destination, figures)
@@ -13,15 +13,62 @@ INSERT INTO public.outbox_audit (what, at)
 SELECT 'retry', now() - (20000 - g) * interval '1 minute' FROM generate_series(1, 20000) g;
 INSERT INTO public.processed_event (event_id, status, created_at)
 SELECT 'p' || g, 'SUCCESS', now() - (20000 - g) * interval '1 minute' FROM generate_series(1, 20000) g;
+INSERT INTO public.inbox_receipt (consumer, event_id)
+SELECT 'c' || g % 10, 'e' || g FROM generate_series(1, 20000) g;
+INSERT INTO public.inbox_tally (consumer, hour, handled)
+SELECT 'c' || g % 12, date_trunc('hour', now()) - g / 12 * interval '1 hour', 1 FROM generate_series(0, 23999) g;
 UPDATE public.outbox_message SET held = 'blocked', available_at = NULL WHERE event_id = 'head';
-ANALYZE public.outbox_stat, public.outbox_audit, public.processed_event;
+ANALYZE public.outbox_stat, public.outbox_audit, public.processed_event, public.inbox_receipt, public.inbox_tally;
 """
 
 
+ASKED = """
+INSERT INTO public.outbox_request (action, event_id, destination)
+SELECT 'retry', 'r' || g, 'orders' FROM generate_series(1, 20000) g;
+ANALYZE public.outbox_request;
+"""
+
+
+async def test_a_bite_of_what_people_asked_for_does_not_look_at_the_rest(explain: Explainer) -> None:
+    sql, bite = STATEMENTS.fenced("carry_out", progress=False), 500
+    cost = await explain.cost(sql, LANES, [0] * len(LANES), bite, prepare=ASKED)
+    assert f"Index Scan outbox_request_open_idx rows={bite} " in cost.plan, cost
+    # Once to see whose they are, once to send them again.
+    assert cost.rows == 2 * bite, cost
+
+
+async def test_what_was_asked_of_one_event_is_found_among_all_that_is_open(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("show_requests"), "r7", prepare=ASKED)
+    assert "outbox_request_event_idx" in cost.plan, cost
+    assert (cost.everywhere, cost.returned) == (1, 1), cost
+
+
 async def test_blocked_keys_count_a_bounded_number_behind_each(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("keys_blocked"), 100, BEHIND, prepare=SOME)
+    cost = await explain.cost(STATEMENTS.get("keys_blocked"), 100, BEHIND, LINES, prepare=SOME)
     assert cost.rows <= BEHIND + 10, cost
     assert cost.returned == 1
+
+
+async def test_keys_whose_head_waits_for_its_retry_do_so_too(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("keys_blocked"), 100, BEHIND, LINES)
+    assert cost.rows <= BEHIND + 10, cost
+    assert cost.returned == 1
+
+
+MANY_LINES = """
+INSERT INTO public.outbox_message (event_id, destination, event_type, payload, ordering_key, available_at, attempts)
+SELECT 'm' || g, 'orders', 'order.placed', 'x', 'many ' || g, now() + interval '1 hour', 1
+FROM generate_series(1, 5000) g;
+INSERT INTO public.outbox_message (event_id, destination, event_type, payload, ordering_key, held)
+SELECT 'n' || g, 'orders', 'order.placed', 'x', 'many ' || g, 'behind' FROM generate_series(1, 5000) g;
+"""
+
+
+async def test_of_thousands_of_keys_that_wait_a_bounded_number_is_looked_at(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("keys_blocked"), 100, BEHIND, LINES, prepare=MANY_LINES)
+    # Each line, its head, and whoever is behind those that are shown.
+    assert cost.rows <= 2 * LINES + 100 + 2 * BEHIND + 10, cost
+    assert cost.returned == 100
 
 
 async def test_the_busiest_keys_are_those_of_a_sample(explain: Explainer) -> None:
@@ -36,13 +83,19 @@ async def test_an_hour_of_figures_reads_an_hour(explain: Explainer) -> None:
     assert cost.returned >= 359
 
 
-@pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_stats"])
+async def test_consumers_cost_their_names_a_bounded_count_and_a_day_of_tallies(explain: Explainer) -> None:
+    cost = await explain.cost(STATEMENTS.get("consumers"), 100, 51, 86_400.0, prepare=SOME)
+    assert cost.returned == 12
+    assert cost.everywhere <= 10 * 51 + 12 * 24 + 2 * 13, cost
+
+
+@pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_stats", "prune_tallies"])
 async def test_where_nothing_is_old_next_to_nothing_is_looked_at(explain: Explainer, statement: str) -> None:
     cost = await explain.cost(STATEMENTS.get(statement), 1e9, 500, prepare=SOME)
     assert cost.everywhere <= 1_100, cost
 
 
-@pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_stats"])
+@pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_stats", "prune_tallies"])
 async def test_a_bite_looks_at_what_goes(explain: Explainer, statement: str) -> None:
     cost = await explain.cost(STATEMENTS.get(statement), 0.0, 500, prepare=SOME)
     assert cost.everywhere <= 2_000, cost

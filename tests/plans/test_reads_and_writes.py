@@ -127,7 +127,7 @@ async def test_settling_delivered_messages(explain: Explainer, bad_day: str) -> 
     destinations = ["orders"] * BATCH
     epochs = [0] * len(LANES)
     cost = await explain.cost(
-        STATEMENTS.fenced("deliver", progress=True), LANES, epochs, events, destinations, destinations
+        STATEMENTS.fenced("deliver", progress=True), LANES, epochs, events, destinations, destinations, [0.25] * BATCH
     )
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= 4 * MOST_PAGES, cost
@@ -150,6 +150,8 @@ async def test_settling_retries(explain: Explainer) -> None:
         [False] * n,
         [0] * n,
         [0] * n,
+        [True] * n,
+        [0.25] * n,
     )
     assert cost.returned == 1
     assert cost.rows <= MOST_ROWS, cost
@@ -167,5 +169,6 @@ async def test_settling_dead_letters(explain: Explainer) -> None:
         [1] * n,
         ["refused"] * n,
         [True] * n,
+        [0.25] * n,
     )
     assert cost.rows <= MOST_ROWS, cost

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.core.audit import AuditFilter
 from pillarbox.core.browsing import EventFilter
 from pillarbox.core.paging import WALK
-from pillarbox.core.replay import LOOK, Replay
+from pillarbox.core.replay import LOOK, Place, Replay
 from pillarbox.ops import replaying
 from pillarbox.stores.postgres import PostgresStore
 from tests.plans.explain import Cost, Explainer
@@ -18,7 +18,8 @@ from tests.plans.test_statement_counts import Counter
 BITE = 100
 # A wanted row is looked at itself, in the probe for an earlier delivery, and a few ahead; a partition shows its first.
 ONE_BITE = 4 * (BITE + 1)
-LATER = datetime.now(UTC) + timedelta(days=1)
+LATER, EARLIER = datetime.now(UTC) + timedelta(days=1), datetime.now(UTC) - timedelta(days=1)
+NOWHERE = Replay(wanted=EventFilter(destination="nowhere"))
 
 
 @pytest.fixture
@@ -38,10 +39,14 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     return Counter(monkeypatch)
 
 
-async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay) -> Cost:
-    await store.replays.chosen(plan, limit=BITE, after=plan.start)
-    sql, *arguments = listener.heard
-    return await explain.cost(str(sql), *arguments)
+async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay) -> AsyncIterator[Cost]:
+    """Of the first bite and of a later one."""
+    after: Place | None = plan.start
+    for _ in range(2):
+        if after is not None:
+            _, after = await store.replays.chosen(plan, limit=BITE, after=after)
+            sql, *arguments = listener.heard
+            yield await explain.cost(str(sql), *arguments)
 
 
 @pytest.mark.parametrize(
@@ -60,20 +65,61 @@ async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, 
 async def test_a_bite_that_an_index_answers(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
-    cost = await cost_of(store, listener, explain, plan)
-    assert cost.everywhere <= ONE_BITE, cost
+    async for cost in cost_of(store, listener, explain, plan):
+        assert cost.everywhere <= ONE_BITE, cost
 
 
 @pytest.mark.parametrize(
     "plan",
-    [Replay(wanted=EventFilter(event_type="rare")), Replay(wanted=EventFilter(destination="nowhere"))],
+    [Replay(wanted=EventFilter(event_type="rare")), NOWHERE],
     ids=["type", "destination"],
 )
 async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
-    cost = await cost_of(store, listener, explain, plan)
-    assert cost.everywhere <= LOOK + ONE_BITE, cost
+    async for cost in cost_of(store, listener, explain, plan):
+        assert cost.everywhere <= LOOK + ONE_BITE, cost
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Replay(wanted=EventFilter(event_type="rare")),
+        Replay(wanted=EventFilter(event_type="rare", destination="orders")),
+        Replay(wanted=EventFilter(key="nobody's")),
+        Replay(event_ids=("nobody's",)),
+        Replay(wanted=EventFilter(since=LATER)),
+        Replay(until=EARLIER),
+    ],
+    ids=["type", "type and destination", "key", "id", "since", "until"],
+)
+async def test_that_nothing_fits_is_known_without_reading_anything(
+    store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
+) -> None:
+    assert await store.replays.count(plan, enough=BITE, look=LOOK) == (0, None)
+    sql, *arguments = listener.heard
+    assert (await explain.cost(str(sql), *arguments)).everywhere == 0
+
+
+@pytest.mark.parametrize(
+    ("plan", "most"),
+    [
+        (Replay(), ONE_BITE),
+        (Replay(wanted=EventFilter(event_type="order.placed")), ONE_BITE),
+        (NOWHERE, LOOK + 20),
+    ],
+    ids=["all", "type", "destination"],
+)
+async def test_a_count_ends_with_the_look_or_where_there_is_enough(
+    store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay, most: int
+) -> None:
+    _, later = await store.replays.count(NOWHERE, enough=BITE, look=LOOK)
+    assert later is not None
+    for after in (None, later):
+        await store.replays.count(plan, enough=BITE, look=LOOK, after=after)
+        sql, *arguments = listener.heard
+        cost = await explain.cost(str(sql), *arguments)
+        assert cost.everywhere <= most, cost
 
 
 @pytest.mark.parametrize(("wanted", "most"), [(AuditFilter(), BITE + 1), (AuditFilter(who="nobody"), WALK)], ids=repr)

@@ -11,6 +11,7 @@ from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.looks import Bounds, Due, Ready
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Outcome, Resolved, Retry, Split, Verdict
+from pillarbox.ops.monitor.looking import Lookout
 from pillarbox.stores.postgres import PostgresStore
 
 SIZES = [(1, 1), (10, 1), (10, 10), (500, 1), (500, 500)]
@@ -122,3 +123,17 @@ async def test_a_ledger_costs_one_statement_more(
     with counter.expecting(1):
         await keeping.writes.settle(epochs, [Verdict(message, DELIVERED, "x") for message in found])
     await keeping.aclose()
+
+
+@pytest.mark.parametrize(("messages", "keys"), [SIZES[0], SIZES[-1]])
+async def test_a_look_for_metrics_and_health_takes_as_many_whatever_waits(
+    store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
+) -> None:
+    epochs = await filled(store, postgres_url, messages, keys)
+    blocked = Dead(error="no", block=True)
+    await store.writes.settle(epochs, [Verdict(message, blocked, "x") for message in await read(store, epochs)])
+    # Figures, lanes, relays and what people set.
+    with counter.expecting(4):
+        seen = await Lookout(store).look()
+    assert seen.overview is not None
+    assert seen.overview.blocked == messages

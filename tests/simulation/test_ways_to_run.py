@@ -11,7 +11,17 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.errors import ConfigurationError, PermanentError, RelayFailed
-from pillarbox.core.observations import LanesReleased, Pruned, RelayStarted, RelayStopped, RelaySwitchedOff
+from pillarbox.core.observations import (
+    LanesReleased,
+    LeaseLost,
+    Pruned,
+    RelayStarted,
+    RelayStopped,
+    RelaySwitchedOff,
+    RequestsCarriedOut,
+    Sending,
+)
+from pillarbox.core.receipt import Receipt
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
@@ -190,6 +200,37 @@ def test_a_pause_lets_go_of_what_waits_in_hand_and_does_not_hold_until_empty() -
     told(story)
 
 
+def test_an_outage_of_what_a_person_holds_closed_is_told_and_tried_ever_more_rarely() -> None:
+    async def story(stage: Stage) -> None:
+        stage.transport.outage()
+        stage.record(Event("a", {}))
+        await stage.store.destinations.steer("a", breaker="closed")
+        async with stage.running(tuned={"poll_interval": "1s"}):
+            await stage.rest(120)
+            [row] = await stage.store.destinations.steering()
+            assert row.last_error is not None
+            assert len(stage.seen(Sending)) < 30
+            stage.transport.heal()
+            await stage.until(lambda: len(stage.transport.deliveries) == 1, within=120)
+            await stage.rest(5)
+        assert [row.last_error for row in await stage.store.destinations.steering()] == [None]
+
+    told(story)
+
+
+def test_what_a_relay_noted_that_is_gone_is_over_once_another_one_sends() -> None:
+    async def story(stage: Stage) -> None:
+        stage.record(Event("a", {}))
+        await stage.store.destinations.steer("a", breaker="closed")
+        await stage.store.destinations.report("a", error="connection refused", next_try=5)
+        async with stage.running():
+            await stage.until(lambda: len(stage.transport.deliveries) == 1)
+            await stage.rest(5)
+        assert [row.last_error for row in await stage.store.destinations.steering()] == [None]
+
+    told(story)
+
+
 def test_it_waits_before_its_first_look_as_long_as_it_is_told() -> None:
     async def story(stage: Stage) -> None:
         began = stage.now
@@ -246,9 +287,19 @@ def test_after_a_death_the_key_goes_on_or_waits_for_a_person(after_death: str, g
         assert bad.status == "FAILED"
         assert following.status == ("PUBLISHED" if goes_on else "PENDING")
         if not goes_on:
-            await stage.store.people.ask("discard", "bad", "a", by="a person")
+            await stage.store.people.ask("discard", [("bad", "a")], by="a person")
             async with stage.running():
                 await stage.until(lambda: ids(stage.transport.deliveries) == ["next"])
+
+    told(story)
+
+
+def test_what_people_ask_for_by_the_thousand_is_done_by_the_thousand() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.store.people.ask("retry", [(f"gone {n}", "") for n in range(1500)], by="a person")
+        async with stage.running():
+            await stage.until(lambda: len(stage.seen(RequestsCarriedOut)) == 2)
+        assert [seen.count for seen in stage.seen(RequestsCarriedOut)] == [1000, 500]
 
     told(story)
 
@@ -266,6 +317,21 @@ def test_retention_drops_what_is_old_and_one_relay_does_it() -> None:
             await stage.rest(200)
             assert await stage.store.people.dead() == []
         assert len({one.relay for one in stage.seen(Pruned)}) == 1
+
+    told(story)
+
+
+def test_retention_goes_on_while_there_is_more_and_the_relay_with_its_work() -> None:
+    async def story(stage: Stage) -> None:
+        old = stage.simulation.clock.now() - timedelta(days=1000)
+        receipts = stage.store._tables.receipts
+        receipts.update({Receipt(consumer="billing", event_id=f"{n}"): old for n in range(20_500)})
+        async with stage.running():
+            await stage.until(lambda: not receipts, within=10)
+            stage.record(Event("a", {}, event_id="1"))
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["1"])
+            assert sum(one.count for one in stage.seen(Pruned)) == 20_500
+        assert stage.seen(LeaseLost) == []
 
     told(story)
 

@@ -9,7 +9,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+"""No detail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +24,13 @@ class AuditEntry:
     at: datetime
     who: str
     what: str
-    """retry, discard, reschedule, bury, edit, replay, steer, drain …"""
+    """retry, discard, reschedule, bury, edit, replay, steer, drain, prune, requeue …"""
     subject: str
-    """An event id, a destination, a relay."""
+    """An event id, a group of dead letters, a filter in words, a destination, a relay, a queue."""
     count: int
+    """To how many it was done so far."""
     detail_json: str
+    """`left` of what was done to many at once: those to which it was not done, or not yet."""
 
     @property
     def detail(self) -> Mapping[str, Any]:

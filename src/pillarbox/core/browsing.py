@@ -6,7 +6,7 @@ Pages go by position, never by counting rows off; see `paging` for how one is pu
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
+from pillarbox.core.people import OpenRequest
 
 
 class Position(NamedTuple):
@@ -32,7 +33,7 @@ class Position(NamedTuple):
         try:
             recorded_at, place, destination = text.split(",")
             position = cls(datetime.fromisoformat(recorded_at), int(place), unquote(destination, errors="strict"))
-            if position.recorded_at.utcoffset() is None:
+            if position.recorded_at.utcoffset() is None or not 0 <= position.id < 2**63:
                 raise ValueError
         except ValueError:
             raise ConfigurationError(
@@ -55,6 +56,8 @@ class EventFilter:
     """Only those that wait after a send that failed."""
     blocked: bool = False
     """Only those that were given up and hold their key until a person decides."""
+    undelivered: bool = False
+    """Only those that wait, or hold their key: neither delivered nor dead letters."""
 
     @property
     def index(self) -> Literal["key", "type"] | None:
@@ -74,12 +77,16 @@ class EventFilter:
     @property
     def delivered(self) -> bool:
         """Could one of them be in the history?"""
-        return self.status in (None, Status.PUBLISHED) and not (self.retrying or self.blocked)
+        return self.status in (None, Status.PUBLISHED) and not self._hot
 
     @property
     def dead(self) -> bool:
         """Could one of them be a dead letter?"""
-        return self.status in (None, Status.FAILED) and not (self.retrying or self.blocked)
+        return self.status in (None, Status.FAILED) and not self._hot
+
+    @property
+    def _hot(self) -> bool:
+        return self.retrying or self.blocked or self.undelivered
 
 
 class ListedEvent(NamedTuple):
@@ -170,6 +177,8 @@ class Failure(NamedTuple):
     charged: bool
     error: str
     attempted_at: datetime
+    seconds: float | None
+    """How long the send took; None where that is not known, or nothing was sent."""
 
 
 class EventDetail(NamedTuple):
@@ -193,6 +202,8 @@ class EventDetail(NamedTuple):
     occurred_at: datetime
     recorded_at: datetime
     published_at: datetime | None
+    seconds: float | None
+    """How long the send that delivered it took; None where that is not known, or nothing was sent."""
     attempts: int
     retry_count: int
     last_error: str | None
@@ -212,10 +223,11 @@ class EventDetail(NamedTuple):
 
 
 class Story(NamedTuple):
-    """An event, once per destination, and the sends that failed, the latest first; a store may keep none of these."""
+    """An event, once per destination; the latest sends that failed, the last one first; what is asked for, in order."""
 
     events: list[EventDetail]
     failures: list[Failure]
+    requests: list[OpenRequest]
 
 
 class Browsing(Protocol):
@@ -227,6 +239,10 @@ class Browsing(Protocol):
 
     async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
         """Dead letters, the newest first."""
+        ...
+
+    async def details(self, letters: Sequence[int]) -> list[EventDetail]:
+        """These dead letters, whole, the newest first; one that is gone is left out."""
         ...
 
     async def show(self, event_id: str) -> Story:

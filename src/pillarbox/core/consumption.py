@@ -95,6 +95,14 @@ class SourceFailed:
     delay: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TallyFailed:
+    """What the consumer counted could not be written; it is kept and tried again. Told once, until it succeeds."""
+
+    consumer: str
+    error: str
+
+
 ConsumerObservation = (
     ConsumerStarted
     | ConsumerStopRequested
@@ -105,6 +113,7 @@ ConsumerObservation = (
     | EventDeadLettered
     | AnswerLost
     | SourceFailed
+    | TallyFailed
 )
 ConsumerObserver = Callable[[ConsumerObservation], None]
 """Must neither raise nor block."""

@@ -87,6 +87,8 @@ class RelayTended:
     """Destination → state."""
     rates: Mapping[str, float]
     """Destination → messages per second, this relay's share; only where there is a limit."""
+    paused: frozenset[str] = frozenset()
+    """Destinations that a person paused; `EVERYWHERE` stands for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +191,19 @@ class BreakerChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationSteered:
+    """A relay noticed that people want something else of a destination, or of all of them (`EVERYWHERE`)."""
+
+    relay: str
+    destination: str
+    paused: bool
+    breaker: str | None
+    """The state that a person holds it in; None: nobody does."""
+    rate_limit: float | None
+    """Messages per second, of all relays together; None: as configured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFailed:
     """The store could not be reached; it is tried again after `delay` seconds."""
 
@@ -232,6 +247,7 @@ Observation = (
     | EventDied
     | BatchSettled
     | BreakerChanged
+    | DestinationSteered
     | StoreFailed
     | Pruned
     | RequestsCarriedOut

@@ -56,11 +56,13 @@ RELEASED = Released()
 
 
 class Verdict(NamedTuple):
-    """A message, what became of it, and the destination it was resolved to."""
+    """A message, what became of it, the destination it was resolved to, and how long the send took."""
 
     message: Message
     outcome: Outcome
     destination: str
+    seconds: float | None = None
+    """By a monotonic clock, so never negative; None where nothing was sent."""
 
 
 class Split(NamedTuple):

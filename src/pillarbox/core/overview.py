@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 COUNTED = 10_000
@@ -51,11 +52,25 @@ class Overview(NamedTuple):
     """Dead letters; `COUNTED + 1` stands for that many or more."""
     lanes: list[LaneView]
     relays: list[RelayView]
+    blocked: int = 0
+    """Keys that stand still until a person decides; `COUNTED + 1` stands for that many or more."""
+    oldest_event: str | None = None
+    """The id of the one whose age `oldest` is."""
 
 
 class ConsumerView(NamedTuple):
-    """A consumer that has receipts in the inbox."""
+    """A consumer that has receipts in the inbox or tallied what it met.
+
+    Counts, last error and its time are of the tallies of the last 24 hours; None where there are none.
+    """
 
     name: str
     receipts: int
     """Events that it has admitted and that are still remembered; `COUNTED + 1` stands for that many or more."""
+    handled: int | None = None
+    repeated: int | None = None
+    """Duplicates that were caught."""
+    failed: int | None = None
+    given_up: int | None = None
+    last_error: str | None = None
+    last_failed_at: datetime | None = None

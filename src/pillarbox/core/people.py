@@ -41,3 +41,13 @@ class DeadLetter(NamedTuple):
 
 Action = Literal["retry", "discard", "reschedule", "bury"]
 """Send it now, drop it for good, send it later, or make a dead letter of it so that its key goes on."""
+
+
+class OpenRequest(NamedTuple):
+    """What a person asked for and no relay did yet."""
+
+    action: Action
+    destination: str
+    delay: float
+    asked_by: str
+    asked_at: datetime

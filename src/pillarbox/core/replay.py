@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID, uuid5
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.core.browsing import EventFilter, Position
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.message import Status
@@ -82,6 +82,11 @@ class Replay:
                 raise ConfigurationError(str(error)) from None
 
     @property
+    def index(self) -> Literal["event", "key", "type"] | None:
+        """By what the history is looked up."""
+        return "event" if self.event_ids else self.wanted.index
+
+    @property
     def start(self) -> Place:
         """Before the first that could be wanted: nothing is delivered before it is recorded."""
         return FIRST if self.wanted.since is None else FIRST._replace(published_at=self.wanted.since)
@@ -119,6 +124,14 @@ class Chosen(NamedTuple):
     """Where to go on; None if nothing is left."""
 
 
+class Counted(NamedTuple):
+    """How many of what one look went over are to be replayed."""
+
+    found: int
+    after: Position | None
+    """Where the next look goes on; None if nothing is left, or enough was found."""
+
+
 class Progress(NamedTuple):
     """A replay, and how far it got."""
 
@@ -140,6 +153,14 @@ class Progress(NamedTuple):
 
 class Replays(Protocol):
     """Copies of what was delivered, in bites: a constant number of statements each, and no payload comes by here."""
+
+    async def count(self, plan: Replay, *, enough: int, look: int, after: Position | None = None) -> Counted:
+        """How many are to be replayed, up to `enough`, among the next `look` rows that an index brings.
+
+        By the time of recording, which the indexes by type and by key have as well: where nothing fits one of these,
+        or a range of times, nothing is read. The rate and the number of the plan are the caller's business.
+        """
+        ...
 
     async def chosen(self, plan: Replay, *, limit: int, after: Place, began: datetime | None = None) -> Chosen:
         """The next that are to be replayed, behind `after`, of those that were delivered until `began`.

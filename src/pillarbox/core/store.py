@@ -4,10 +4,10 @@
     messages       read · earlier · headless · aside            what is there to do
     writes         settle · hold · split · note · carry_out     what became of it; every one fenced by epochs
     destinations   report · steering · steer                    how the places behind the transports fare
-    people         find · dead · ask · retry · amend · discard · audit     what an operator sees and asks for
-    browsing       events · letters · show                      what an operator leafs through
+    people         find · dead · ask · retry · amend · discard · remember · audit     what an operator sees and asks for
+    browsing       events · letters · details · show            what an operator leafs through
     archive        stale · read · drop                          old rows on their way out by way of a file
-    replays        chosen · begin · find · copy                 what was delivered goes out once more
+    replays        count · chosen · begin · find · copy         what was delivered goes out once more
     inspection     overview · consumers                         how the outbox and the inbox fare at a glance
     diagnosis      checks · tried · footprint                   what is wrong with the store itself, and what is stuck
     upkeep         prepare · prune                              partitions, retention
@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pillarbox.core.archive import Archive
-from pillarbox.core.audit import EVERYTHING, AuditFilter, AuditPage
+from pillarbox.core.audit import EVERYTHING, NOTHING, AuditFilter, AuditPage
 from pillarbox.core.browsing import Browsing
 from pillarbox.core.diagnosis import Diagnosis
 from pillarbox.core.keys import Keys
@@ -35,7 +35,7 @@ from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Settl
 from pillarbox.core.looks import Look
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
-from pillarbox.core.overview import ConsumerView, Overview
+from pillarbox.core.overview import COUNTED, ConsumerView, Overview
 from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.core.replay import Replays
 from pillarbox.core.retention import Retention
@@ -177,7 +177,12 @@ class Destinations(Protocol):
 
 
 class People(Protocol):
-    """What an operator sees and asks for."""
+    """What an operator sees and asks for.
+
+    Each message that is changed is an entry of the audit. What a person does to many at once is one: `remember` begins
+    it with a count of 0 and all of them `left`, and what is done under its number as `act` makes it grow, in the same
+    transaction.
+    """
 
     async def find(self, event_id: str) -> list[EventRow]:
         """Everything known of an event: waiting, delivered and given up."""
@@ -187,7 +192,7 @@ class People(Protocol):
         """Dead letters, the newest first, in keyset pages."""
         ...
 
-    async def retry(self, ids: Sequence[int], *, by: str = "") -> int:
+    async def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
         """Send dead letters again: each goes to the end of its key with its attempts at zero."""
         ...
 
@@ -201,20 +206,29 @@ class People(Protocol):
         """
         ...
 
-    async def discard(self, ids: Sequence[int], *, by: str = "") -> int:
+    async def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
         """Drop dead letters for good."""
         ...
 
     async def ask(
         self,
         action: Action,
-        event_id: str,
-        destination: str,
+        events: Sequence[tuple[str, str]],
         *,
         delay: float = 0,
         by: str = "",
+        act: int | None = None,
+    ) -> list[int]:
+        """Ask the owners of their lanes to do something with waiting messages, each an event id and a destination.
+
+        Returns the ids of the requests, in the same order. What comes of them is in the audit once it is done.
+        """
+        ...
+
+    async def remember(
+        self, what: str, subject: str = "", *, count: int = 1, detail: Mapping[str, Any] = NOTHING, by: str = ""
     ) -> int:
-        """Ask the lane's owner to do something with a waiting message; returns the request's id."""
+        """Enter in the audit what a person did, or begins to do; returns the number of the entry."""
         ...
 
     async def audit(
@@ -241,12 +255,13 @@ class Ledger(Protocol):
 class Inspection(Protocol):
     """How the outbox fares at a glance."""
 
-    async def overview(self) -> Overview:
-        """Backlog, dead letters, lanes and relays; cheap whatever the backlog."""
+    async def overview(self, *, counted: int = COUNTED) -> Overview:
+        """Backlog, dead letters, blocked keys, lanes and relays; cheap whatever the backlog, of which no more than
+        `counted` are counted one by one."""
         ...
 
     async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
-        """Who has receipts in the inbox, by name, and how many; cheap however many there are."""
+        """Who has receipts in the inbox or tallied lately, by name, and how many; cheap however many there are."""
         ...
 
 

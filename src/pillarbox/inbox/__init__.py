@@ -4,6 +4,7 @@ inbox.py       the guard: admit an event once per consumer
 consumer.py    receive → admit → handle → commit → ack
 effects.py     the functions of a consumer, each called in a transaction of its own
 verdicts.py    what becomes of a message that failed
+tally.py       what a consumer met, counted and now and then written down
 """
 
 from pillarbox.inbox.consumed import ConsumedEvent

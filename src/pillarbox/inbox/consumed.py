@@ -67,6 +67,20 @@ def read(incoming: Incoming, upcast: Upcast | None = None) -> ConsumedEvent:
     )
 
 
+def received(event: Any, context: Any, upcast: Upcast | None = None) -> ConsumedEvent:
+    """`read` for what a relay gives to its handlers."""
+    incoming = Incoming(
+        event_id=event.event_id,
+        event_type=event.event_type,
+        body=event.payload_bytes,
+        content_type=event.content_type,
+        correlation_id=event.correlation_id,
+        headers=event.headers,
+        attempts=context.attempt - 1,
+    )
+    return read(incoming, upcast)
+
+
 def _identified(event_id: str | None) -> str:
     if not event_id:
         raise PermanentError("the message has no id, so nobody could tell a repeat of it; set `message_id`")

@@ -35,19 +35,19 @@ from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Unavailable
 from pillarbox.core.payload import Upcast
 from pillarbox.core.retry import Exponential, RetryPolicy
-from pillarbox.core.source import Delivery, Incoming, Source
-from pillarbox.inbox.consumed import ConsumedEvent, read
-from pillarbox.inbox.effects import Around, Effects, Function, NotBegun
+from pillarbox.core.source import Delivery, Source
+from pillarbox.inbox.consumed import read, received
+from pillarbox.inbox.effects import Around, Effects, Function, NotBegun, ends_the_task
 from pillarbox.inbox.floor import Floor
 from pillarbox.inbox.inbox import Inbox
+from pillarbox.inbox.intake import deliveries
 from pillarbox.inbox.receipts import check_consumer
+from pillarbox.inbox.tally import HURRY, Tallier
 from pillarbox.inbox.transactions import opener
 from pillarbox.inbox.verdicts import Again, Ended, GivenUp, Outcome, judge
 
 MOST_DEATHS = 5
 """A message that was in hand alone when its consumer died so often is what kills it."""
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
 DEFAULT_RETRY = Exponential(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
 
 F = TypeVar("F", bound=Function)
@@ -97,8 +97,11 @@ class Consumer:
         self._observers = list(observers)
         self._clock = clock or SystemClock()
         self._chance = chance or system_chance()
+        self._tallier = Tallier(name, write=self._effects.tally, tell=self._tell, clock=self._clock)
         self._stopping = asyncio.Event()
         self._in_hand: set[asyncio.Task[None]] = set()
+        self._dropped = False
+        """Something in hand was not answered: it comes again."""
         self._floor = Floor()
         self._task: asyncio.Task[None] | None = None
 
@@ -131,20 +134,22 @@ class Consumer:
         """
         source = self._checked_source()
         self._tell(ConsumerStarted(consumer=self.name))
-        drained = False
+        self._dropped = False
         try:
             async with asyncio.TaskGroup() as group:
                 intake = group.create_task(self._take_in(source, group))
+                group.create_task(self._tallier.run(until=self._stopping))
                 await self._stopping.wait()
                 self._tell(ConsumerStopRequested(consumer=self.name))
                 intake.cancel()
-                drained = await self._drained()
+                await self._finish()
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
             await source.aclose()
+            await self._tallier.write(within=HURRY)
             self._effects.close()
-            self._tell(ConsumerStopped(consumer=self.name, drained=drained))
+            self._tell(ConsumerStopped(consumer=self.name, drained=not self._dropped))
 
     def stop(self) -> None:
         """Receive no more, finish what is in hand, end. Call it from the event loop that runs the consumer."""
@@ -171,27 +176,23 @@ class Consumer:
         return self._source
 
     async def _take_in(self, source: Source, group: asyncio.TaskGroup) -> None:
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                delivery = await source.receive()
-            except Unavailable as error:
-                self._tell(SourceFailed(consumer=self.name, error=str(error), delay=pause))
-                await self._clock.sleep(pause * (0.5 + self._chance.random() / 2))
-                pause = min(LONGEST_PAUSE, pause * 2)
-                continue
-            pause = FIRST_PAUSE
+        def failed(error: Unavailable, pause: float) -> None:
+            self._tell(SourceFailed(consumer=self.name, error=str(error), delay=pause))
+
+        async for delivery in deliveries(source, failed=failed, clock=self._clock, chance=self._chance):
             task = group.create_task(self._answered(delivery))
             self._in_hand.add(task)
-            task.add_done_callback(self._in_hand.discard)
+            task.add_done_callback(self._put_down)
 
-    async def _drained(self) -> bool:
-        late: set[asyncio.Task[None]] = set()
+    def _put_down(self, task: asyncio.Task[None]) -> None:
+        self._in_hand.discard(task)
+        self._dropped |= task.cancelled() or task.exception() is not None
+
+    async def _finish(self) -> None:
         if self._in_hand:
             _, late = await asyncio.wait(self._in_hand, timeout=self._drain)
-        for task in late:
-            task.cancel()
-        return not late
+            for task in late:
+                task.cancel()
 
     async def _answered(self, delivery: Delivery) -> None:
         incoming, began = delivery.incoming, self._clock.monotonic()
@@ -223,15 +224,9 @@ class Consumer:
         try:
             event = read(delivery.incoming, self._upcast)
             return Ended(first=await self._effects.carry_out(event))
-        except KeyboardInterrupt:
-            raise
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # Its own doing, for example awaiting something that was cancelled, is an error like any other.
-            return judge(error, delivery.incoming, self._retry, self._chance)
         except BaseException as error:
+            if ends_the_task(error):
+                raise
             return judge(error, delivery.incoming, self._retry, self._chance)
 
     # -- in-process -----------------------------------------------------------------------------------------------
@@ -246,7 +241,22 @@ class Consumer:
 
         Raises Unavailable if there was no transaction to work in, and whatever the function raises.
         """
-        consumed = self._as_consumed(event, context)
+        try:
+            await self._handled(event, context)
+        except Unavailable:
+            raise
+        except (Exception, SystemExit) as error:
+            self._tallier.raised(error)
+            await self._tallier.write_if_due()
+            raise
+        await self._tallier.write_if_due()
+
+    async def aclose(self) -> None:
+        """Write what was counted in-process and is not written yet; `Handlers.aclose` calls it. It may go on."""
+        await self._tallier.write(within=HURRY)
+
+    async def _handled(self, event: Any, context: Any) -> None:
+        consumed = received(event, context, self._upcast)
         began = self._clock.monotonic()
         told = {"consumer": self.name, "event_id": consumed.event_id, "event_type": consumed.event_type}
         try:
@@ -256,21 +266,8 @@ class Consumer:
         took = self._clock.monotonic() - began
         self._tell(EventHandled(**told, attempt=consumed.attempt, seconds=took) if first else EventRepeated(**told))
 
-    def _as_consumed(self, event: Any, context: Any) -> ConsumedEvent:
-        return read(
-            Incoming(
-                event_id=event.event_id,
-                event_type=event.event_type,
-                body=event.payload_bytes,
-                content_type=event.content_type,
-                correlation_id=event.correlation_id,
-                headers=event.headers,
-                attempts=context.attempt - 1,
-            ),
-            self._upcast,
-        )
-
     def _tell(self, observation: ConsumerObservation) -> None:
+        self._tallier.count(observation)
         for observer in self._observers:
             with suppress(Exception):  # a listener's own trouble is no reason to stop consuming
                 observer(observation)

@@ -1,7 +1,7 @@
 """Which function an event is for, and its effect: begin, admit, call, commit.
 
 Async functions run in the event loop. Plain ones run in a thread, from the beginning of their transaction to its end,
-because some drivers insist on one thread.
+because some drivers insist on one thread. The tally has a transaction where the functions have theirs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, RecordError, Rejected
 from pillarbox.core.event import LONGEST_TEXT, check_text
+from pillarbox.core.tally import Tally
 from pillarbox.core.threads import Threads
 from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.inbox import Inbox
@@ -89,6 +90,19 @@ class Effects:
             return await self._threads.begin(partial(self._called, function, event))
         return await self._awaited(function, event)
 
+    async def tally(self, tally: Tally) -> None:
+        """Write what the consumer met, in a transaction of its own. Raises whatever goes wrong."""
+        if any(not _is_async(effect.function) for effect in self._effects):
+            await self._threads.begin(partial(self._tallied, tally))
+            return
+        block = opened(self._open)
+        if is_awaited(block):
+            async with block as handle:
+                await self._inbox.atally(handle, tally)
+        else:
+            async with self._one_at_a_time(block) as handle:
+                self._inbox.tally(handle, tally)
+
     def close(self) -> None:
         """Let the threads end."""
         self._threads.close()
@@ -152,6 +166,12 @@ class Effects:
             raise self._not_begun(error) from error
         raise self._swallowed()
 
+    def _tallied(self, tally: Tally) -> bool:
+        block: Any = opened(self._open)
+        with block as handle:
+            self._inbox.tally(handle, tally)
+        return True
+
     def _surrounded(self, event: ConsumedEvent) -> AbstractContextManager[object]:
         return nullcontext() if self.around is None else self.around(event)
 
@@ -166,6 +186,17 @@ class Effects:
 
     def _swallowed(self) -> Rejected:
         return Rejected(f"consumer {self._consumer}: a block around the function swallowed what it raised; let it out")
+
+
+def ends_the_task(error: BaseException) -> bool:
+    """Whether it is meant for the running task: an interrupt, or a cancellation that somebody asked for.
+
+    What somebody's code brings about, for example by awaiting what was cancelled, is an error like any other.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt)
 
 
 def _is_async(function: Any) -> bool:

@@ -14,15 +14,15 @@ from pillarbox import handles
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.names import Names
+from pillarbox.core.pruning import bites
 from pillarbox.core.receipt import REDELIVERY, RETENTION, InProcessInbox, Receipt
 from pillarbox.core.retention import Retention
 from pillarbox.core.sqlfiles import statement
 from pillarbox.core.store import Store
+from pillarbox.core.tally import Tally
 from pillarbox.inbox.once import Once
 from pillarbox.inbox.receipts import Identified, check_consumer, receipt_of
-from pillarbox.inbox.refusals import explain
-
-PRUNED_AT_ONCE = 1000
+from pillarbox.inbox.refusals import RECEIPTS, TALLIES, Deed, explain
 
 
 class Inbox:
@@ -48,9 +48,14 @@ class Inbox:
             raise ConfigurationError('schema is empty; name the PostgreSQL schema, usually "public"')
         self._names = Names(prefix=prefix, schema=schema)
         self._retention = _checked(retention, redelivery)
-        self._sql: dict[str, str] = {
+        unqualified = Names(prefix=prefix)
+        self._admit: dict[str, str] = {
             "postgresql": statement("pillarbox.inbox", "admit", self._names),
-            "sqlite": statement("pillarbox.inbox", "admit", Names(prefix=prefix)),
+            "sqlite": statement("pillarbox.inbox", "admit", unqualified),
+        }
+        self._tally: dict[str, str] = {
+            "postgresql": statement("pillarbox.inbox", "postgres/tally", self._names),
+            "sqlite": statement("pillarbox.inbox", "sqlite/tally", unqualified),
         }
 
     def admit(self, handle: object, consumer: str, event: str | Identified) -> bool:
@@ -65,14 +70,14 @@ class Inbox:
         receipt = receipt_of(consumer, event)
         if _is_in_process(handle):
             return handle.admit_receipt(receipt)
-        return handles.run(handle, lambda database: self._steps(database, receipt), instead="await inbox.aadmit(…)")
+        return handles.run(handle, lambda database: self._admitting(database, receipt), instead="await inbox.aadmit(…)")
 
     async def aadmit(self, handle: object, consumer: str, event: str | Identified) -> bool:
         """`admit` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
         receipt = receipt_of(consumer, event)
         if _is_in_process(handle):
             return handle.admit_receipt(receipt)
-        return await handles.arun(handle, lambda database: self._steps(database, receipt), instead="inbox.admit(…)")
+        return await handles.arun(handle, lambda database: self._admitting(database, receipt), instead="inbox.admit(…)")
 
     def once(self, consumer: str) -> Once:
         """Decorate a function `(handle, event, …)`, sync or async: a repeat is answered None without calling it.
@@ -92,26 +97,42 @@ class Inbox:
         """`aadmit` as a block around the effect."""
         yield await self.aadmit(handle, consumer, event)
 
+    def tally(self, handle: object, tally: Tally) -> None:
+        """Add what a consumer met to the tally of this hour; a `Consumer` does so by itself. Raises as `admit` does."""
+        if _is_in_process(handle):
+            handle.add_tally(tally)
+        else:
+            handles.run(handle, lambda database: self._tallying(database, tally), instead="await inbox.atally(…)")
+
+    async def atally(self, handle: object, tally: Tally) -> None:
+        """`tally` for handles that are awaited."""
+        if _is_in_process(handle):
+            handle.add_tally(tally)
+        else:
+            await handles.arun(handle, lambda database: self._tallying(database, tally), instead="inbox.tally(…)")
+
     async def prune(self, store: Store) -> int:
-        """Drop receipts older than the retention, in bites; returns how many went.
+        """Drop receipts and tallies older than the retention, in bites; returns how many went.
 
         The store is one on the same tables. A relay on them does this by itself, by its own setting.
         """
         if self._retention is None:
             return 0
-        pruned = 0
-        while gone := await store.upkeep.prune(Retention(receipts=self._retention), most=PRUNED_AT_ONCE):
-            pruned += gone
-        return pruned
+        return sum([gone async for gone in bites(store.upkeep, Retention(receipts=self._retention))])
 
-    def _steps(self, database: handles.Database, receipt: Receipt) -> handles.Steps[bool]:
+    def _admitting(self, database: handles.Database, receipt: Receipt) -> handles.Steps[bool]:
+        return bool((yield from self._explained(self._admit[database.dialect], receipt, RECEIPTS)))
+
+    def _tallying(self, database: handles.Database, tally: Tally) -> handles.Steps[None]:
+        yield from self._explained(self._tally[database.dialect], tally, TALLIES)
+
+    def _explained(self, sql: str, row: Receipt | Tally, deed: Deed) -> handles.Steps[handles.Rows]:
         try:
-            rows = yield handles.Statement(self._sql[database.dialect], receipt)
+            return (yield handles.Statement(sql, row))
         except Exception as error:
-            if (refusal := explain(error, self._names)) is None:
+            if (refusal := explain(error, self._names, deed)) is None:
                 raise
             raise refusal from error
-        return bool(rows)
 
 
 def _is_in_process(handle: object) -> TypeGuard[InProcessInbox]:

@@ -1,4 +1,4 @@
-"""What a failed admission means, and what to do about it.
+"""What a failed admission or tally means, and what to do about it.
 
 As with recording, only failures that tell something about the inbox get a name of ours; all others pass as the driver
 raised them, because callers retry their transaction on exactly those types.
@@ -6,12 +6,26 @@ raised them, because callers retry their transaction on exactly those types.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pillarbox.core.errors import InboxError, PillarboxError, SchemaError
 from pillarbox.core.names import Names
 from pillarbox.handles import failures
 
 
-def explain(error: Exception, names: Names) -> PillarboxError | None:
+class Deed(NamedTuple):
+    """What was to be done, and what a role needs for it."""
+
+    word: str
+    table: str
+    rights: str
+
+
+RECEIPTS = Deed("admit", "inbox_receipt", "INSERT")
+TALLIES = Deed("tally", "inbox_tally", "SELECT, INSERT, UPDATE")
+
+
+def explain(error: Exception, names: Names, deed: Deed) -> PillarboxError | None:
     """The error to raise in place of the driver's, or None to let that pass."""
     if failures.tables_missing(error):
         return SchemaError(
@@ -19,15 +33,15 @@ def explain(error: Exception, names: Names) -> PillarboxError | None:
         )
     match failures.sqlstate(error):
         case "42501":
-            return _not_allowed(error, names)
+            return _not_allowed(error, names, deed)
         case "25P02":
             return InboxError("the transaction has already failed, so nothing can be admitted in it; roll back first")
     return None
 
 
-def _not_allowed(error: Exception, names: Names) -> InboxError:
-    receipts = names.qualified(names.stem + "inbox_receipt")
+def _not_allowed(error: Exception, names: Names, deed: Deed) -> InboxError:
+    table = names.qualified(names.stem + deed.table)
     return InboxError(
-        f"the role may not admit ({failures.driver_message(error)}); GRANT INSERT ON {receipts} to it, and "
+        f"the role may not {deed.word} ({failures.driver_message(error)}); GRANT {deed.rights} ON {table} to it, and "
         f'USAGE ON SCHEMA "{names.schema}"'
     )

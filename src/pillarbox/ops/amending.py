@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from pillarbox.core.amendment import Amendment
 from pillarbox.core.browsing import EventDetail
@@ -47,6 +47,25 @@ def amendment(
 def is_json(content_type: str) -> bool:
     """Does a content type say that the payload is JSON?"""
     return "json" in content_type.lower()
+
+
+class Draft(NamedTuple):
+    """A payload as a person edits it."""
+
+    shown: bytes
+    indented: bool
+
+    def saved(self, text: bytes) -> bytes | None:
+        """The payload that this text stands for; None if nothing was edited. Raises RecordError."""
+        if text == self.shown:
+            return None
+        return compact(text) if self.indented else text
+
+
+def drafted(letter: EventDetail) -> Draft:
+    """What a letter carries, to be edited by hand."""
+    payload = bytes(letter.payload)
+    return Draft(*legible(payload)) if is_json(letter.content_type) else Draft(payload, indented=False)
 
 
 def legible(payload: bytes) -> tuple[bytes, bool]:

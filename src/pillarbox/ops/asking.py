@@ -1,53 +1,46 @@
-"""What a person asks of events that wait: chosen first, counted, and then asked of the relays that own their lanes."""
+"""What a person asks of events that wait: chosen first, counted, and then asked of the relays that own their lanes.
+
+What moves in between is left to its relay, which finds nothing to do and says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from pillarbox.core.browsing import EventDetail, EventFilter
 from pillarbox.core.message import Status
 from pillarbox.core.people import Action
 from pillarbox.core.store import Store
+from pillarbox.ops import acts
+from pillarbox.ops.acts import Scope
 
-MOST = 1_000
-"""Events that are asked about at once; each takes a request of its own."""
-_LOOKS = 20
+LOOK = 20_000
+"""Events per statement while they are chosen."""
+BITE = 1000
+"""Requests per statement."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """Events that wait, each for one destination."""
-
-    events: Sequence[tuple[str, str]]
-    whole: bool
-    """False: there may be more that fit."""
-
-    @property
-    def count(self) -> int:
-        return len(self.events)
+Waiting = Sequence[tuple[str, str]]
+"""Events that wait, each for one destination, the oldest first."""
 
 
-async def choose(store: Store, wanted: EventFilter, *, most: int = MOST) -> Waiting:
-    """The events that wait and fit, the newest first, from a bounded number of statements."""
+async def choose(store: Store, wanted: EventFilter) -> Waiting:
+    """All events that wait and fit, page by page."""
     found: list[tuple[str, str]] = []
-    after = None
-    for _ in range(_LOOKS):
-        page = await store.browsing.events(wanted, limit=most, after=after)
-        # What is FAILED and holds no key is a dead letter, and those are decided about: see `decisions`.
-        waiting = (e for e in page.events if e.status in (Status.PENDING, Status.PROCESSING) or wanted.blocked)
+    wanted, after = replace(wanted, undelivered=True), None
+    while True:
+        page = await store.browsing.events(wanted, limit=LOOK, after=after)
+        # What holds its key was given up: it is decided about, unless it was asked for by that.
+        waiting = (one for one in page.events if one.status is not Status.FAILED or wanted.blocked)
         found += [(event.event_id, event.destination) for event in waiting]
-        after = page.after
-        if after is None or len(found) >= most:
-            break
-    return Waiting(events=found[:most], whole=after is None and len(found) <= most)
+        if (after := page.after) is None:
+            return found[::-1]
 
 
 async def named(store: Store, event_ids: Iterable[str]) -> Waiting:
     """Those of these events that wait, for each of their destinations."""
     stories = [await store.browsing.show(event_id) for event_id in dict.fromkeys(event_ids)]
-    found = [(one.event_id, one.destination) for story in stories for one in story.events if waits(one)]
-    return Waiting(events=found, whole=True)
+    return [(one.event_id, one.destination) for story in stories for one in story.events if waits(one)]
 
 
 def waits(event: EventDetail) -> bool:
@@ -55,8 +48,20 @@ def waits(event: EventDetail) -> bool:
     return event.status is not Status.PUBLISHED and event.letter is None
 
 
-async def ask(store: Store, action: Action, waiting: Waiting, *, delay: float = 0, by: str) -> int:
-    """Ask it of each; returns how many requests were made. Raises ConfigurationError for a delay that is too long."""
-    for event_id, destination in waiting.events:
-        await store.people.ask(action, event_id, destination, delay=delay, by=by)
-    return waiting.count
+async def ask(store: Store, action: Action, waiting: Waiting, scope: Scope, *, delay: float = 0, by: str) -> int:
+    """Ask it of each; what is asked of many is one act. Returns how many requests were made."""
+    more = {"delay": delay} if action == "reschedule" else {}
+    act = await acts.begin(store, action, scope, count=len(waiting), by=by, **more) if len(waiting) > 1 else None
+    return await request(store, action, waiting, delay=delay, by=by, act=act)
+
+
+async def request(store: Store, action: Action, waiting: Waiting, *, delay: float = 0, by: str, act: int | None) -> int:
+    """Ask it of each, in bites, as a part of an act; returns how many requests were made."""
+    for start in range(0, len(waiting), BITE):
+        await store.people.ask(action, waiting[start : start + BITE], delay=delay, by=by, act=act)
+    return len(waiting)
+
+
+async def anybody(store: Store) -> bool:
+    """Is there a relay that could do it?"""
+    return any(relay.lease > 0 for relay in (await store.inspection.overview()).relays)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -13,6 +13,9 @@ from pillarbox.core.errors import ConfigurationError, Rejected, Unavailable
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_broker_letters
 
+MOST_MET = 100
+"""Queues that are asked for only because relays met them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadQueue:
@@ -21,7 +24,7 @@ class DeadQueue:
     transport: str
     name: str
     named: bool = True
-    """Somebody named it; if not, it is where a consumer of a queue in the settings would put what it gives up."""
+    """Somebody named it; if not, it is where a consumer of a queue that events go to would put what it gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +37,13 @@ class Depth:
     error: str | None = None
 
 
-def known_queues(settings: Settings) -> list[DeadQueue]:
-    """In the order of the settings; those of a transport stand together."""
-    return [queue for name in _brokers(settings) for queue in _queues_of(settings, name)]
+def known_queues(settings: Settings, *, met: Collection[str] = ()) -> list[DeadQueue]:
+    """In the order of the settings; those of a transport stand together.
+
+    met: destinations that relays have met. Where the settings route nothing, each is a queue named after an event type.
+    """
+    unrouted = [] if settings.routes or settings.destinations else sorted(met)[:MOST_MET]
+    return [queue for name in _brokers(settings) for queue in _queues_of(settings, name, unrouted)]
 
 
 def chosen_queues(settings: Settings, *, queue: str | None, transport: str | None) -> list[DeadQueue]:
@@ -127,11 +134,19 @@ def _brokers(settings: Settings) -> list[str]:
     return [name for name, given in settings.transports.items() if given.kind == "rabbitmq"]
 
 
-def _queues_of(settings: Settings, transport: str) -> Iterator[DeadQueue]:
-    queues = settings.transports[transport].queues
-    named = dict.fromkeys(queue.dead_letter.queue for queue in queues if queue.dead_letter is not None)
+def _queues_of(settings: Settings, transport: str, unrouted: Iterable[str]) -> Iterator[DeadQueue]:
+    queues = {queue.name: queue.dead_letter for queue in settings.transports[transport].queues}
+    named = dict.fromkeys(letters.queue for letters in queues.values() if letters is not None)
     yield from (DeadQueue(transport=transport, name=name) for name in named)
-    for queue in queues:
-        guess = dead_letter_queue(queue.name)
-        if queue.dead_letter is None and queue.name not in named and guess not in named:
+    for work in dict.fromkeys([*queues, *_addressed_by_name(settings, transport), *unrouted]):
+        guess = dead_letter_queue(work)
+        if queues.get(work) is None and work not in named and guess not in named:
             yield DeadQueue(transport=transport, name=guess, named=False)
+
+
+def _addressed_by_name(settings: Settings, transport: str) -> Iterator[str]:
+    """Queues that destinations send to without an exchange, whether or not the settings make them."""
+    default = next(iter(settings.transports))
+    for to in settings.destinations.values():
+        if (to.transport or default) == transport and not to.exchange and "{" not in to.routing_key:
+            yield to.routing_key

@@ -9,6 +9,8 @@ from typing import Literal
 from pillarbox.core.browsing import EventDetail, EventFilter, LetterFilter, ListedEvent
 from pillarbox.core.message import Status
 from pillarbox.core.store import Store
+from pillarbox.ops import acts, asking
+from pillarbox.ops.acts import Scope
 from pillarbox.ops.grouping import letters_of
 
 Decision = Literal["retry", "discard"]
@@ -25,6 +27,7 @@ class Choice:
     """Numbers of dead letters, the oldest first."""
     blocked: list[tuple[str, str]]
     """Events, each for one destination, that hold their key until a person decides."""
+    scope: Scope
 
     @property
     def count(self) -> int:
@@ -38,25 +41,26 @@ async def choose(store: Store, event_ids: Iterable[str], wanted: LetterFilter, *
     """
     letters: list[int] = []
     blocked: list[tuple[str, str]] = []
-    if named := list(dict.fromkeys(event_ids)):
+    if named := tuple(dict.fromkeys(event_ids)):
         for event_id in named:
             letters += [number async for number in letters_of(store, replace(wanted, event_id=event_id), group)]
             blocked += [pair async for pair in _blocked_of(store, event_id, wanted)]
     else:
         letters += [number async for number in letters_of(store, wanted, group)]
         blocked += [pair async for pair in _blocked(store, wanted)]
-    return Choice(letters=sorted(letters), blocked=blocked if group is None else [])
+    scope = Scope(wanted=wanted, event_ids=named, group=group)
+    return Choice(letters=sorted(letters), blocked=blocked if group is None else [], scope=scope)
 
 
 async def carry_out(store: Store, decision: Decision, choice: Choice, *, by: str) -> tuple[int, int]:
     """Do it, the oldest first, in bites; returns how many dead letters it was done to, and what was asked of relays."""
-    act = store.people.retry if decision == "retry" else store.people.discard
+    do = store.people.retry if decision == "retry" else store.people.discard
+    many = choice.count > 1
+    act = await acts.begin(store, decision, choice.scope, count=choice.count, by=by) if many else None
     done = 0
     for start in range(0, len(choice.letters), BITE):
-        done += await act(choice.letters[start : start + BITE], by=by)
-    for event_id, destination in choice.blocked:
-        await store.people.ask(decision, event_id, destination, by=by)
-    return done, len(choice.blocked)
+        done += await do(choice.letters[start : start + BITE], by=by, act=act)
+    return done, await asking.request(store, decision, choice.blocked, by=by, act=act)
 
 
 async def _blocked(store: Store, wanted: LetterFilter) -> AsyncIterator[tuple[str, str]]:

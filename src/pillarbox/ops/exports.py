@@ -11,6 +11,8 @@ from pillarbox.core.audit import AuditEntry
 from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
 from pillarbox.core.footprint import Footprint
+from pillarbox.core.keys import BlockedKey
+from pillarbox.core.people import OpenRequest
 from pillarbox.ops.grouping import LetterGroup
 
 
@@ -44,6 +46,10 @@ def listed_letter(letter: ListedLetter) -> dict[str, Any]:
         "first_failed_at": written(letter.first_failed_at),
         "died_at": written(letter.died_at),
     }
+
+
+def blocked_key(key: BlockedKey) -> dict[str, Any]:
+    return key._asdict() | {"since": written(key.since), "next_try": written(key.next_try)}
 
 
 def letter_group(group: LetterGroup) -> dict[str, Any]:
@@ -84,6 +90,7 @@ def event_detail(detail: EventDetail) -> dict[str, Any]:
     record: dict[str, Any] = detail._asdict()
     del record["headers_json"], record["payload"]
     record |= {name: written(value) for name, value in record.items() if isinstance(value, datetime)}
+    record |= {"seconds": _precise(detail.seconds)}
     return record | {"status": detail.status.value, "headers": detail.headers} | payload(detail)
 
 
@@ -107,6 +114,11 @@ def payload(detail: EventDetail) -> dict[str, Any]:
     return carried(bytes(detail.payload), detail.content_type)
 
 
+def content(detail: EventDetail) -> dict[str, Any]:
+    """What an event carries, with its headers."""
+    return {"content_type": detail.content_type, "headers": detail.headers} | payload(detail)
+
+
 def carried(raw: bytes, content_type: str) -> dict[str, Any]:
     """`payload` if it is JSON, and `payload_base64` unless that would give the same bytes: nothing is lost."""
     encoded = {"payload_base64": base64.b64encode(raw).decode()}
@@ -114,7 +126,8 @@ def carried(raw: bytes, content_type: str) -> dict[str, Any]:
         return encoded
     try:
         decoded = json.loads(raw, parse_constant=_refuse)
-        again = json.dumps(decoded, ensure_ascii=False, separators=(",", ":")).encode()
+        # A number beyond what readers of JSON can hold is told by its bytes alone.
+        again = json.dumps(decoded, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except (ValueError, RecursionError):
         return encoded
     return {"payload": decoded} if again == raw else {"payload": decoded} | encoded
@@ -125,7 +138,16 @@ def _refuse(constant: str) -> None:
 
 
 def failure(failed: Failure) -> dict[str, Any]:
-    return failed._asdict() | {"attempted_at": written(failed.attempted_at)}
+    return failed._asdict() | {"attempted_at": written(failed.attempted_at), "seconds": _precise(failed.seconds)}
+
+
+def open_request(asked: OpenRequest) -> dict[str, Any]:
+    return asked._asdict() | {"asked_at": written(asked.asked_at)}
+
+
+def _precise(seconds: float | None) -> float | None:
+    """To the six digits that every store keeps."""
+    return None if seconds is None else float(f"{seconds:.6g}")
 
 
 def readable(raw: bytes) -> str:

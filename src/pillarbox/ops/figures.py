@@ -14,7 +14,7 @@ from pillarbox.core.overview import Overview
 from pillarbox.core.stats import EVERY, Carried, Sample
 from pillarbox.core.steering import EVERYWHERE
 from pillarbox.core.store import Store
-from pillarbox.ops.flow import DestinationView, Flow, destinations_of, flow
+from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
 WINDOW = 60.0
 """Seconds over which what relays carried is averaged."""
@@ -22,12 +22,12 @@ WINDOW = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationFigures:
-    """How a destination fared in the last minute; rates are per second."""
+    """How a destination fared in the last minute; rates are per second, and None where no relay told anything."""
 
     view: DestinationView
-    published: float
-    retried: float
-    dead: float
+    published: float | None
+    retried: float | None
+    dead: float | None
     lag: float | None
     """Seconds from recording to confirmation under which half of them were; None if there were none."""
     slow: float | None
@@ -75,8 +75,10 @@ class _Before:
 class Watch:
     """Looks at a store again and again; `clock` gives seconds that only grow."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, *, clock: Callable[[], float], allowed: float = LONG) -> None:
+        """allowed: seconds that an event may wait."""
         self._store = store
+        self._allowed = allowed
         self._clock = clock
         self._before: _Before | None = None
 
@@ -93,7 +95,7 @@ class Watch:
         destinations = destinations_of(seen.relays, steering)
         owners = {relay.id for relay in seen.relays if relay.lease > 0}
         return Frame(
-            flow=flow(seen, destinations, paused=paused),
+            flow=flow(seen, destinations, paused=paused, allowed=self._allowed),
             backlog=seen.backlog,
             exact=seen.exact,
             oldest=seen.oldest,
@@ -137,10 +139,12 @@ def _destinations(
         *known,
         *(DestinationView(name=name, state="closed", forced=False, last_error=None, rate_limit=None) for name in quiet),
     ]
-    return [_figures(view, carried.get(view.name, Carried()), span) for view in sorted(views, key=lambda one: one.name)]
+    return [_figures(view, carried.get(view.name), span) for view in sorted(views, key=lambda one: one.name)]
 
 
-def _figures(view: DestinationView, sums: Carried, span: float) -> DestinationFigures:
+def _figures(view: DestinationView, sums: Carried | None, span: float) -> DestinationFigures:
+    if sums is None:
+        return DestinationFigures(view=view, published=None, retried=None, dead=None, lag=None, slow=None)
     return DestinationFigures(
         view=view,
         published=sums.published / span,

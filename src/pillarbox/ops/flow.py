@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pillarbox.core.overview import Overview, RelayView
+from pillarbox.core.overview import COUNTED, Overview, RelayView
 from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.core.wording import noun, plural
 
 State = Literal["flowing", "held up", "stopped"]
 
 LONG = 60.0
-"""Seconds of waiting that are worth a word although everything works."""
+"""Seconds that an event may wait where nobody said otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,12 @@ class DestinationView:
     @property
     def takes(self) -> bool:
         """Does it take messages, as far as anybody knows?"""
-        return self.state == "closed"
+        return self.state == "closed" and not self.fails
+
+    @property
+    def fails(self) -> bool:
+        """A person holds its breaker closed, and sends fail all the same."""
+        return self.state == "closed" and self.forced and self.last_error is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +49,8 @@ class Flow:
     """'' where there is nothing to add."""
 
 
-def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: bool) -> Flow:
-    """Is it flowing? The first reason that explains most comes first."""
+def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: bool, allowed: float = LONG) -> Flow:
+    """Is it flowing? The first reason that explains most comes first. allowed: seconds that an event may wait."""
     alive = [relay for relay in seen.relays if relay.lease > 0]
     owners = {relay.id for relay in alive}
     orphans = sum(lane.owner not in owners for lane in seen.lanes)
@@ -54,12 +61,10 @@ def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: boo
         return Flow(state="stopped", why="a person paused every destination")
     if orphans == len(seen.lanes):
         return Flow(state="stopped", why="no relay has taken a lane yet")
-    if shut:
-        return Flow(state="held up", why="; ".join(_trouble(destination) for destination in shut))
-    if orphans:
-        return Flow(state="held up", why=f"{orphans} of {len(seen.lanes)} lanes have no living owner")
-    if seen.oldest is not None and seen.oldest > LONG:
-        return Flow(state="flowing", why="for what waits long see `pillarbox events list --retrying`")
+    if troubles := [*map(_trouble, shut), *_unattended(seen, orphans)]:
+        return Flow(state="held up", why="; ".join(troubles))
+    if seen.oldest is not None and seen.oldest > allowed:
+        return Flow(state="held up", why=_late(seen, allowed))
     return Flow(state="flowing", why="")
 
 
@@ -97,9 +102,26 @@ def _state(breakers: set[str], wish: Steering | None) -> Literal["open", "paused
     return "half-open" if breakers != {"open"} else "open"
 
 
+def _unattended(seen: Overview, orphans: int) -> Iterator[str]:
+    """What waits for a relay or for a person, whatever the destinations take."""
+    if orphans:
+        yield f"{orphans} of {plural(len(seen.lanes), 'lane')} {noun(orphans, 'has', 'have')} no living owner"
+    if seen.blocked:
+        keys = plural(seen.blocked, "key stands", "keys stand", most=COUNTED)
+        yield f"{keys} still until a person decides: `pillarbox keys blocked`"
+
+
+def _late(seen: Overview, allowed: float) -> str:
+    """Nothing else explains it: the event itself tells what it waits for."""
+    tells = f"`pillarbox events show {shlex.quote(seen.oldest_event or '')}` tells what for"
+    return f"the oldest event waits for longer than the {allowed:g} s of console.slo; {tells}"
+
+
 def _trouble(destination: DestinationView) -> str:
+    error = f": {destination.last_error.splitlines()[0]}" if destination.last_error else ""
+    if destination.fails:
+        return f"a person holds {destination.name} closed, and it fails{error}"
     if destination.forced:
         return f"a person {'paused' if destination.state == 'paused' else 'shut'} {destination.name}"
-    error = f": {destination.last_error.splitlines()[0]}" if destination.last_error else ""
     words = "is being tried again" if destination.state == "half-open" else "takes nothing"
     return f"{destination.name} {words}{error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
 from difflib import get_close_matches
@@ -34,14 +35,16 @@ def event_of(line: str) -> Event:
         raise RecordError("event_type is missing", field="event_type")
     told = {name: value for name, value in given.items() if value is not None}
     told |= {name: _time(name, told[name]) for name in _TIMES if name in told}
-    return Event(told.pop("event_type", None), _payload(told), **told)
-
-
-def _payload(given: dict[str, Any]) -> Any:
-    """Takes the payload out of what was given."""
-    encoded, payload = given.pop(PAYLOAD_BASE64, None), given.pop("payload", None)
-    if encoded is None and payload is None:
+    payload = payload_of(told)
+    if payload is None:
         raise RecordError("payload is missing; write {} if there is nothing to say", field="payload")
+    rest = {name: value for name, value in told.items() if name not in ("payload", PAYLOAD_BASE64)}
+    return Event(rest.pop("event_type", None), payload, **rest)
+
+
+def payload_of(given: Mapping[str, Any]) -> Any:
+    """`payload`, or the bytes of `payload_base64`; None if neither is there. Raises RecordError."""
+    encoded, payload = given.get(PAYLOAD_BASE64), given.get("payload")
     if encoded is None:
         return payload
     if payload is not None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
+from pillarbox.core.browsing import Position
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.overview import COUNTED
-from pillarbox.core.replay import Progress, Replay
+from pillarbox.core.replay import LOOK, Progress, Replay
 from pillarbox.core.store import Store
 
 BITE = 1000
@@ -24,16 +26,34 @@ class ReplayTaken(PillarboxError):
     """Somebody else goes on with the same replay."""
 
 
-async def count(store: Store, plan: Replay) -> int:
-    """How many events it would be now; `COUNTED + 1` stands for that many or more. Changes nothing."""
+class Count(NamedTuple):
+    """How many events it would be."""
+
+    found: int
+    """`COUNTED + 1` stands for that many or more."""
+    among: int | None = None
+    """Only the first so many rows that it could be were looked at; None: all of them."""
+
+
+async def count(
+    store: Store, plan: Replay, *, looks: int | None = None, looked: Callable[[int], None] | None = None
+) -> Count:
+    """How many it would be now, from at most so many looks; None: from as many as it takes. Changes nothing.
+
+    `looked` is told how many rows each look went over that was not the last.
+    """
     enough = min(plan.most or COUNTED + 1, COUNTED + 1)
-    found, after = 0, plan.start
+    found, taken = 0, 0
+    after: Position | None = None
     while True:
-        rows, more = await store.replays.chosen(plan, limit=BITE, after=after)
-        found += len(rows)
-        if found >= enough or more is None:
-            return min(found, enough)
-        after = more
+        more, after = await store.replays.count(plan, enough=enough - found, look=LOOK, after=after)
+        found, taken = found + more, taken + 1
+        if after is None:
+            return Count(found)
+        if taken == looks:
+            return Count(found, among=taken * LOOK)
+        if looked is not None:
+            looked(LOOK)
 
 
 async def run(

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.errors import ConfigurationError, RecordError
+from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.lane import EVERY_RELAY
 from pillarbox.core.message import Status
 from pillarbox.core.overview import RelayView
+from pillarbox.core.stats import KEPT, OUTBOX
 from pillarbox.core.steering import EVERYWHERE, Forced
 from pillarbox.core.store import Store
 from pillarbox.ops.flow import DestinationView, destinations_of
+
+TOLD = 20
+"""Known names that a refusal lists at most."""
+
+
+class UnknownDestination(ConfigurationError):
+    """Nobody knows a destination of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,26 +43,56 @@ async def destinations(store: Store) -> Destinations:
     return Destinations(paused=paused, views=destinations_of(seen.relays, steering))
 
 
-async def pause(store: Store, names: Sequence[str], *, by: str) -> None:
-    """Hold these destinations, or all of them if none is named; what waits for them stays."""
-    for name in names or [EVERYWHERE]:
-        await store.destinations.steer(name, paused=True, by=by)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Helm:
+    """One person's hand on the destinations.
 
+    A name must be a clean one that somebody knows: the settings, a relay that lives, what was set or noted before, or
+    the figures of the last day. All names are looked at before anything is set. Every verb raises ConfigurationError
+    for what is no name, and for `EVERYWHERE`, which nobody may write; UnknownDestination for a name that nobody knows.
+    """
 
-async def resume(store: Store, names: Sequence[str], *, by: str) -> None:
-    """Let these destinations go on; if none is named, end the pause of all."""
-    for name in names or [EVERYWHERE]:
-        await store.destinations.steer(name, paused=False, by=by)
+    store: Store
+    by: str
+    configured: Collection[str]
+    """Destinations that the settings name."""
+    force: bool = False
+    """Take names that nobody knows: destinations that will come."""
 
+    async def pause(self, names: Sequence[str]) -> None:
+        """Hold these destinations, or all of them if none is named; what waits for them stays."""
+        await self._check(names)
+        for name in names or [EVERYWHERE]:
+            await self.store.destinations.steer(name, paused=True, by=self.by)
 
-async def limit(store: Store, name: str, rate: float | None, *, by: str) -> None:
-    """Messages per second, of all relays together; None clears it, and the settings' own limit holds again."""
-    await store.destinations.steer(name, rate_limit=rate, by=by)
+    async def resume(self, names: Sequence[str]) -> None:
+        """Let these destinations go on; if none is named, end the pause of all."""
+        await self._check(names)
+        for name in names or [EVERYWHERE]:
+            await self.store.destinations.steer(name, paused=False, by=self.by)
 
+    async def limit(self, name: str, rate: float | None) -> None:
+        """Messages per second, of all relays together; None clears it, and the settings' own limit holds again."""
+        await self._check([name])
+        await self.store.destinations.steer(name, rate_limit=rate, by=self.by)
 
-async def force(store: Store, name: str, state: Forced | None, *, by: str) -> None:
-    """Hold a breaker open or closed, whatever happens; None leaves it to itself again."""
-    await store.destinations.steer(name, breaker=state, by=by)
+    async def hold(self, name: str, state: Forced | None) -> None:
+        """Hold a breaker open or closed, whatever happens; None leaves it to itself again."""
+        await self._check([name])
+        await self.store.destinations.steer(name, breaker=state, by=self.by)
+
+    async def _check(self, names: Sequence[str]) -> None:
+        for name in names:
+            _check_name("destination", name, every=EVERYWHERE)
+        if self.force or not names:
+            return
+        known = {*self.configured, *(view.name for view in (await destinations(self.store)).views)}
+        if not known.issuperset(names):
+            # The figures of a day are many: they are asked only about a name that nobody else knows.
+            known |= {sample.destination for sample in await self.store.stats.since(KEPT)} - {OUTBOX}
+        for name in names:
+            if name not in known:
+                raise UnknownDestination(f"no destination {name!r} is known here{_nearest(name, sorted(known))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +111,12 @@ async def relays(store: Store) -> list[RelayAtWork]:
 
 
 async def drain(store: Store, names: Sequence[str], *, by: str) -> list[str]:
-    """Ask these relays, by id or name, or all that live if none is named, to drain; returns the ids that were asked."""
+    """Ask these relays, by id or name, or all that live if none is named, to drain; returns the ids that were asked.
+
+    Raises ConfigurationError for what is no name, and for `EVERY_RELAY`, which nobody may write.
+    """
+    for name in names:
+        _check_name("relay", name, every=EVERY_RELAY)
     asked = [one for name in (names or [EVERY_RELAY]) for one in await store.lanes.drain(name, by=by)]
     return list(dict.fromkeys(asked))
 
@@ -77,10 +124,28 @@ async def drain(store: Store, names: Sequence[str], *, by: str) -> list[str]:
 async def bury(store: Store, event_id: str, *, by: str) -> list[str]:
     """Ask that the event which holds its key up becomes a dead letter; returns the destinations it was asked for."""
     heads = [
-        event.destination
+        (event_id, event.destination)
         for event in (await store.browsing.show(event_id)).events
-        if event.status is Status.FAILED and event.letter is None
+        if event.letter is None and (event.status is Status.FAILED or _waits_for_its_time(event))
     ]
-    for destination in heads:
-        await store.people.ask("bury", event_id, destination, by=by)
-    return heads
+    await store.people.ask("bury", heads, by=by)
+    return [destination for _, destination in heads]
+
+
+def _waits_for_its_time(event: EventDetail) -> bool:
+    return event.status is not Status.PUBLISHED and event.key is not None and event.next_retry_at is not None
+
+
+def _check_name(kind: str, name: str, *, every: str) -> None:
+    if name == every:
+        raise ConfigurationError(f"{name!r} is no {kind}: what can be done to all of them is done without a name")
+    try:
+        check_text(f"the name of a {kind}", name, LONGEST_TEXT)
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = "".join(f"; did you mean {one!r}?" for one in get_close_matches(name, known, n=1))
+    more = f" and {len(known) - TOLD} more" if len(known) > TOLD else ""
+    return f"{near or ';'} there are {', '.join(known[:TOLD])}{more}" if known else "; there is none at all"

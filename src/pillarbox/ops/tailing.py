@@ -6,7 +6,8 @@ the time at which its transaction began, so it appears below others that were se
 - an event is shown once as recorded and once for each of its ends, however often it is met;
 - none is missed whose transaction took no longer than the overlap: a sweep goes down to what was the newest when the
   sweep before it began, less the overlap, so that whatever was committed since is met by this sweep or by the next;
-- a look reads a bounded number of rows. Where it does not reach down to what was seen, it says so;
+- a look reads a bounded number of rows, the first one too. Where it does not reach down to what was seen, it says so,
+  and sweeps bring the rest; what neither the first nor a sweep reaches is not shown, and that is told;
 - events that still wait when no sweep meets them any more are asked about one by one, so many per look.
 """
 
@@ -29,6 +30,8 @@ ASKED = 20
 """Events that are asked about one by one in one look."""
 FOLLOWED = 10_000
 """Waiting events that are followed beyond the overlap; of more, the oldest are let go."""
+_TICK = timedelta(milliseconds=1)
+"""The coarsest step of a store's clock."""
 
 What = Literal["recorded", "retried", "delivered", "given up", "gone"]
 """`gone`: it is in no table any more: delivered where no history is kept, discarded, or pruned."""
@@ -47,8 +50,10 @@ class Look:
     """What one look found, in the order of time."""
 
     moves: Sequence[Move]
-    gap: bool = False
-    """There was more that is new than a look may read: of the older ones, those beyond the overlap are not shown."""
+    behind: bool = False
+    """There was more that is new than a look may read: the older ones come with the next looks."""
+    gap: datetime | None = None
+    """The first look did not reach further down: what was recorded before that is not shown."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,20 +117,34 @@ class Tail:
         top = await self._newest()
         if self._looks == 1:
             return await self._first(top)
-        fresh, end = await self._down(self._top or self._since, pages=PAGES)
+        fresh, end = await self._down(max(filter(None, (self._top, self._since)), default=None))
         moves = self._met(fresh) + await self._swept(top) + await self._asked()
         self._top = top or self._top
-        return Look(moves=sorted(moves, key=lambda move: move.at), gap=end is not None)
+        return Look(moves=sorted(moves, key=lambda move: move.at), behind=end is not None)
 
     async def _first(self, top: datetime | None) -> Look:
-        floor = self._since or self._before(top)
-        # What was there before is not shown, and so it has to be known, all of it.
-        rows, end = await self._down(floor, pages=None if self._since is None else PAGES)
-        moves = self._met(rows)
-        self._top, self._sweep = top, _Sweep(began=self._looks, top=top, floor=self._before(top))
         if self._since is None:
-            return Look(moves=())
-        return Look(moves=sorted(moves, key=lambda move: move.at), gap=end is not None)
+            return await self._from_now_on(top)
+        rows, end = await self._down(self._since)
+        floor = self._before(top)
+        self._top, self._sweep = top, _Sweep(began=self._looks, top=top, floor=floor, after=end)
+        gap = None if end is None else await self._unreached(end, floor)
+        return Look(moves=sorted(self._met(rows), key=lambda move: move.at), behind=end is not None, gap=gap)
+
+    async def _from_now_on(self, top: datetime | None) -> Look:
+        rows, end = await self._down(self._before(top))
+        self._met(rows)
+        if end is not None:
+            # What was there before is not shown, and so it has to be known: no sweep may go below what is.
+            self._since = end.recorded_at + _TICK
+        self._top, self._sweep = top, _Sweep(began=self._looks, top=top, floor=self._before(top))
+        return Look(moves=(), gap=self._since)
+
+    async def _unreached(self, end: Position, floor: datetime | None) -> datetime | None:
+        """Down to where this look or a sweep reaches; None if there is nothing below."""
+        edge = end if floor is None or end.recorded_at < floor else Position(floor, 0, "")
+        below = await self._store.browsing.events(replace(self._wanted, since=self._since), limit=1, after=edge)
+        return edge.recorded_at if below.events or below.after else None
 
     async def _newest(self) -> datetime | None:
         """When the newest event was recorded, whether it fits or not."""
@@ -140,14 +159,14 @@ class Tail:
         return max(floor or self._since, self._since) if self._since else floor
 
     async def _down(
-        self, since: datetime | None, *, pages: int | None, after: Position | None = None
+        self, since: datetime | None, *, after: Position | None = None
     ) -> tuple[list[ListedEvent], Position | None]:
         """Rows from the newest down, the oldest first, and where they go on; None if they do not."""
-        wanted, rows, read = replace(self._wanted, since=since), list[ListedEvent](), 0
-        while pages is None or read < pages:
+        wanted, rows = replace(self._wanted, since=since), list[ListedEvent]()
+        for _ in range(PAGES):
             page = await self._store.browsing.events(wanted, limit=PAGE, after=after)
             rows += page.events
-            read, after = read + 1, page.after
+            after = page.after
             if after is None:
                 break
         return rows[::-1], after
@@ -156,7 +175,7 @@ class Tail:
         sweep = self._sweep or _Sweep(began=self._looks, top=top, floor=None)
         if sweep.began < self._looks and sweep.after is None:
             sweep = _Sweep(began=self._looks, top=top, floor=self._before(sweep.top))
-        rows, sweep.after = await self._down(sweep.floor, pages=PAGES, after=sweep.after)
+        rows, sweep.after = await self._down(sweep.floor, after=sweep.after)
         moves = self._met(rows)
         if sweep.after is None:
             self._forget(sweep)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 
 
-def open_store(store: StoreSettings, *, ledger: bool = False, statement_timeout: Duration = "60s") -> Store:
+def open_store(store: StoreSettings, *, ledger: bool = False, statement_timeout: Duration = "30s") -> Store:
     """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
     prefix, history, limit = store.prefix, store.keeps_history, store.max_payload
     with installed():
@@ -122,10 +122,14 @@ def make_relay(
     on_stall: Callable[[str], None] | None = None,
 ) -> Relay:
     """A relay as the settings want it, between this store and these transports. Raises ConfigurationError."""
+    destinations = {name: _destination(settings, name, given) for name, given in settings.destinations.items()}
+    for to, destination in destinations.items():
+        with _placed(settings, "destinations", to):
+            _check_handler(destination.address, transports)
     return Relay(
         store=store,
         transports=transports,
-        destinations={name: _destination(settings, name, given) for name, given in settings.destinations.items()},
+        destinations=destinations,
         routes=[_route(settings, at) for at in range(len(settings.routes))],
         retry=settings.relay.policy,
         tuning=settings.relay.tuning,
@@ -226,6 +230,16 @@ def _address(settings: Settings, name: str, given: DestinationSettings) -> Addre
             from pillarbox.transports.memory import MemoryAddress
 
             return MemoryAddress(name=name, transport=transport)
+
+
+def _check_handler(address: Address, transports: Mapping[str, Transport]) -> None:
+    """Settings name a module that was imported: a handler that is not there by now does not come later."""
+    from pillarbox.transports.handlers import HandlerAddress, Handlers
+
+    handlers = transports[address.transport]
+    if isinstance(handlers, Handlers) and isinstance(address, HandlerAddress) and address.name not in handlers.names:
+        there = f"there are {', '.join(handlers.names)}" if handlers.names else "there is none at all"
+        raise ConfigurationError(f"no handler is called {address.name!r}; {there}")
 
 
 def _body(given: DestinationSettings) -> Body:

@@ -15,6 +15,7 @@ from pillarbox.relay.figures import Figures
 from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand
 from pillarbox.relay.heartbeat import Pulse
+from pillarbox.relay.housekeeping import Housekeeping
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.reading import Reader
 from pillarbox.relay.routing import Routing
@@ -81,6 +82,7 @@ def assemble(
         dispatch=dispatch,
         reader=reader,
         figures=figures,
+        housekeeping=Housekeeping(store=store, ownership=ownership, kept=tuning.retention, **told),
         tuning=tuning,
         **told,
     )

@@ -121,10 +121,9 @@ class Dispatch:
         try:
             if self._ledger is not None:
                 lot = await self._not_sent_before(self._ledger, lot)
-            began = self._clock.monotonic()
             results = await self._answers(transport, lot)
             failpoints.hit("after-confirm")
-            self._judge(lot, results, self._clock.monotonic() - began)
+            self._judge(lot, results)
         finally:
             self._sending -= 1
             self.on_change()
@@ -159,6 +158,7 @@ class Dispatch:
                 results[position] = error
         self._tell_sending(lot)
         failpoints.hit("before-send")
+        began = self._clock.monotonic()
         try:
             # A little more than the transport's own: it knows better what was cut off.
             async with asyncio.timeout(None if transport.pace.bounded else self._timeout + 1):
@@ -173,8 +173,10 @@ class Dispatch:
             # It should have been a verdict. Nobody knows what was sent, so it is sent again: nothing is lost.
             fault = f"{type(transport).__name__} is at fault: {error_text(error)}"
             answers = [Unavailable(fault)] * len(outgoing)
+        took = self._clock.monotonic() - began
         for position, answer in zip(positions, answers, strict=True):
             results[position] = answer
+            lot[position][1].took = took
         return results
 
     def _outgoing(self, gate: Gate, item: Item) -> Outgoing:
@@ -190,14 +192,14 @@ class Dispatch:
             epoch=self._ownership.epoch(message.lane),
         )
 
-    def _judge(self, lot: Sequence[tuple[Gate, Item]], results: Sequence[Result], took: float) -> None:
+    def _judge(self, lot: Sequence[tuple[Gate, Item]], results: Sequence[Result]) -> None:
         by_gate: defaultdict[Gate, list[tuple[Item, Result]]] = defaultdict(list)
         for (gate, item), result in zip(lot, results, strict=True):
             by_gate[gate].append((item, result))
         for gate, answers in by_gate.items():
-            self._judge_one(gate, answers, took)
+            self._judge_one(gate, answers)
 
-    def _judge_one(self, gate: Gate, answers: list[tuple[Item, Result]], took: float) -> None:
+    def _judge_one(self, gate: Gate, answers: list[tuple[Item, Result]]) -> None:
         passed = any(result is None for _, result in answers)
         cut_off = sum(isinstance(result, Unavailable) and not isinstance(result, Nacked) for _, result in answers)
         outage: str | None = None
@@ -220,16 +222,16 @@ class Dispatch:
                 self._settlement.note(item, outage, self._hand.stopped(item))
                 noted.append(item)
             else:
-                self._settle(item, _noted(outcome) if item.noted else outcome, result, took)
+                self._settle(item, _noted(outcome) if item.noted else outcome, result)
         if passed:
             self._gates.accepted(gate)
         elif outage is not None:
-            first = gate.reported[0] == "closed"
+            first = gate.well
             self._close(gate, outage)
             # One line per event when an outage begins; after that one per probe, which the breaker tells.
             for item in noted if first else ():
                 delay = gate.breaker.next_try(self._clock.monotonic())
-                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False), took=took)
+                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False))
         else:
             self._all_refused(gate, answers)
 
@@ -253,7 +255,7 @@ class Dispatch:
             self._stops.let_go(item.line)
         self._hand.forget(items)
 
-    def _settle(self, item: Item, outcome: Outcome, result: Result, took: float) -> None:
+    def _settle(self, item: Item, outcome: Outcome, result: Result) -> None:
         match outcome:
             case Delivered():
                 self._hand.confirmed(item)
@@ -265,7 +267,7 @@ class Dispatch:
                 self._settlement.add(item, outcome)
             case _:
                 raise AssertionError(f"{outcome} is no answer to {result}")
-        tell(self._announce, self.relay, item, outcome, took=took)
+        tell(self._announce, self.relay, item, outcome)
         self.stir()
 
     def _tell_sending(self, lot: Sequence[tuple[Gate, Item]]) -> None:

@@ -17,7 +17,7 @@ class Figures:
         self._counts: defaultdict[str, Carried] = defaultdict(Carried)
 
     def count(self, verdicts: Iterable[Verdict], now: datetime) -> None:
-        for message, outcome, destination in verdicts:
+        for message, outcome, destination, _ in verdicts:
             match outcome:
                 case Delivered():
                     self._counts[destination].delivered((now - message.recorded_at).total_seconds())

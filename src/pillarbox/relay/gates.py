@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.observations import Announcer, BreakerChanged
+from pillarbox.core.observations import Announcer, BreakerChanged, DestinationSteered
 from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.relay.middleware.circuit_breaker import CircuitBreaker
 from pillarbox.relay.middleware.rate_limit import RateLimit
 from pillarbox.relay.routing import Place, per_second
 
 A_LOT = 1_000_000
+_WELL = ("closed", False, 0.0)
 
 
 @dataclass(slots=True, eq=False)
@@ -25,8 +26,14 @@ class Gate:
     rate: float | None = None
     aside: bool = False
     """Messages were put aside for it, or may have been by somebody else: look for them when it opens."""
-    reported: tuple[str, float] = ("closed", 0.0)
-    """The last state that was announced, and until when: late answers of one outage open nothing anew."""
+    reported: tuple[str, bool, float] = _WELL
+    """The last state that was announced, whether it fails all the same, and until when: late answers of one outage
+    open nothing anew."""
+
+    @property
+    def well(self) -> bool:
+        """As far as was announced."""
+        return self.reported == _WELL
 
     def may_send(self, now: float) -> int:
         allowed = self.breaker.may_send(now)
@@ -102,10 +109,28 @@ class Gates:
 
     def steer(self, steering: Iterable[Steering], *, relays: int) -> None:
         """Do what people set, and take this relay's share of every rate."""
-        self._wanted = {one.destination: one for one in steering}
+        before, self._wanted = self._wanted, {one.destination: one for one in steering}
         self._relays = relays
+        for name in sorted(before.keys() | self._wanted.keys()):
+            self._tell(name, before.get(name, _untouched(name)), self._wanted.get(name, _untouched(name)))
         for gate in self._gates.values():
             self._steer(gate)
+
+    def paused(self) -> frozenset[str]:
+        """What people paused, whether or not it was met here."""
+        return frozenset(name for name, one in self._wanted.items() if one.paused)
+
+    def _tell(self, name: str, before: Steering, now: Steering) -> None:
+        if now._replace(last_error=None) != before._replace(last_error=None):
+            self._announce(
+                DestinationSteered(
+                    relay=self.relay,
+                    destination=name,
+                    paused=now.paused,
+                    breaker=now.breaker,
+                    rate_limit=now.rate_limit,
+                )
+            )
 
     def _steer(self, gate: Gate) -> None:
         one, everywhere = self._wanted.get(gate.place.name), self._wanted.get(EVERYWHERE)
@@ -137,6 +162,10 @@ class Gates:
     def accepted(self, gate: Gate) -> None:
         gate.breaker.accepted(self._clock.monotonic())
         self._report(gate, "")
+        noted = self._wanted.get(gate.place.name)
+        if noted is not None and noted.breaker == "closed" and noted.last_error is not None:
+            # Another relay noted it, perhaps one that is gone, and no breaker shows that it is over.
+            self.changed.setdefault(gate.place.name, ("", 0.0))
 
     def unavailable(self, gate: Gate, error: str) -> None:
         gate.breaker.unavailable(error, self._clock.monotonic(), self._chance)
@@ -149,17 +178,21 @@ class Gates:
 
     def _report(self, gate: Gate, error: str) -> None:
         now = self._clock.monotonic()
-        state = gate.breaker.state(now)
-        next_try = gate.breaker.next_try(now) if state == "open" else 0.0
-        report = (state, round(now + next_try, 3) if state == "open" else 0.0)
+        state, fails = gate.breaker.state(now), gate.breaker.fails
+        next_try = gate.breaker.next_try(now) if state == "open" or fails else 0.0
+        report = (state, fails, round(now + next_try, 3) if next_try else 0.0)
         if report == gate.reported:
             return
         gate.reported = report
         gate.aside = True
-        self.changed[gate.place.name] = (error if state == "open" else "", next_try)
+        self.changed[gate.place.name] = (error if state == "open" or fails else "", next_try)
         self._announce(
             BreakerChanged(relay=self.relay, destination=gate.place.name, state=state, error=error, next_try=next_try)
         )
+
+
+def _untouched(destination: str) -> Steering:
+    return Steering(destination, paused=False, breaker=None, rate_limit=None, last_error=None)
 
 
 def _shut_out(states: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> bool:

@@ -30,6 +30,8 @@ class Item:
     since: float
     noted: bool = False
     """Its attempt was written before it was sent: it is suspected of ending its relay."""
+    took: float | None = None
+    """How long the send took that it was part of; None if it was not sent."""
 
     @property
     def attempt(self) -> int:

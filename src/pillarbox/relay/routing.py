@@ -6,6 +6,7 @@ would take. Nothing found out later can stop an event on its way but a type that
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,14 @@ def per_second(rate: str | float) -> float:
     raise ConfigurationError(
         f"rate_limit {rate!r} is no rate above zero; write for example 500/s, 30/m or 1000/h, or pause the destination"
     )
+
+
+def rate_text(rate: float) -> str:
+    """A rate per second as people write it and `per_second` reads it: in the first period that it fits evenly."""
+    for unit, period in _PERIODS.items():
+        if (count := round(rate * period)) and math.isclose(count, rate * period):
+            return f"{count}/{unit}"
+    return f"{rate:g}/s"
 
 
 @dataclass(frozen=True, slots=True, init=False)

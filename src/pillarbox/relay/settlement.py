@@ -121,7 +121,7 @@ class Settlement:
         epochs = self._ownership.epochs
         began = self._clock.monotonic()
         verdicts = [
-            Verdict(entry.item.message, entry.outcome, entry.item.destination)
+            Verdict(entry.item.message, entry.outcome, entry.item.destination, entry.item.took)
             for entry in ours
             if entry.outcome is not None
         ]

@@ -7,11 +7,11 @@ from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
 from pillarbox.relay.hand import Item
 
 
-def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome, *, took: float = 0.0) -> None:
+def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome) -> None:
     """Announce what becomes of `item`; costs nothing when nobody listens."""
     if not announce.observers:
         return
-    message, destination = item.message, item.destination
+    message, destination, took = item.message, item.destination, item.took or 0.0
     match outcome:
         case Delivered():
             announce(EventDelivered(relay=relay, message=message, destination=destination, seconds=took))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
 from pillarbox.core import failpoints
 from pillarbox.core.clock import Clock
@@ -16,7 +18,6 @@ from pillarbox.core.observations import (
     LanesReleased,
     LanesTaken,
     LeaseLost,
-    Pruned,
     RelayTended,
     RequestsCarriedOut,
 )
@@ -27,14 +28,15 @@ from pillarbox.relay.figures import Figures
 from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand
 from pillarbox.relay.heartbeat import Pulse
+from pillarbox.relay.housekeeping import Housekeeping
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.reading import Reader
 from pillarbox.relay.suspicion import Suspicion
 from pillarbox.relay.tuning import Tuning
 
 SHOWN_AFTER = 1.0
-UPKEEP_EVERY = 60.0
-PRUNED_AT_ONCE = 1000
+DONE_AT_ONCE = 1000
+"""Requests of people, per round."""
 
 
 class Tending:
@@ -54,6 +56,7 @@ class Tending:
         dispatch: Dispatch,
         reader: Reader,
         figures: Figures,
+        housekeeping: Housekeeping,
         tuning: Tuning,
         clock: Clock,
         announce: Announcer,
@@ -69,12 +72,13 @@ class Tending:
         self._dispatch = dispatch
         self._reader = reader
         self._figures = figures
+        self._housekeeping = housekeeping
         self._tuning = tuning
         self._clock = clock
         self._announce = announce
         self._lease = seconds(tuning.lease)
         self._others: tuple[Mapping[str, str], ...] = ()
-        self._next_upkeep = self._next_sample = 0.0
+        self._next_sample = 0.0
         self._asked_to_drain = False
         self._told: RelayTended | None = None
         self.leaving = False
@@ -88,7 +92,7 @@ class Tending:
 
     async def join(self) -> None:
         """Begin to live, or begin anew after the lease was lost."""
-        card = RelayCard(id=self.relay, name=self._name, host=platform.node())
+        card = RelayCard(id=self.relay, name=self._name, host=platform.node(), version=_release())
         began = self._clock.monotonic()
         # A lane may still name this relay from before: it must not look owned by a relay that does not know of it.
         await self._store.lanes.leave(self.relay)
@@ -142,9 +146,14 @@ class Tending:
                     await self.join()
                 await self._tend_lanes()
                 await self._do_what_was_asked()
-                await self._keep_house(now)
                 await self._tell_figures(now)
-            await self._clock.sleep(seconds(self._tuning.heartbeat) / 2)
+            await self._pause(seconds(self._tuning.heartbeat) / 2)
+
+    async def _pause(self, length: float) -> None:
+        end = self._clock.monotonic() + length
+        if not self.leaving:
+            await self._housekeeping.work(until=end)
+        await self._clock.sleep(max(0.0, end - self._clock.monotonic()))
 
     def _tell_what_it_holds(self) -> None:
         held = RelayTended(
@@ -153,6 +162,7 @@ class Tending:
             in_hand=len(self._hand),
             breakers=self._gates.states(),
             rates=self._gates.rates(),
+            paused=self._gates.paused(),
         )
         if held != self._told:
             self._told = held
@@ -198,21 +208,14 @@ class Tending:
         self._announce(LanesReleased(relay=self.relay, lanes=tuple(sorted(lanes))))
 
     async def _do_what_was_asked(self) -> None:
-        if self._ownership.epochs and (done := await self._store.writes.carry_out(self._ownership.epochs)):
+        if not self._ownership.epochs:
+            return
+        if done := await self._store.writes.carry_out(self._ownership.epochs, limit=DONE_AT_ONCE):
             self._announce(RequestsCarriedOut(relay=self.relay, count=done))
             self._reader.due_within(0)
+            # A head may be gone, and what waited behind it is free.
+            self._reader.look_for_headless()
             self.on_change()
-
-    async def _keep_house(self, now: float) -> None:
-        """Retention, in small bites: the owner of the first lane does it for all."""
-        if now < self._next_upkeep or not self._ownership.owns(0):
-            return
-        await self._store.upkeep.prepare()
-        pruned = await self._store.upkeep.prune(self._tuning.retention, most=PRUNED_AT_ONCE)
-        if pruned:
-            self._announce(Pruned(relay=self.relay, count=pruned))
-        # A full bite: there is more.
-        self._next_upkeep = now + (1.0 if pruned >= PRUNED_AT_ONCE else UPKEEP_EVERY)
 
     async def _tell_figures(self, now: float) -> None:
         """What was carried; and, from the owner of the first lane, how much lies there."""
@@ -247,3 +250,12 @@ class Tending:
         self._gates.steer(await self._store.destinations.steering(), relays=self._ownership.relays)
         for name in self._gates.shut():
             self._dispatch.let_go(self._hand.unsent(name))
+
+
+@cache
+def _release() -> str:
+    """Of this package; '' where it runs without having been installed."""
+    try:
+        return version("pillarbox")
+    except PackageNotFoundError:
+        return ""

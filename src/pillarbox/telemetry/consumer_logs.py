@@ -17,6 +17,7 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
     SourceFailed,
+    TallyFailed,
 )
 from pillarbox.telemetry.logs import say
 
@@ -58,6 +59,9 @@ class ConsumerLog:
             case SourceFailed(consumer=consumer, error=error, delay=delay):
                 text = "nothing can be received, trying again: consumer=%(consumer)s delay=%(delay).1f error=%(error)s"
                 say(CONSUMER, WARNING, text, consumer=consumer, error=error, delay=delay)
+            case TallyFailed(consumer=consumer, error=error):
+                text = "figures cannot be written, they are kept and tried again: consumer=%(consumer)s error=%(error)s"
+                say(CONSUMER, WARNING, text, consumer=consumer, error=error)
             case ConsumerStarted(consumer=consumer):
                 say(CONSUMER, INFO, "consumer started: consumer=%(consumer)s", consumer=consumer)
             case ConsumerStopRequested(consumer=consumer):

@@ -10,6 +10,7 @@ Lines about single events have a logger of their own, so that a busy relay can s
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 from logging import DEBUG, ERROR, INFO, WARNING
 from typing import assert_never
@@ -20,6 +21,7 @@ from pillarbox.core.observations import (
     BatchRead,
     BatchSettled,
     BreakerChanged,
+    DestinationSteered,
     EventDelivered,
     EventDied,
     EventRetried,
@@ -40,6 +42,7 @@ from pillarbox.core.observations import (
     StopRequested,
     StoreFailed,
 )
+from pillarbox.core.wording import noun
 
 TRACE = 5
 """Below DEBUG: what happens all the time when nothing happens."""
@@ -49,6 +52,7 @@ EVENTS = logging.getLogger("pillarbox.relay.events")
 
 _EVENT = "event_id=%(event_id)s aggregate_id=%(aggregate_id)s destination=%(destination)s attempt=%(attempt)d"
 
+_LANE = "%(count)d lane: relay=%(relay)s lanes=%(lanes)s"
 _LANES = "%(count)d lanes: relay=%(relay)s lanes=%(lanes)s"
 
 
@@ -82,6 +86,8 @@ class LogListener:
                 _settled(observation)
             case BreakerChanged():
                 self._breaker(observation)
+            case DestinationSteered():
+                _steered(observation)
             case StoreFailed(relay=relay, error=error, delay=delay):
                 text = "store failed, next try in %(delay).2f s: relay=%(relay)s error=%(error)s"
                 say(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
@@ -96,20 +102,21 @@ class LogListener:
             case LanesTaken():
                 _taken(observation)
             case LanesReleased(relay=relay, lanes=lanes):
-                say(RELAY, INFO, f"gave back {_LANES}", relay=relay, count=len(lanes), lanes=list(lanes))
+                say(RELAY, INFO, f"gave back {_told(lanes)}", relay=relay, count=len(lanes), lanes=list(lanes))
             case LanesLost(relay=relay, lanes=lanes):
-                text = f"somebody else has taken {_LANES}"
+                text = f"somebody else has taken {_told(lanes)}"
                 say(RELAY, WARNING, text, relay=relay, count=len(lanes), lanes=list(lanes))
             case LeaseLost(relay=relay, reason=reason):
                 text = "lease lost, dropped everything in hand: relay=%(relay)s reason=%(reason)s"
                 say(RELAY, WARNING, text, relay=relay, reason=reason)
             case RelayTended(relay=relay, lanes=held, in_hand=in_hand):
-                text = "holds %(held)d lanes, %(in_hand)d messages: relay=%(relay)s"
+                text = f"holds %(held)d {noun(held, 'lane')}, %(in_hand)d {noun(in_hand, 'message')}: relay=%(relay)s"
                 say(RELAY, TRACE, text, relay=relay, held=held, in_hand=in_hand)
             case Pruned(relay=relay, count=count):
                 say(RELAY, INFO, "retention dropped %(count)d: relay=%(relay)s", relay=relay, count=count)
             case RequestsCarriedOut(relay=relay, count=count):
-                say(RELAY, INFO, "carried out %(count)d requests: relay=%(relay)s", relay=relay, count=count)
+                text = f"carried out %(count)d {noun(count, 'request')}: relay=%(relay)s"
+                say(RELAY, INFO, text, relay=relay, count=count)
             case _:
                 assert_never(observation)
 
@@ -130,7 +137,8 @@ class LogListener:
             say(EVENTS, WARNING, f"{will_retry} error=%(error)s", **fields)
 
     def _breaker(self, changed: BreakerChanged) -> None:
-        level = INFO if changed.state == "closed" else WARNING
+        # One that is closed and has a next try fails: a person holds it closed.
+        level = INFO if changed.state == "closed" and not changed.next_try else WARNING
         if not RELAY.isEnabledFor(level):
             return
         text = "breaker %(state)s: destination=%(destination)s relay=%(relay)s"
@@ -156,6 +164,21 @@ def _delivered(delivered: EventDelivered) -> None:
     if EVENTS.isEnabledFor(INFO):
         text = f"delivered event: {_EVENT} seconds=%(seconds).3f"
         say(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
+
+
+def _steered(steered: DestinationSteered) -> None:
+    if not RELAY.isEnabledFor(INFO):
+        return
+    limit = None if steered.rate_limit is None else f"{steered.rate_limit:g}/s"
+    wishes = {"paused": steered.paused, f"breaker held {steered.breaker}": steered.breaker, f"at most {limit}": limit}
+    say(
+        RELAY,
+        INFO,
+        "people want of a destination: %(wanted)s: destination=%(destination)s relay=%(relay)s",
+        relay=steered.relay,
+        destination=steered.destination,
+        wanted=", ".join(wish for wish, wanted in wishes.items() if wanted) or "nothing more",
+    )
 
 
 def _skipped(skipped: EventSkipped) -> None:
@@ -202,13 +225,17 @@ def _stopped(stopped: RelayStopped) -> None:
         say(RELAY, WARNING, text, relay=stopped.relay, drained=False)
 
 
+def _told(lanes: Sequence[int]) -> str:
+    return noun(len(lanes), _LANE, _LANES)
+
+
 def _taken(taken: LanesTaken) -> None:
     lanes, crashed = list(taken.lanes), list(taken.crashed)
     if crashed:
-        text = f"took {_LANES}; from owners that did not leave: %(crashed)s"
+        text = f"took {_told(lanes)}; from owners that did not leave: %(crashed)s"
         say(RELAY, WARNING, text, relay=taken.relay, count=len(lanes), lanes=lanes, crashed=crashed)
     else:
-        say(RELAY, INFO, f"took {_LANES}", relay=taken.relay, count=len(lanes), lanes=lanes)
+        say(RELAY, INFO, f"took {_told(lanes)}", relay=taken.relay, count=len(lanes), lanes=lanes)
 
 
 def _event(

@@ -9,6 +9,7 @@ from pillarbox.core.clock import Clock
 from pillarbox.core.event import Event
 from pillarbox.core.lane import LANES
 from pillarbox.core.store import Store
+from pillarbox.core.tally import Tally
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
@@ -42,6 +43,9 @@ class MemoryHarness(StoreHarness):
 
     async def admit(self, transaction: MemoryTransaction, consumer: str, event_id: str) -> bool:
         return self._inbox.admit(transaction, consumer, event_id)
+
+    async def tally(self, transaction: MemoryTransaction, tally: Tally) -> None:
+        self._inbox.tally(transaction, tally)
 
     async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
         return self._store.beside(history=history, ledger=ledger)

@@ -153,6 +153,7 @@ async def test_the_number_of_statements_does_not_depend_on_the_number_of_recipie
         town.record(reservation(f"e{number}", aggregate_id=aggregate_id))
         with town.noting_statements() as sent:
             await carry(town)
-        counts.append(len([statement for statement in sent if not statement.startswith("BEGIN")]))
+        # The tally is written once in ten seconds, whatever comes.
+        counts.append(len([one for one in sent if not one.startswith("BEGIN") and "inbox_tally" not in one]))
     assert counts[1] == counts[2] <= 6
     assert len(town.told()) == 2 * 1502 == len(town.asked_for())

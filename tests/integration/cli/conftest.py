@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,9 @@ import psycopg
 import pytest
 
 from pillarbox.core.event import Event
-from pillarbox.core.outcome import DELIVERED, Dead, Outcome
+from pillarbox.core.message import Held
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
+from pillarbox.core.stats import Carried
 from pillarbox.core.store import Store
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
@@ -62,13 +64,19 @@ class Stock:
 
         return asyncio.run(with_store())
 
-    def record(self, *events: Event) -> None:
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """One of an application."""
         if self.url.startswith("postgres"):
             with psycopg.connect(self.url) as database:
-                Outbox().record(database, *events)
+                yield database
         else:
             with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"))) as file, file:
-                Outbox().record(file, *events)
+                yield file
+
+    def record(self, *events: Event) -> None:
+        with self.transaction() as transaction:
+            Outbox().record(transaction, *events)
 
     def settle(self, **outcomes: Verdict) -> None:
         """As a relay would that leaves at once: an outcome and a destination for each event."""
@@ -78,6 +86,19 @@ class Stock:
             found = {message.event_id: message for message in await owner.ready()}
             for event_id, (outcome, destination) in outcomes.items():
                 await owner.settle(outcome, found[event_id], to=destination)
+            await store.stats.add(owner.relay, {destination: Carried() for _, destination in outcomes.values()})
+            await store.lanes.leave(owner.relay)
+
+        self.run(work)
+
+    def hold_up(self, head: str, *behind: str, to: str = "orders") -> None:
+        """As a relay would that leaves at once: the head waits ten minutes for its retry, and others behind it."""
+
+        async def work(store: Store) -> None:
+            owner = await Owner.of(store)
+            found = {message.event_id: message for message in await owner.ready()}
+            await owner.settle(Retry(delay=600, error="refused"), found[head], to=to)
+            await owner.hold(Held.BEHIND, *(found[name] for name in behind), to=to)
             await store.lanes.leave(owner.relay)
 
         self.run(work)

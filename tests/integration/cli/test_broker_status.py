@@ -59,6 +59,7 @@ def test_a_broker_that_says_nothing_is_waited_for_no_longer_than_a_glance(yard: 
         done = yard.run("status", "--json", PILLARBOX_TRANSPORTS__RABBIT__URL=url)
     [seen] = json.loads(done.stdout)["broker_dead"]
     assert (done.returncode, seen["depth"], "within 3 s" in seen["error"]) == (0, None, True), seen
+    assert done.stderr == ""
 
 
 def test_whoever_sets_a_limit_hears_that_the_depth_is_not_known(yard: Graveyard) -> None:
@@ -68,11 +69,19 @@ def test_whoever_sets_a_limit_hears_that_the_depth_is_not_known(yard: Graveyard)
     assert f"how many lie in {yard.dead} is not known: cannot connect" in done.stderr
 
 
+def test_a_queue_that_only_a_destination_names_is_known_too(yard: Graveyard) -> None:
+    (yard.folder / "pillarbox.toml").write_text(f"[destinations.orders]\nrouting_key = '{yard.work}'\n")
+    yard.bury("e1")
+    [seen] = json.loads(yard.run("status", "--json").stdout)["broker_dead"]
+    assert (seen["queue"], seen["depth"]) == (yard.dead, 1)
+    assert "e1" in yard.run("dead", "broker", "list").stdout
+
+
 def test_a_queue_that_nobody_named_and_nobody_made_is_not_mentioned(yard: Graveyard) -> None:
     with channel(yard.url) as broker:
         broker.queue_delete(yard.dead)
     done = yard.run("status", "--max-broker-dead", "0", "--json")
-    assert (done.returncode, "broker_dead" in json.loads(done.stdout)) == (0, False)
+    assert (done.returncode, json.loads(done.stdout)["broker_dead"]) == (0, [])
 
 
 def test_a_queue_that_somebody_named_and_nobody_made_is_mentioned(yard: Graveyard) -> None:
@@ -84,6 +93,6 @@ def test_a_queue_that_somebody_named_and_nobody_made_is_mentioned(yard: Graveyar
 def test_without_rabbitmq_nothing_changes_and_a_limit_is_refused(yard: Graveyard, tmp_path: Path) -> None:
     (tmp_path / "pillarbox.toml").unlink()
     done = pillarbox("status", "--json", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
-    assert (done.returncode, "broker_dead" in json.loads(done.stdout)) == (0, False)
+    assert (done.returncode, json.loads(done.stdout)["broker_dead"]) == (0, [])
     refused = pillarbox("status", "--max-broker-dead", "0", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
     assert (refused.returncode, "name no queue" in refused.stderr) == (2, True)

@@ -76,6 +76,24 @@ def test_check_makes_what_the_settings_name(shop: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("handler", "code"), [("nosuch", 2), ("mailer", 0)])
+def test_check_and_doctor_find_out_that_a_handler_is_not_there(tmp_path: Path, handler: str, code: int) -> None:
+    (tmp_path / "desk.py").write_text(
+        "from pillarbox import Handlers\n"
+        "handlers = Handlers()\n"
+        "handlers.on('*', name='mailer')(lambda event, context: None)\n"
+    )
+    (tmp_path / "pillarbox.toml").write_text(
+        f'[transports.desk]\nimport = "desk:handlers"\n[destinations.mail]\nhandler = "{handler}"\n'
+    )
+    why = "destinations.mail in pillarbox.toml: no handler is called 'nosuch'; there are mailer"
+    done = pillarbox("config", "check", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (code, f"pillarbox: {why}\n" if code else "")
+    findings = json.loads(pillarbox("doctor", "--json", cwd=tmp_path).stdout)["findings"]
+    [relay] = [one for one in findings if one["check"] == "settings.relay"]
+    assert (relay["result"], why in relay["said"]) == (("fail", True) if code else ("pass", False))
+
+
 def test_wrong_settings_stop_every_command_but_help(shop: Path) -> None:
     (shop / "pillarbox.toml").write_text("[relay]\nbatchsize = 5\n")
     for command in (["relay"], ["status"], ["schema", "check"], ["config", "show"]):

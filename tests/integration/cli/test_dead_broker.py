@@ -1,5 +1,6 @@
 """`pillarbox dead broker` as a person and as a script use it, on a real RabbitMQ."""
 
+import getpass
 import json
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pika
 import pytest
 
+from tests.integration.cli.conftest import Stock
 from tests.integration.cli.graveyard import Graveyard
 from tests.integration.cli.running import environment, pillarbox
 from tests.integration.cli.terminal import at_terminal
@@ -109,6 +111,24 @@ def test_a_letter_named_by_its_event_goes_back_to_its_queue_without_asking(yard:
     }
     yard.wait_for(yard.dead, 2)
     assert (yard.take(yard.work), yard.take(yard.dead)) == (["e2"], ["e1", "e3"])
+
+
+def test_whoever_moves_letters_is_in_the_audit_of_the_store(yard: Graveyard, sqlite_url: str) -> None:
+    yard.bury("e1", "e2")
+    done = yard.run("dead", "broker", "requeue", "--all", "--yes", PILLARBOX_STORE=sqlite_url)
+    assert (done.returncode, done.stderr) == (0, "")
+    entries = Stock(sqlite_url).ask("SELECT who, what, subject, count, detail FROM outbox_audit")
+    [(who, what, subject, count, detail)] = entries
+    assert (who, what, subject, count) == (getpass.getuser(), "requeue", yard.dead, 2)
+    assert json.loads(detail) == {"moved": {yard.work: 2}, "left": 0}
+
+
+def test_without_a_store_letters_are_moved_all_the_same_and_no_file_is_made(yard: Graveyard) -> None:
+    yard.bury("e1")
+    done = yard.run("dead", "broker", "requeue", "--all", "--yes")
+    assert (done.returncode, "it is not in the audit: there is no file" in done.stderr) == (0, True)
+    assert yard.take(yard.work) == ["e1"]
+    assert [file.name for file in yard.folder.iterdir()] == ["pillarbox.toml"]
 
 
 def test_the_first_so_many_go_back(yard: Graveyard) -> None:

@@ -6,7 +6,9 @@ import re
 import pytest
 
 from pillarbox.core.event import Event
-from pillarbox.core.outcome import Retry
+from pillarbox.core.outcome import DELIVERED, Outcome, Retry
+from pillarbox.core.store import Store
+from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 from tests.integration.cli.terminal import at_terminal
@@ -16,6 +18,16 @@ def listed(stock: Stock, *options: str) -> list[str]:
     done = pillarbox("events", "list", "--json", *options, PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
     return [event["event_id"] for event in json.loads(done.stdout)["events"]]
+
+
+def sent(stock: Stock, outcome: Outcome, *, seconds: float) -> None:
+    """All that wait, to `orders`: it took so long."""
+
+    async def work(store: Store) -> None:
+        owner = await Owner.of(store)
+        await owner.settle(outcome, *await owner.ready(), to="orders", seconds=seconds)
+
+    stock.run(work)
 
 
 def test_a_list_goes_over_all_tables(with_letters: Stock) -> None:
@@ -95,17 +107,28 @@ def test_an_event_is_shown_whole(stock: Stock) -> None:
         "--header", "tenant=acme", PILLARBOX_STORE=stock.url,
     )  # fmt: skip
     assert recorded.stdout == "a\n"
-    stock.settle(a=(Retry(delay=3600, error="refused"), "orders"))
+    sent(stock, Retry(delay=3600, error="refused"), seconds=0.012)
     story = json.loads(pillarbox("events", "show", "a", "--json", PILLARBOX_STORE=stock.url).stdout)
     [event] = story["events"]
     assert (event["payload"], event["headers"], event["key"]) == ({"id": 42}, {"tenant": "acme"}, "ORDER:42")
     assert (event["status"], event["destination"], event["attempts"]) == ("PENDING", "orders", 1)
     [failure] = story["failures"]
     assert (failure["error"], failure["charged"], failure["destination"]) == ("refused", True, "orders")
+    assert (event["seconds"], failure["seconds"]) == (None, 0.012)
     shown = pillarbox("events", "show", "a", PILLARBOX_STORE=stock.url).stdout
     assert "payload" in shown
     assert '{"id":42}' in shown
     assert "header tenant" in shown
+    assert "\tyes\t12 ms\trefused" in shown
+
+
+def test_a_delivery_tells_how_long_it_took(stock: Stock) -> None:
+    stock.record(Event("order.placed", {}, event_id="a"))
+    sent(stock, DELIVERED, seconds=0.0034)
+    [event] = json.loads(pillarbox("events", "show", "a", "--json", PILLARBOX_STORE=stock.url).stdout)["events"]
+    assert event["seconds"] == 0.0034
+    shown = pillarbox("events", "show", "a", PILLARBOX_STORE=stock.url).stdout
+    assert re.search("^delivered in +3.4 ms$", shown, re.MULTILINE)
 
 
 def test_an_event_that_is_not_there_is_not_found(sqlite_url: str) -> None:

@@ -1,5 +1,6 @@
 """`pillarbox prune` and what people did: kept for a time of its own, and what is still to be done stays."""
 
+import getpass
 import json
 
 from tests.integration.cli.conftest import Stock
@@ -11,9 +12,26 @@ def test_what_people_did_goes_by_its_own_age(with_letters: Stock) -> None:
     kept = json.loads(pillarbox("prune", "--json", "--yes", PILLARBOX_STORE=with_letters.url).stdout)
     assert (kept["audit"], kept["dropped"]) == (0, False)
     done = pillarbox("prune", "--audit", "0s", "--yes", PILLARBOX_STORE=with_letters.url)
-    assert (done.returncode, done.stdout) == (0, "dropped 1 entries of the audit\n")
-    again = json.loads(pillarbox("prune", "--audit", "0s", "--json", PILLARBOX_STORE=with_letters.url).stdout)
-    assert again["audit"] == 0
+    assert (done.returncode, done.stdout) == (0, "dropped 1 entry of the audit\n")
+    # Nobody makes the audit forget unseen.
+    [entry] = with_letters.ask("SELECT who, what, subject, count FROM outbox_audit")
+    assert entry == (getpass.getuser(), "prune", "audit", 1)
+
+
+def test_whoever_drops_by_hand_is_remembered_with_how_many_of_each_and_the_ages(with_letters: Stock) -> None:
+    done = pillarbox("prune", "--history", "0s", "--dead", "0s", "--yes", PILLARBOX_STORE=with_letters.url)
+    assert done.returncode == 0, done.stderr
+    [entry] = json.loads(pillarbox("audit", "list", "--json", PILLARBOX_STORE=with_letters.url).stdout)["audit"]
+    assert (entry["who"], entry["what"], entry["subject"], entry["count"]) == (
+        getpass.getuser(),
+        "prune",
+        "history, dead",
+        3,
+    )
+    assert entry["detail"] == {
+        "dropped": {"history": 1, "dead": 2},
+        "older_than_seconds": {"history": 0, "dead": 0},
+    }
 
 
 def test_what_was_asked_for_and_is_not_done_stays(with_letters: Stock) -> None:

@@ -76,7 +76,7 @@ def test_by_id_nobody_is_asked(past: Stock) -> None:
 @pytest.mark.parametrize(("typed", "code", "count"), [("y\n", 0, 5), ("n\n", 1, 0)])
 def test_on_a_terminal_a_person_is_asked_with_the_count(past: Stock, typed: str, code: int, count: int) -> None:
     shown = at_terminal("replay", "--all", typed=typed, PILLARBOX_STORE=past.url)
-    assert "Replay 5 events, each where it went?" in shown.screen
+    assert "Replay 5 deliveries, each where it went?" in shown.screen
     assert (shown.returncode, len(copies(past))) == (code, count), shown.screen
 
 

@@ -12,6 +12,7 @@ from pillarbox.testing.conformance.owner import LONG, Owner
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 from tests.integration.cli.terminal import at_terminal
+from tests.servers.ports import free_port
 
 
 @pytest.fixture
@@ -87,6 +88,15 @@ def test_an_alarm_goes_off_by_the_age_of_the_oldest(with_two_events: Stock) -> N
     assert (fine.returncode, json.loads(fine.stdout)["exceeded"]) == (0, False)
 
 
+def test_an_alarm_goes_off_unless_it_flows(with_two_events: Stock) -> None:
+    stopped = pillarbox("status", "--check", "--json", PILLARBOX_STORE=with_two_events.url)
+    assert (stopped.returncode, json.loads(stopped.stdout)["exceeded"]) == (3, True)
+    assert stopped.stderr.startswith("pillarbox: stopped: no relay is running")
+    relay(with_two_events, orders="closed")
+    flowing = pillarbox("status", "--check", PILLARBOX_STORE=with_two_events.url)
+    assert (flowing.returncode, flowing.stderr) == (0, "")
+
+
 def test_an_event_delayed_on_purpose_rings_no_alarm(stock: Stock) -> None:
     stock.record(Event("order.placed", {}, available_at=at(3600)))
     done = pillarbox("status", "--max-age", "0s", "--json", PILLARBOX_STORE=stock.url)
@@ -98,3 +108,16 @@ def test_without_tables_it_says_what_to_run(tmp_path: Path) -> None:
     done = pillarbox("status", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "pillarbox schema apply" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["status"], ["events", "list"], ["audit", "list"], ["relay", "--until-empty"]])
+def test_a_file_that_is_not_there_is_named_and_not_made(tmp_path: Path, command: list[str]) -> None:
+    done = pillarbox(*command, cwd=tmp_path, PILLARBOX_STORE="sqlite:///typo.db", PILLARBOX_TRANSPORT="console://")
+    assert done.returncode == 1
+    assert f"there is no file {tmp_path / 'typo.db'}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_ends_promises_no_other_try() -> None:
+    done = pillarbox("status", PILLARBOX_STORE=f"postgresql://app@127.0.0.1:{free_port()}/shop")
+    assert (done.returncode, "did not do it" in done.stderr, "tried again" in done.stderr) == (1, True, False)

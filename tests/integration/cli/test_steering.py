@@ -1,15 +1,18 @@
 """`pillarbox destinations`, `relays` and `keys`: what operators see and set, on each engine."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pillarbox import Event
+from pillarbox import __version__ as pillarbox_version
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import environment, pillarbox
 from tests.integration.cli.terminal import at_terminal
@@ -38,7 +41,7 @@ def running_relay(stock: Stock, *, name: str = "") -> Iterator[subprocess.Popen[
 
 
 def test_a_paused_destination_gets_nothing_until_it_is_resumed(stock: Stock) -> None:
-    assert told(stock, "destinations", "pause", "console")["done"] == "paused"
+    assert told(stock, "destinations", "pause", "console", "--force")["done"] == "paused"
     stock.record(Event("order.placed", {}, event_id="held"))
     for expected in ("PENDING", "PUBLISHED"):
         relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="console://")
@@ -50,7 +53,7 @@ def test_a_paused_destination_gets_nothing_until_it_is_resumed(stock: Stock) -> 
 
 def test_everything_is_paused_at_once(stock: Stock) -> None:
     done = pillarbox("destinations", "pause", PILLARBOX_STORE=stock.url)
-    assert (done.returncode, "--yes" in done.stderr) == (2, True)
+    assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
     told(stock, "destinations", "pause", "--yes")
     assert told(stock, "destinations", "list")["paused"] is True
     assert told(stock, "status")["why"] != ""
@@ -59,7 +62,7 @@ def test_everything_is_paused_at_once(stock: Stock) -> None:
 
 
 def test_limits_and_breakers_are_set_and_cleared(stock: Stock) -> None:
-    told(stock, "destinations", "limit", "orders", "30/m")
+    told(stock, "destinations", "limit", "orders", "30/m", "--force")
     told(stock, "destinations", "breaker", "orders", "open")
     [orders] = told(stock, "destinations", "list")["destinations"]
     assert (orders["rate_limit"], orders["state"], orders["forced"]) == (0.5, "open", True)
@@ -67,6 +70,45 @@ def test_limits_and_breakers_are_set_and_cleared(stock: Stock) -> None:
     told(stock, "destinations", "breaker", "orders", "auto")
     left = told(stock, "destinations", "list")["destinations"]
     assert [(one["rate_limit"], one["forced"]) for one in left] in ([], [(None, False)])
+
+
+@pytest.mark.parametrize("name", ["*", "", "or\nders", "o" * 256])
+@pytest.mark.parametrize(
+    "words",
+    [("pause",), ("resume",), ("limit", "1/h"), ("breaker", "open")],
+    ids=lambda words: words[0],
+)
+def test_what_is_no_name_is_refused_also_by_force(shop: Stock, words: tuple[str, ...], name: str) -> None:
+    verb, *rest = words
+    done = pillarbox("destinations", verb, name, *rest, "--force", PILLARBOX_STORE=shop.url)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
+    assert shop.ask("SELECT * FROM outbox_destination") == []
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_of_several_names_one_that_is_wrong_keeps_all_from_being_set(shop: Stock, verb: str) -> None:
+    done = pillarbox("destinations", verb, "orders", "ordres", PILLARBOX_STORE=shop.url)
+    assert done.returncode == 4
+    assert shop.ask("SELECT * FROM outbox_destination") == []
+
+
+def test_a_name_that_nobody_knows_is_refused_with_those_that_are_known(with_letters: Stock) -> None:
+    done = pillarbox("destinations", "pause", "ordres", PILLARBOX_STORE=with_letters.url)
+    assert (done.returncode, done.stderr) == (
+        4,
+        "pillarbox: no destination 'ordres' is known here; did you mean 'orders'? there are mail, orders; "
+        "--force takes one that will come\n",
+    )
+    assert audited(with_letters) == []
+    told(with_letters, "destinations", "pause", "ordres", "--force")
+    told(with_letters, "destinations", "resume", "ordres")
+    assert audited(with_letters) == [("steer", "ordres")] * 2
+
+
+def test_a_destination_of_the_settings_is_known_before_a_relay_met_it(stock: Stock, tmp_path: Path) -> None:
+    (tmp_path / "pillarbox.toml").write_text('[transports.out]\nurl = "console://"\n[destinations.mailer]\n')
+    done = pillarbox("destinations", "limit", "mailer", "1/s", cwd=tmp_path, PILLARBOX_STORE=stock.url)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("rate", ["0/s", "fast", "-1/s", "5"])
@@ -79,6 +121,7 @@ def test_a_relay_that_is_asked_to_drain_ends(stock: Stock) -> None:
     with running_relay(stock, name="one") as process:
         wait_until(lambda: told(stock, "relays", "list")["relays"] != [], bound=30, what="the relay lives")
         [seen] = told(stock, "relays", "list")["relays"]
+        assert seen["version"] == pillarbox_version
         assert (seen["name"], seen["draining"]) == ("one", False)
         assert told(stock, "relays", "drain", "one") == {"asked": [seen["id"]]}
         _, errors = process.communicate(timeout=30)
@@ -92,6 +135,17 @@ def test_nobody_to_drain_is_told(stock: Stock) -> None:
     assert (done.returncode, "nobody" in done.stderr) == (4, True)
 
 
+@pytest.mark.parametrize("name", ["*", "", "on\ne"])
+def test_no_relay_is_drained_by_what_is_no_name(shop: Stock, name: str) -> None:
+    done = pillarbox("relays", "drain", name, PILLARBOX_STORE=shop.url)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+
+
+def test_all_relays_are_drained_only_if_somebody_says_so(shop: Stock) -> None:
+    done = pillarbox("relays", "drain", PILLARBOX_STORE=shop.url)
+    assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
+
+
 def test_a_key_that_stands_still_goes_on_once_its_head_is_buried(with_letters: Stock) -> None:
     [blocked] = told(with_letters, "keys", "blocked")["blocked"]
     assert (blocked["key"], blocked["event_id"], blocked["destination"]) == ("s", "stuck", "orders")
@@ -101,6 +155,29 @@ def test_a_key_that_stands_still_goes_on_once_its_head_is_buried(with_letters: S
     assert told(with_letters, "keys", "blocked")["blocked"] == []
     assert told(with_letters, "dead", "show", "stuck")["events"][0]["letter"] is not None
     assert ("bury", "stuck") in audited(with_letters)
+
+
+def test_a_key_whose_head_waits_for_its_retry_is_told_and_goes_on_without_it(stock: Stock) -> None:
+    stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second", "third")))
+    stock.hold_up("head", "second", "third", to="console")
+    [held_up] = told(stock, "keys", "blocked")["blocked"]
+    assert (held_up["key"], held_up["event_id"], held_up["behind"], held_up["error"]) == ("k", "head", 2, "refused")
+    assert held_up["next_try"] > held_up["since"]
+    shown = pillarbox("keys", "blocked", PILLARBOX_STORE=stock.url).stdout
+    assert re.search(r"\tits retry in \d+ min\t", shown)
+    [found] = [one for one in examined(stock) if one["check"] == "symptoms.blocked"]
+    assert found["result"] == "pass"
+    assert told(stock, "keys", "bury", "head")["requested"] == ["console"]
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="console://")
+    assert relay.returncode == 0, relay.stderr
+    assert told(stock, "keys", "blocked")["blocked"] == []
+    assert stock.states("head", "second", "third") == ["FAILED", "PUBLISHED", "PUBLISHED"]
+
+
+def examined(stock: Stock) -> list[dict[str, Any]]:
+    done = pillarbox("doctor", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="console://")
+    findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return findings
 
 
 def test_what_holds_no_key_up_is_not_buried(with_letters: Stock) -> None:
@@ -117,4 +194,7 @@ def test_tables_for_people(shop: Stock) -> None:
     assert "stuck" in at_terminal("keys", "blocked", PILLARBOX_STORE=shop.url).screen
     assert "no relay is running" in at_terminal("relays", "list", PILLARBOX_STORE=shop.url).screen
     pillarbox("destinations", "pause", "orders", PILLARBOX_STORE=shop.url)
-    assert "paused" in at_terminal("destinations", "list", PILLARBOX_STORE=shop.url).screen
+    pillarbox("destinations", "limit", "orders", "30/m", PILLARBOX_STORE=shop.url)
+    shown = at_terminal("destinations", "list", PILLARBOX_STORE=shop.url).screen
+    assert "paused" in shown
+    assert "30/m" in shown

@@ -1,6 +1,10 @@
 """`pillarbox top` as a person and as a script use it."""
 
 import json
+import re
+
+import psycopg
+from psycopg import sql
 
 from pillarbox.core.event import Event
 from pillarbox.core.stats import Carried
@@ -12,6 +16,7 @@ from tests.integration.cli.following import following
 from tests.integration.cli.running import pillarbox
 from tests.integration.cli.screen import interrupted
 from tests.integration.cli.terminal import at_terminal
+from tests.servers.postgres import PostgresServer
 
 
 def at_work(stock: Stock) -> None:
@@ -41,6 +46,7 @@ def test_one_frame_for_a_script(stock: Stock) -> None:
     assert (seen["recorded_per_second"], seen["backlog_per_second"]) == (0.0, 0.0)
     mail, orders = seen["destinations"]
     assert (mail["name"], mail["state"], mail["last_error"]) == ("mail", "open", "refused")
+    assert (mail["published_per_second"], mail["dead_per_second"]) == (None, None)
     assert (orders["published_per_second"], orders["retried_per_second"]) == (3.0, 2.0)
     assert (orders["lag_seconds"], orders["slow_seconds"]) == (0.005, 0.025)
     [relay] = seen["relays"]
@@ -49,6 +55,26 @@ def test_one_frame_for_a_script(stock: Stock) -> None:
     assert [key for key in seen if f'"{key}"' not in page] == []
     section = page[page.index("## `pillarbox top`") :].split("\n## ")[0]
     assert [key for key in (*orders, *relay) if f"`{key}`" not in section] == []
+
+
+def test_while_the_store_is_away_the_last_figures_stay(postgres_server: PostgresServer, postgres_url: str) -> None:
+    database = postgres_url.rpartition("/")[2]
+    Stock(postgres_url).record(Event("order.placed", {}))
+    with (
+        psycopg.connect(postgres_server.url("postgres"), autocommit=True) as admin,
+        following("top", "--interval", "50ms", "--json", PILLARBOX_STORE=postgres_url) as top,
+    ):
+        assert json.loads(top.line())["away"] is None
+        admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(database)))
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [database])
+        while (seen := json.loads(top.line()))["away"] is None:
+            pass
+        assert seen["backlog"] == 1
+        assert "did not do it" in seen["away"]
+        admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(sql.Identifier(database)))
+        while json.loads(top.line())["away"] is not None:
+            pass
+        assert top.interrupt() == 130
 
 
 def test_a_line_for_each_look_with_rates_of_two_looks(stock: Stock) -> None:
@@ -75,6 +101,7 @@ def test_a_frame_in_a_pipe(sqlite_url: str) -> None:
     assert lines[0] == "held up: mail takes nothing: refused"
     assert lines[1].startswith("1 waiting, the oldest for ")
     assert lines[1].endswith("0 dead, 0.0 recorded/s, backlog +0.0/s, 1 of 1 lanes at work")
+    assert lines[3].split("\t") == ["mail", "open", *["\N{EN DASH}"] * 5, "refused"]
     assert lines[4].split("\t") == ["orders", "closed", "3.0", "2.0", "0.0", "5 ms", "25 ms", ""]
     assert lines[6].split("\t")[0] == "till"
 
@@ -84,6 +111,28 @@ def test_on_a_terminal_there_are_tables(sqlite_url: str) -> None:
     at_work(stock)
     shown = at_terminal("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url)
     assert (shown.returncode, "─" in shown.screen, "\x1b[33m" in shown.screen) == (0, True, True), shown.screen
+
+
+def test_on_a_narrow_terminal_no_word_is_cut(sqlite_url: str) -> None:
+    at_work(Stock(sqlite_url))
+    screen = at_terminal("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url, COLUMNS="60").screen
+    assert "…" not in screen, screen
+    for word in ("destination", "closed", "sent/s", "till"):
+        assert word in screen
+
+
+def test_a_short_terminal_shows_relays_too(sqlite_url: str) -> None:
+    stock = Stock(sqlite_url)
+    at_work(stock)
+
+    async def many(store: Store) -> None:
+        await store.stats.add("r", {f"place-{number:02}": Carried(retried=1) for number in range(30)} | {"": Carried()})
+
+    stock.run(many)
+    shown = interrupted("top", "--interval", "50ms", shown="till", PILLARBOX_STORE=sqlite_url, LINES="16")
+    assert "(no route yet)" in shown.screen
+    assert "place-29" not in shown.screen
+    assert re.search(r"and \d+ more", shown.screen)
 
 
 def test_the_screen_is_given_back_when_it_is_interrupted(sqlite_url: str) -> None:

@@ -227,6 +227,8 @@ async def test_a_queue_that_is_not_as_configured_ends_it_with_the_difference(
     shop.consumer.on("*")(shop.effect)
     with pytest.raises(ConfigurationError, match="is not what the configuration says"):
         await shop.consumer.run()
+    # It never had anything in hand.
+    assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
 
 
 async def test_a_classic_queue_is_worked_off_too(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:

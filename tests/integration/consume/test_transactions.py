@@ -95,7 +95,9 @@ async def test_receipt_and_effect_share_the_fate_of_the_transaction(database: st
         found = connection.execute(
             "SELECT event_id FROM effect UNION ALL SELECT event_id FROM inbox_receipt"
         ).fetchall()
+        tallied = connection.execute("SELECT handled, given_up FROM inbox_tally").fetchall()
     assert found == ([] if fails else [("e1",), ("e1",)])
+    assert tallied == [(0, 1) if fails else (1, 0)]
 
 
 def _failing(effect: Any) -> Any:

@@ -85,3 +85,15 @@ async def test_a_reader_that_holds_the_log(store: SqliteStore, tmp_path: Path) -
         reader.execute("COMMIT")
         assert reader.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
     assert (await asked(store, "store.horizon")).result == "pass"
+
+
+async def test_a_writer_that_does_not_let_go(tmp_path: Path) -> None:
+    async with aclosing(SqliteStore(tmp_path / "shop.db", busy_timeout="10ms")) as store:
+        await store.schema.apply()
+        assert (await asked(store, "store.lock")).result == "pass"
+        with closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as file:
+            file.execute("BEGIN IMMEDIATE")
+            found = await asked(store, "store.lock")
+            assert (found.result, "locked by another writer" in found.said) == ("fail", True)
+            file.execute("ROLLBACK")
+        assert (await asked(store, "store.lock")).result == "pass"

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from pillarbox import HandleRefused, Inbox, InboxError, SchemaError
+from pillarbox.core.tally import Tally
 from tests.integration.inbox.admitting import admit
 from tests.integration.inbox.conftest import committed_receipts
 from tests.integration.record.test_roles import Role
@@ -78,6 +79,17 @@ async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role)
             await Inbox().aadmit(connection, "billing", "e1")
     assert isinstance(caught.value.__cause__, asyncpg.InsufficientPrivilegeError)
     await connection.close()
+
+
+def test_a_role_that_may_not_tally_is_told_the_grant_it_needs(role: Role) -> None:
+    needed = "SELECT, INSERT, UPDATE ON"
+    refused = pytest.raises(InboxError, match=rf'may not tally .*; GRANT {needed} "public"\."inbox_tally"')
+    with refused, psycopg.connect(role.url) as connection:
+        Inbox().tally(connection, Tally("billing", handled=1))
+    role.grant(f"{needed} inbox_tally")
+    for _ in range(2):
+        with psycopg.connect(role.url) as connection:
+            Inbox().tally(connection, Tally("billing", handled=1))
 
 
 def test_a_busy_sqlite_stays_busy(sqlite_path: str) -> None:

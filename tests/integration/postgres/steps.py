@@ -8,14 +8,17 @@ MIGRATIONS = sorted((Path(pillarbox.stores.postgres.__file__).parent / "sql" / "
 LAST = MIGRATIONS[-1].stem
 
 WITHOUT_THE_LAST_STEP = """
-DELETE FROM outbox_schema WHERE version = 9;
-DROP TABLE inbox_tally;
-ALTER TABLE outbox_attempt DROP COLUMN seconds;
-ALTER TABLE outbox_history DROP COLUMN seconds;
+DELETE FROM outbox_schema WHERE version = 10;
+ALTER TABLE outbox_request DROP COLUMN act;
+DROP INDEX outbox_request_event_idx;
 """
 
 BACK_BEFORE_OPERATORS = f"""
 {WITHOUT_THE_LAST_STEP}
+DELETE FROM outbox_schema WHERE version = 9;
+DROP TABLE inbox_tally;
+ALTER TABLE outbox_attempt DROP COLUMN seconds;
+ALTER TABLE outbox_history DROP COLUMN seconds;
 DELETE FROM outbox_schema WHERE version = 8;
 DROP INDEX outbox_history_published_idx;
 DELETE FROM outbox_schema WHERE version = 7;

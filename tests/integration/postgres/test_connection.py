@@ -1,12 +1,15 @@
 """A database that is away, comes back, or loses a connection; and no password in any message."""
 
 import asyncio
+import os
+import signal
 
 import pytest
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, StoreUnavailable
 from pillarbox.core.lane import RelayCard
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.postgres.connection import Connection
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
 from tests.servers.ports import free_port
@@ -33,6 +36,20 @@ async def test_connect_errors_name_the_place_and_never_the_password(url: str) ->
 async def test_a_wrong_url_is_refused_before_anything_connects() -> None:
     with pytest.raises(ConfigurationError, match="postgresql://"):
         PostgresStore("shop.db")
+
+
+async def test_a_server_that_says_nothing_is_an_error_and_another_connection_is_made(postgres_url: str) -> None:
+    connection = Connection(postgres_url, answer_within=0.5)
+    [(pid,)] = await connection.fetch("SELECT pg_backend_pid()")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(StoreUnavailable, match="TimeoutError"):
+            await connection.fetch("SELECT 1")
+        [(another,)] = await connection.fetch("SELECT pg_backend_pid()")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert another != pid
+    await connection.aclose()
 
 
 async def test_a_terminated_connection_is_an_error_once_and_replaced(store: PostgresStore, sql: Sql) -> None:

@@ -39,6 +39,12 @@ MATRIX: dict[str, tuple[str, set[str]]] = {
         "INSERT INTO inbox_receipt (consumer, event_id) VALUES ('c', 'e') ON CONFLICT DO NOTHING",
         {"producer", "relay", "migrator"},
     ),
+    "tally": (
+        "INSERT INTO inbox_tally (consumer, handled) VALUES ('c', 1) "
+        "ON CONFLICT (consumer, hour) DO UPDATE SET handled = excluded.handled",
+        {"producer", "relay", "migrator"},
+    ),
+    "drop tallies": ("DELETE FROM inbox_tally", {"relay", "migrator"}),
     "change a table": ("ALTER TABLE outbox_message ADD COLUMN extra text", {"migrator"}),
 }
 
@@ -118,7 +124,7 @@ async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url:
         assert settled.count == 3
         [letter] = await store.people.dead()
         assert await store.people.retry([letter.id]) == 1
-        await store.people.ask("retry", retried.event_id, "x")
+        await store.people.ask("retry", [(retried.event_id, "x")])
         assert await store.writes.carry_out(epochs) == 1
         assert await store.lanes.renew("a", lease=60, breakers={"x": "open"}) is not None
         await store.destinations.report("x", error="no", next_try=5)

@@ -1,6 +1,7 @@
 """The tables: the same by whichever way they came, safe to apply again and at once, never downgraded."""
 
 import asyncio
+import json
 import subprocess
 import sys
 
@@ -8,7 +9,11 @@ import asyncpg
 import pytest
 
 from pillarbox.core.errors import SchemaError, StoreUnavailable
+from pillarbox.core.names import Names
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.schema import PostgresSchema
+from pillarbox.stores.postgres.statements import Statements
 from tests.databases import Sql, cloned
 from tests.integration.postgres.steps import BACK_BEFORE_OPERATORS, LAST, MIGRATIONS, WITHOUT_THE_LAST_STEP
 from tests.servers.postgres import PostgresServer
@@ -75,7 +80,7 @@ async def test_processes_that_apply_at_once_run_each_migration_once(empty_postgr
     ]
     outputs = [await process.communicate() for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], outputs
-    assert sorted(len(output.split(b"000")) - 1 for output, _ in outputs) == [0, 0, len(MIGRATIONS)]
+    assert sorted(len(json.loads(output)["applied"]) for output, _ in outputs) == [0, 0, len(MIGRATIONS)]
 
 
 async def test_a_newer_schema_is_refused(store: PostgresStore, sql: Sql) -> None:
@@ -121,8 +126,16 @@ async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresSto
     await sql.execute(BACK_BEFORE_OPERATORS)
     await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
     await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
-    assert await store.schema.apply() == ["0006_lists", "0007_operators", "0008_replay", LAST]
+    assert await store.schema.apply() == ["0006_lists", "0007_operators", "0008_replay", "0009_tallies", LAST]
     assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
+
+
+async def test_a_migration_is_given_its_time_and_nothing_else_is(empty_postgres_url: str) -> None:
+    connection = Connection(empty_postgres_url, statement_timeout="1ms")
+    schema = PostgresSchema(connection, Statements(Names(schema="public")), max_payload=1024)
+    assert await schema.apply() == [path.stem for path in MIGRATIONS]
+    assert [tuple(row) for row in await connection.fetch("SHOW statement_timeout")] == [("1ms",)]
+    await connection.aclose()
 
 
 async def test_prefix_and_schema_are_the_users(empty_postgres_url: str) -> None:

@@ -69,8 +69,8 @@ async def test_a_broker_that_does_not_confirm_in_time_is_unavailable_and_its_con
     assert arrived == ["first0", "e0", "e1", "e2", "again0", "again1", "again2"]
 
 
-async def test_a_broker_that_does_not_greet_in_time_is_unavailable(
-    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot
+async def test_a_broker_that_does_not_greet_in_time_is_unavailable_and_nothing_breaks_behind_it(
+    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxy.silence()
     transport = make(proxied, connect_timeout="300ms")
@@ -79,6 +79,7 @@ async def test_a_broker_that_does_not_greet_in_time_is_unavailable(
     assert "within 0.3 s" in str(answer)
     await proxy.heal()
     assert await transport.send(lot(1)) == [None]
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 async def test_a_connection_that_breaks_fails_what_is_unconfirmed_and_is_replaced(

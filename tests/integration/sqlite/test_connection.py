@@ -1,12 +1,13 @@
 """The connection: where it is, what happens when it is busy, closed, cancelled, or used from another event loop."""
 
 import asyncio
+import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from pillarbox.core.errors import ConfigurationError, StoreUnavailable
+from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailable
 from pillarbox.core.lane import RelayCard
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.store import path_of
@@ -29,6 +30,11 @@ def test_a_url_that_names_no_file_is_refused(url: str) -> None:
         SqliteStore(url)
 
 
+def test_options_are_refused_and_no_part_of_the_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"has options \(\?mode=ro\)"):
+        SqliteStore(f"sqlite:///{tmp_path / 'shop.db'}?mode=ro")
+
+
 def test_a_sqlite_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
     with pytest.raises(ConfigurationError, match=r"3\.35\.0 or newer"):
@@ -42,8 +48,20 @@ def test_nothing_is_opened_before_it_is_needed(path: Path) -> None:
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "no such folder" / "shop.db")
-    with pytest.raises(StoreUnavailable, match="no such folder"):
-        await store.schema.status()
+    with pytest.raises(StoreUnavailable, match=r"no such folder.*is its folder there, and may this user write in it\?"):
+        await store.schema.apply()
+    await store.aclose()
+
+
+async def test_whoever_looks_makes_no_file(path: Path) -> None:
+    store, before = SqliteStore(path), os.listdir(path.parent)
+    for look in (store.schema.check, store.inspection.overview, store.people.audit):
+        with pytest.raises(SchemaError, match=r"there is no file .*schema apply"):
+            await look()
+    assert (await store.schema.status()).version == 0
+    assert os.listdir(path.parent) == before
+    await store.schema.apply()
+    assert (await store.schema.status()).ok
     await store.aclose()
 
 
@@ -55,7 +73,7 @@ def no_database(path: Path) -> Path:
 
 async def test_a_file_that_is_no_database_is_unavailable(no_database: Path) -> None:
     store = SqliteStore(no_database)
-    with pytest.raises(StoreUnavailable, match="not a database"):
+    with pytest.raises(StoreUnavailable, match=r"not a database\): is store.url the right file\?"):
         await store.schema.status()
     await store.aclose()
 
@@ -65,7 +83,7 @@ async def test_a_writer_that_stays_too_long_makes_the_store_unavailable_not_brok
 ) -> None:
     impatient = SqliteStore(path, busy_timeout="10ms")
     sql.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match="locked by another writer"):
+    with pytest.raises(StoreUnavailable, match=r"locked by another writer.* end its transaction"):
         await join(impatient)
     assert await impatient.people.dead() == []
     sql.execute("COMMIT")

@@ -17,6 +17,10 @@ LETTERS: dict[str, object] = {
     "before": 9, "event_id": "e", "type": "t", "key": "k", "destination": None, "since": "0000", "error": None,
     "most": 51, "walk": 51,
 }  # fmt: skip
+REPLAY: dict[str, object] = {
+    "recorded_at": "0000", "id": 1, "place": "", "since": "0000", "until": "9999", "type": "t", "key": "k",
+    "destination": None, "events": "[]", "to": None, "look": 9,
+}  # fmt: skip
 OLD: dict[str, object] = {"older": 1, "limit": 9, "letter": 0, "recorded_at": "0000", "id": 0, "destination": ""}
 
 
@@ -64,14 +68,43 @@ async def test_a_page_of_dead_letters(sql: sqlite3.Connection, narrowed: str | N
 
 
 @pytest.mark.parametrize(
+    ("narrowed", "walk"),
+    [
+        (None, "outbox_history_recorded_idx ((recorded_at,id)>(?,?) AND recorded_at<?)"),
+        ("replay_of_type", "outbox_history_type_idx (event_type=? AND (recorded_at,id)>(?,?) AND recorded_at<?)"),
+        ("replay_of_key", "outbox_history_key_idx (key=? AND (recorded_at,id)>(?,?) AND recorded_at<?)"),
+        ("replay_of_event", "outbox_history_event_id_idx (event_id=?)"),
+    ],
+)
+async def test_the_count_before_a_replay(sql: sqlite3.Connection, narrowed: str | None, walk: str) -> None:
+    steps = plan(sql, STATEMENTS.narrowed("replay_count", wanted="replay_wanted", narrowed=narrowed), REPLAY)
+    assert any(step.startswith("SEARCH m ") and walk in step for step in steps), steps
+
+
+@pytest.mark.parametrize(
     ("name", "said"),
     [
         ("archive_read_history", "outbox_history_recorded_idx"),
         ("archive_read_dead", "PRIMARY KEY"),
         ("show", "outbox_history_event_id_idx"),
         ("overview", "outbox_message_recorded_idx"),
+        ("overview", "outbox_message_blocked_idx"),
     ],
 )
 async def test_what_else_is_read_goes_by_an_index(sql: sqlite3.Connection, name: str, said: str) -> None:
-    steps = plan(sql, STATEMENTS.get(name), OLD | {"event_id": "e", "counted": 9})
+    steps = plan(sql, STATEMENTS.get(name), OLD | {"event_id": "e", "counted": 9, "most": 9})
     assert any(said in step for step in steps), steps
+
+
+async def test_consumers_are_found_along_the_keys_and_no_table_is_walked(sql: sqlite3.Connection) -> None:
+    steps = plan(sql, STATEMENTS.get("consumers"), {"limit": 9, "most": 9, "lately": 9})
+    assert [step for step in steps if step.startswith("SCAN") and "inbox_" in step] == []
+    assert [step for step in steps if re.match("SCAN [rt]( |$)", step)] == []
+    assert sum("sqlite_autoindex_inbox_tally_1 (consumer=? AND hour>?)" in step for step in steps) == 1, steps
+
+
+async def test_keys_that_stand_still_are_found_by_hopping_from_line_to_line(sql: sqlite3.Connection) -> None:
+    steps = plan(sql, STATEMENTS.get("keys_blocked"), {"limit": 9, "most": 9, "lines": 9})
+    scanned = {step for step in steps if re.match("SCAN (m|b|x|h|outbox_message)( |$)", step)}
+    assert scanned == {"SCAN m USING INDEX outbox_message_blocked_idx"}, steps
+    assert any("outbox_message_head_idx (key=? AND destination=?)" in step for step in steps), steps

@@ -54,8 +54,9 @@ WRITES: dict[str, Given] = {
     "prune_history": {"seconds": 1, "most": 5},
     "prune_dead": {"seconds": 1, "most": 5},
     "prune_attempts": {"seconds": 1, "most": 5},
+    "prune_tallies": {"seconds": 1, "most": 5},
 }
-SMALL = {"temp.desk", "d", "l", "s", "r", "h VIRTUAL", "json_each VIRTUAL", "line", "outbox_event"}
+SMALL = {"temp.desk", "d", "l", "n", "s", "r", "h VIRTUAL", "json_each VIRTUAL", "line", "outbox_event"}
 
 
 @pytest.fixture

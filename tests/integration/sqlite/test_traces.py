@@ -45,9 +45,9 @@ async def test_requests_say_what_came_of_them_and_who_asked(
 ) -> None:
     sql.execute(INSERT, ("a",))
     sql.execute(INSERT, ("b",))
-    await store.people.ask("reschedule", "a", "", delay=60, by="ann")
-    await store.people.ask("discard", "b", "", by="ben")
-    await store.people.ask("retry", "b", "", by="cat")
+    await store.people.ask("reschedule", [("a", "")], delay=60, by="ann")
+    await store.people.ask("discard", [("b", "")], by="ben")
+    await store.people.ask("retry", [("b", "")], by="cat")
     assert await owner.carry_out() == 3
     done = sql.execute("SELECT asked_by, result, done_at IS NOT NULL FROM outbox_request").fetchall()
     assert done == [("ann", "done", 1), ("ben", "done", 1), ("cat", "not found", 1)]
@@ -61,7 +61,7 @@ async def test_a_rescheduled_message_holds_its_key_meanwhile(store: SqliteStore,
         sql.execute(
             "INSERT INTO outbox_message (event_id, event_type, ordering_key, payload) VALUES (?, 't', 'k', '')", (name,)
         )
-    await store.people.ask("reschedule", "a", "", delay=60)
+    await store.people.ask("reschedule", [("a", "")], delay=60)
     await owner.carry_out()
     [b] = await owner.ready()
     assert (b.event_id, b.behind) == ("b", True)

@@ -51,7 +51,7 @@ async def test_what_a_person_does_through_the_same_store_rings(
     [letter] = await store.people.dead()
     await store.people.retry([letter.id])
     assert await store.wakeup.wait(LONG_NAP) is True
-    await store.people.ask("retry", letter.event_id, "")
+    await store.people.ask("retry", [(letter.event_id, "")])
     assert await store.wakeup.wait(LONG_NAP) is True
 
 

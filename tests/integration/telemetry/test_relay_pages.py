@@ -1,6 +1,7 @@
 """The pages of `pillarbox relay`, on real servers: what they say when all is well, and when something is not."""
 
 import signal
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -120,6 +121,16 @@ def test_health_goes_down_by_its_limits(shop: Path, variable: str, limit: str, w
         assert facts["why"][0].startswith(why)
 
 
+def test_a_limit_beyond_what_is_counted_by_default_is_counted_up_to(shop: Path) -> None:
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10200)"
+    with closing(sqlite3.connect(shop / "pillarbox.db")) as connection, connection:
+        connection.execute(f"INSERT INTO outbox_message (event_type, payload) {numbers} SELECT 'a', '{{}}' FROM n")
+    out = {"PILLARBOX_TRANSPORT": f"amqp://127.0.0.1:{free_port()}/"}
+    with relay(shop, **out, PILLARBOX_RELAY__HEALTH__MAX_BACKLOG="10100") as pages:
+        status, facts = pages.health()
+        assert (status, facts["backlog"], facts["exact"]) == (503, 10_101, False)
+
+
 def test_a_broker_that_is_away_makes_the_relay_neither_dead_nor_unready(shop: Path) -> None:
     record(shop, *orders(1))
     url = f"amqp://app:canary-password@127.0.0.1:{free_port()}/"
@@ -174,4 +185,14 @@ def test_the_depth_of_dead_letter_queues_is_shown(shop: Path, rabbitmq_server: R
     record(shop, Event("pages.q", {}))  # without routes, to the queue named after its type
     with relay(shop) as pages:
         wait_until(lambda: pages.story().count("delivered event") == 1, bound=30, what="a delivery")
-        assert pages.value("outbox_dead_letter_queue_depth", queue="pages.dlq") == 0.0
+        pages.until("outbox_dead_letter_queue_depth", 0.0, queue="pages.dlq")
+
+
+def test_nobody_waits_for_a_broker_that_says_nothing(shop: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"amqp://127.0.0.1:{mute.getsockname()[1]}/"
+        (shop / "pillarbox.toml").write_text(f'[transports.rabbit]\nurl = "{url}"\n{QUEUES}')
+        with relay(shop) as pages:
+            for path in ("/readyz", "/health", "/metrics"):
+                # To connect to it takes longer than that.
+                assert httpx.get(f"http://{pages.address}{path}", timeout=2).status_code == 200

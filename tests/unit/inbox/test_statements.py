@@ -1,18 +1,28 @@
-"""What the statement keeps to, so that it can be rendered for any driver."""
+"""What the statements keep to, so that they can be rendered for any driver."""
 
 import re
 
+import pytest
+
 from pillarbox.core.names import Names
+from pillarbox.core.receipt import Receipt
 from pillarbox.core.sqlfiles import statement, text
+from pillarbox.core.tally import Tally
+
+STATEMENTS = {"admit": Receipt, "postgres/tally": Tally, "sqlite/tally": Tally}
 
 
-def test_it_begins_with_a_sentence_of_purpose() -> None:
-    assert re.match(r"-- [A-Z].*\.", text("pillarbox.inbox", "admit"))
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_it_begins_with_a_sentence_of_purpose(name: str) -> None:
+    assert re.match(r"-- [A-Z].*\.", text("pillarbox.inbox", name))
 
 
-def test_its_placeholders_are_used_once_and_in_order() -> None:
-    assert re.findall(r"\$\d+", text("pillarbox.inbox", "admit")) == ["$1", "$2"]
+@pytest.mark.parametrize(("name", "row"), STATEMENTS.items())
+def test_its_placeholders_are_those_of_its_row_used_once_and_in_order(name: str, row: type[Receipt | Tally]) -> None:
+    found = re.findall(r"\$\d+", text("pillarbox.inbox", name))
+    assert found == [f"${number}" for number in range(1, len(row._fields) + 1)]
 
 
-def test_sqlite_would_not_begin_for_anything_but_an_insert() -> None:
-    assert statement("pillarbox.inbox", "admit", Names()).startswith("INSERT")
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_sqlite_would_not_begin_for_anything_but_an_insert(name: str) -> None:
+    assert statement("pillarbox.inbox", name, Names()).startswith("INSERT")

@@ -17,7 +17,7 @@ LIMIT = 100
 def letter(payload: bytes = b'{"id":1}', headers: str = '{"tenant":"acme"}', **more: Any) -> EventDetail:
     detail = EventDetail(
         1, "evt-001", "orders", Status.FAILED, "order.placed", None, None, None, payload, "application/json", headers,
-        1, None, None, None, NOON, NOON, None, 3, 3, "no", NOON, None, None, None, 7, NOON, NOON,
+        1, None, None, None, NOON, NOON, None, None, 3, 3, "no", NOON, None, None, None, 7, NOON, NOON,
     )  # fmt: skip
     return detail._replace(**more)
 

@@ -44,6 +44,33 @@ def test_named_ones_and_those_where_a_consumer_would_put_what_it_gives_up(tmp_pa
     ]
 
 
+BY_NAME = """
+[transports.rabbit]
+url = "amqp://mq/"
+queues = [{ name = "orders", dead_letter = { exchange = "dlx", queue = "graveyard" } }]
+[transports.other]
+url = "amqp://other/"
+[destinations]
+orders = { transport = "rabbit", routing_key = "orders" }
+nosuch = { transport = "rabbit", routing_key = "nosuch.q" }
+typed = { transport = "rabbit" }
+shouted = { transport = "rabbit", exchange = "shop", routing_key = "all" }
+"""
+
+
+def test_those_of_queues_that_destinations_address_by_name(tmp_path: Path) -> None:
+    assert known_queues(settings_of(BY_NAME, tmp_path), met=["met"]) == [
+        DeadQueue(transport="rabbit", name="graveyard"),
+        DeadQueue(transport="rabbit", name="nosuch.q.dlq", named=False),
+    ]
+
+
+def test_where_nothing_is_routed_those_of_the_types_that_relays_met(tmp_path: Path) -> None:
+    alone = Settings.load(None, {"PILLARBOX_TRANSPORT": "amqp://mq/"})
+    [found] = known_queues(alone, met=["order.placed"])
+    assert (found.name, found.named) == ("order.placed.dlq", False)
+
+
 @pytest.mark.parametrize(
     "text", ["", "[transports.console]\nurl = 'console://'", "[transports.mq]\nurl = 'amqp://mq/'"]
 )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pillarbox.core.browsing import EventDetail
+from pillarbox.core.browsing import EventDetail, Failure
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
 
@@ -25,6 +25,14 @@ def test_times_are_written_in_utc_and_headers_as_an_object() -> None:
     assert (record["published_at"], record["died_at"]) == ("2026-11-30T12:00:00Z", None)
     assert (record["headers"], record["status"]) == ({"h": "v"}, "PUBLISHED")
     assert set(record) == set(EventDetail._fields) - {"headers_json"} | {"headers"}
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"), [(0.012299999594688416, 0.0123), (123.45600128173828, 123.456), (0.0, 0.0), (None, None)]
+)
+def test_the_length_of_a_send_has_the_digits_that_four_bytes_hold(kept: float | None, told: float | None) -> None:
+    assert exports.event_detail(detail(b"{}")._replace(seconds=kept))["seconds"] == told
+    assert exports.failure(Failure("d", 1, True, "no", NOON, kept))["seconds"] == told
 
 
 def test_json_as_we_write_it_is_decoded() -> None:

@@ -48,7 +48,7 @@ def test_nobody_has_a_lane() -> None:
 
 def test_a_lane_of_a_dead_relay_holds_up() -> None:
     assert answer(overview(relay(), relay("b", lease=-1), owners="ab")) == Flow(
-        state="held up", why="1 of 2 lanes have no living owner"
+        state="held up", why="1 of 2 lanes has no living owner"
     )
 
 
@@ -84,11 +84,44 @@ def test_a_breaker_that_a_person_holds_closed_lets_through() -> None:
     assert answer(overview(relay(mail="open")), wish("mail", breaker="closed")).state == "flowing"
 
 
+def test_a_breaker_that_a_person_holds_closed_although_it_fails_is_told() -> None:
+    assert answer(
+        overview(relay(mail="closed")), wish("mail", breaker="closed", last_error="refused\nat once")
+    ) == Flow(state="held up", why="a person holds mail closed, and it fails: refused")
+
+
 def test_a_probe_is_under_way() -> None:
     assert answer(overview(relay(mail="half-open"))).why == "mail is being tried again"
 
 
-def test_what_waits_long_although_all_is_well_has_a_next_step() -> None:
-    found = answer(overview(relay(), oldest=LONG + 1))
-    assert found.state == "flowing"
-    assert "events list --retrying" in found.why
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        (1, "1 key stands still until a person decides: `pillarbox keys blocked`"),
+        (10_001, "more than 10,000 keys stand still until a person decides: `pillarbox keys blocked`"),
+    ],
+)
+def test_keys_that_a_person_must_decide_about_hold_up(keys: int, why: str) -> None:
+    assert answer(overview(relay())._replace(blocked=keys)) == Flow(state="held up", why=why)
+
+
+def test_several_reasons_are_all_told() -> None:
+    seen = overview(relay(mail="open"), owners="a-")._replace(blocked=2)
+    assert answer(seen).why == (
+        "mail takes nothing; 1 of 2 lanes has no living owner; "
+        "2 keys stand still until a person decides: `pillarbox keys blocked`"
+    )
+
+
+def test_what_waits_for_longer_than_is_allowed_is_held_up_and_names_itself() -> None:
+    late = overview(relay(orders="closed"), oldest=LONG + 1)._replace(oldest_event="evt 42")
+    assert answer(late) == Flow(
+        state="held up",
+        why="the oldest event waits for longer than the 60 s of console.slo; `pillarbox events show 'evt 42'` tells what for",
+    )
+    assert flow(late, [], paused=False, allowed=LONG + 1).state == "flowing"
+
+
+def test_a_reason_explains_more_than_an_age() -> None:
+    late = overview(relay(orders="open"), oldest=LONG + 1)._replace(oldest_event="e")
+    assert answer(late).why == "orders takes nothing"

@@ -55,7 +55,7 @@ def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 async def test_it_is_counted_exactly_up_to_a_bound(events: int, most: int | None, counted: int) -> None:
     store, owner = await history_of(events)
-    assert await replaying.count(store, Replay(most=most)) == counted
+    assert await replaying.count(store, Replay(most=most)) == replaying.Count(counted)
     assert await owner.ready() == []
 
 

@@ -241,19 +241,63 @@ async def test_only_one_destination(stage: Stage) -> None:
     assert [(move.what, move.event.destination) for move in found] == [("delivered", "mail")]
 
 
-async def test_too_much_at_once_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def small_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six rows are what a look reads."""
     monkeypatch.setattr(tailing, "PAGE", 3)
     monkeypatch.setattr(tailing, "PAGES", 2)
+
+
+def record_each(stage: Stage, numbers: range) -> list[tuple[str, str]]:
+    for number in numbers:
+        stage.record(str(number))
+    return [("recorded", str(number)) for number in numbers]
+
+
+@pytest.mark.usefixtures("small_looks")
+async def test_too_much_at_once_is_told_and_the_rest_comes_with_the_next_looks(stage: Stage) -> None:
     tail = stage.tail(overlap=0)
     await tail.look()
-    for number in range(6):
-        stage.record(str(number))
-    assert not (await tail.look()).gap
-    for number in range(6, 14):
-        stage.record(str(number))
+    record_each(stage, range(6))
+    assert not (await tail.look()).behind
+    recorded = record_each(stage, range(6, 20))
+    looks = [await tail.look() for _ in range(4)]
+    assert [look.behind for look in looks] == [True, False, False, False]
+    assert [look.gap for look in looks] == [None] * 4
+    assert told(looks[0]) == recorded[-6:]
+    assert sorted(move for look in looks for move in told(look)) == sorted(recorded)
+
+
+@pytest.mark.usefixtures("small_looks")
+async def test_the_start_reads_no_more_than_another_look_and_shows_nothing_from_before(stage: Stage) -> None:
+    record_each(stage, range(20))
+    tail = stage.tail()
     looked = await tail.look()
-    assert looked.gap
-    assert told(looked) == [("recorded", str(number)) for number in range(8, 14)]
+    assert looked.gap == stage.clock.now() - timedelta(seconds=6) + timedelta(milliseconds=1)
+    assert len(tail._known) == 6
+    recorded = record_each(stage, range(20, 24))
+    assert [move for _ in range(4) for move in told(await tail.look())] == recorded
+
+
+@pytest.mark.usefixtures("small_looks")
+async def test_thousands_of_one_transaction_before_the_start_stay_in_the_past(stage: Stage) -> None:
+    stage.record(*(str(number) for number in range(20)))
+    tail = stage.tail()
+    await tail.look()
+    recorded = record_each(stage, range(20, 24))
+    assert [move for _ in range(4) for move in told(await tail.look())] == recorded
+
+
+@pytest.mark.usefixtures("small_looks")
+@pytest.mark.parametrize(("overlap", "shown"), [(60, 20), (10, 11), (2, 6)])
+async def test_what_neither_the_first_look_nor_a_sweep_reaches_is_told(stage: Stage, overlap: int, shown: int) -> None:
+    since = stage.clock.now()
+    recorded = record_each(stage, range(20))
+    tail = stage.tail(since=since, overlap=overlap)
+    looks = [await tail.look() for _ in range(5)]
+    assert sorted(move for look in looks for move in told(look)) == sorted(recorded[-shown:])
+    gap = None if shown == 20 else since + timedelta(seconds=20 - shown)
+    assert [look.gap for look in looks] == [gap, None, None, None, None]
 
 
 async def test_a_time_that_is_to_come_hides_nothing(stage: Stage) -> None:
@@ -299,7 +343,7 @@ async def test_whatever_happens_nothing_is_missed_and_nothing_repeated(
                     ends[message.event_id] = "delivered" if outcome is DELIVERED else "given up"
         if chance.random() < 0.5:
             looked = await tail.look()
-            assert not looked.gap
+            assert looked.gap is None
             shown.update(told(looked))
     for _, transaction in still_open:
         transaction.__exit__(None, None, None)

@@ -183,6 +183,39 @@ def test_a_person_may_hold_it_closed_and_the_answers_are_noted_all_the_same() ->
     assert breaker.state(0) == "open"
 
 
+def test_held_closed_it_rests_longer_after_each_outage_and_then_everything_goes() -> None:
+    breaker = CircuitBreaker(probe=DOUBLING)
+    breaker.force("closed")
+    now, rests = 0.0, []
+    for _ in range(8):
+        for late in (0, 0.1):
+            breaker.unavailable("down", now + late, CHANCE)
+        rests.append(breaker.next_try(now))
+        now += rests[-1]
+        assert (breaker.may_send(now), breaker.fails) == (UNLIMITED, True)
+        breaker.sent(100, now)
+    assert rests == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
+    breaker.accepted(now)
+    assert (breaker.may_send(now), breaker.fails) == (UNLIMITED, False)
+    breaker.unavailable("down again", now, CHANCE)
+    assert breaker.next_try(now) == 1
+
+
+def test_one_that_is_open_lets_everything_through_as_soon_as_a_person_holds_it_closed() -> None:
+    breaker = CircuitBreaker(probe=DOUBLING)
+    breaker.unavailable("down", 0, CHANCE)
+    breaker.force("closed")
+    assert (breaker.may_send(0), breaker.fails) == (UNLIMITED, True)
+
+
+def test_held_closed_it_does_not_rest_for_rejections_and_says_that_it_fails() -> None:
+    breaker = CircuitBreaker(probe=DOUBLING, rejections=2)
+    breaker.force("closed")
+    for number in range(10):
+        breaker.rejected(f"evt-{number}", 0, CHANCE)
+    assert (breaker.may_send(0), breaker.fails) == (UNLIMITED, True)
+
+
 def test_a_pause_stops_everything_and_changes_nothing() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.pause()

@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.transport import Transport
-from pillarbox.relay.routing import Destination, Route, Routing, per_second
+from pillarbox.relay.routing import Destination, Route, Routing, per_second, rate_text
 from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry
 
 ORDERS = QueueAddress(queue="orders")
@@ -93,6 +93,15 @@ def test_a_route_keeps_what_it_was_given() -> None:
 def test_a_rate_is_read_per_second(written: str | float, expected: float) -> None:
     assert per_second(written) == pytest.approx(expected)
     assert Destination(ORDERS, rate_limit=written).rate_limit == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("written", ["500/s", "30/m", "1000/h", "1/h", "7/m", "90/m"])
+def test_a_rate_is_told_as_it_was_written(written: str) -> None:
+    assert rate_text(per_second(written)) == written
+
+
+def test_a_rate_that_fits_no_period_is_told_per_second() -> None:
+    assert rate_text(0.123456) == "0.123456/s"
 
 
 @pytest.mark.parametrize(

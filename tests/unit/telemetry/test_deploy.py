@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ RULES_FILE = ROOT / "deploy/prometheus/alerts.yml"
 RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load(RULES_FILE.read_text(encoding="utf-8"))["groups"] for rule in group["rules"]
 ]
+SCENES_FILE = RULES_FILE.with_name("alerts_test.yml")
+SCENES: list[dict[str, Any]] = yaml.safe_load(SCENES_FILE.read_text(encoding="utf-8"))["tests"]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/pillarbox.json").read_text(encoding="utf-8"))
 OF_OTHERS = {"pg_stat_activity_max_tx_duration"}
 """Of postgres_exporter, which the file says is needed."""
@@ -49,8 +52,10 @@ def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> Non
 def test_there_is_an_alert_for_everything_that_was_wanted() -> None:
     wanted = {
         "OutboxBacklogGrows": "outbox_backlog",
+        "OutboxBacklogLarge": "outbox_backlog",
         "OutboxOldestEventTooOld": "outbox_oldest_age_seconds",
         "OutboxEventsFailed": "outbox_dead_letters",
+        "OutboxKeysBlocked": "outbox_keys_blocked",
         "OutboxRelayAbsent": "outbox_relays_running",
         "OutboxBreakerOpen": "outbox_breaker_state",
         "OutboxDeadLetterQueueFills": "outbox_dead_letter_queue_depth",
@@ -60,10 +65,23 @@ def test_there_is_an_alert_for_everything_that_was_wanted() -> None:
     assert [alert for alert, metric in wanted.items() if metric not in expressions.get(alert, "")] == []
 
 
-def test_promtool_is_content() -> None:
+@pytest.mark.parametrize(("verb", "file"), [("check", RULES_FILE), ("test", SCENES_FILE)])
+def test_promtool_is_content(verb: str, file: Path) -> None:
     promtool = available(PROMTOOL.path)
-    done = subprocess.run([promtool, "check", "rules", str(RULES_FILE)], capture_output=True, text=True, check=False)
+    done = subprocess.run([promtool, verb, "rules", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("fires", [True, False])
+def test_every_alert_has_a_scene_in_which_it_fires_and_one_in_which_it_does_not(fires: bool) -> None:
+    asked = [question for scene in SCENES for question in scene["promql_expr_test"]]
+    shown = {
+        name
+        for question in asked
+        if fires == ("exp_samples" in question)
+        for name in re.findall(r'alertname="(\w+)"', question["expr"])
+    }
+    assert shown == {rule["alert"] for rule in RULES}
 
 
 @pytest.mark.parametrize(("title", "expression"), list(asked_by_panels()))

@@ -54,6 +54,13 @@ async def test_what_cannot_be_seen_is_not_shown() -> None:
     assert value(metrics.registry, "outbox_oldest_age_seconds") is None
 
 
+async def test_keys_that_stand_still_are_no_dead_letters() -> None:
+    metrics = StoreMetrics()
+    metrics.show((await MemoryStore().inspection.overview())._replace(blocked=2))
+    assert value(metrics.registry, "outbox_keys_blocked") == 2.0
+    assert value(metrics.registry, "outbox_dead_letters") == 0.0
+
+
 @pytest.mark.parametrize(
     ("observation", "result"),
     [

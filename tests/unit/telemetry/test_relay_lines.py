@@ -8,6 +8,7 @@ from pillarbox.core.observations import (
     BatchRead,
     BatchSettled,
     BreakerChanged,
+    DestinationSteered,
     LanesLost,
     LanesReleased,
     LanesTaken,
@@ -51,6 +52,7 @@ LINES: list[tuple[Observation, str, str]] = [
         "INFO",
         "batch completed: 497 delivered, 3 failed (2 to retry, 1 given up), 3 duplicates: relay=r seconds=0.010",
     ),
+    (LanesTaken(relay="r", lanes=(1,)), "INFO", "took 1 lane: relay=r lanes=[1]"),
     (LanesTaken(relay="r", lanes=(1, 2)), "INFO", "took 2 lanes: relay=r lanes=[1, 2]"),
     (
         LanesTaken(relay="r", lanes=(1, 2), crashed=(2,)),
@@ -75,6 +77,16 @@ LINES: list[tuple[Observation, str, str]] = [
         "breaker closed: destination=orders relay=r",
     ),
     (Pruned(relay="r", count=12), "INFO", "retention dropped 12: relay=r"),
+    (
+        DestinationSteered(relay="r", destination="orders", paused=True, breaker="open", rate_limit=0.5),
+        "INFO",
+        "people want of a destination: paused, breaker held open, at most 0.5/s: destination=orders relay=r",
+    ),
+    (
+        DestinationSteered(relay="r", destination="*", paused=False, breaker=None, rate_limit=None),
+        "INFO",
+        "people want of a destination: nothing more: destination=* relay=r",
+    ),
     (RequestsCarriedOut(relay="r", count=2), "INFO", "carried out 2 requests: relay=r"),
 ]
 
@@ -91,6 +103,12 @@ def test_an_outage_is_one_warning_when_it_begins_and_one_for_each_failed_probe()
         ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:01:00.000+00:00 error=Unavailable: gone"),
         ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:00:01.500+00:00 error=Unavailable: timeout"),
     ]
+
+
+def test_a_breaker_that_a_person_holds_closed_although_it_fails_is_a_warning() -> None:
+    held = BreakerChanged(relay="r", destination="orders", state="closed", error="Unavailable: gone", next_try=1.5)
+    [record] = lines(held)
+    assert (record.levelname, "error=Unavailable: gone" in record.getMessage()) == ("WARNING", True)
 
 
 def test_a_probe_that_failed_and_may_be_repeated_at_once_is_a_warning_too() -> None:

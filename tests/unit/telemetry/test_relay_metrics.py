@@ -119,6 +119,15 @@ def test_what_the_relays_of_a_process_hold_is_added_up() -> None:
     assert value(registry, "outbox_rate_limit", destination="orders") == 250.0
 
 
+def test_what_people_paused_is_shown() -> None:
+    registry = told(held("a", paused=frozenset({"mail"}))).registry
+    assert value(registry, "outbox_destination_paused", destination="orders") == 0.0
+    assert value(registry, "outbox_destination_paused", destination="mail") == 1.0
+    registry = told(held("a", paused=frozenset({"*"}))).registry
+    assert value(registry, "outbox_destination_paused", destination="orders") == 1.0
+    assert value(registry, "outbox_destination_paused", destination="*") == 1.0
+
+
 def test_a_relay_that_stopped_holds_nothing() -> None:
     registry = told(RelayStarted(relay="a"), held("a"), RelayStopped(relay="a", drained=True)).registry
     assert value(registry, "outbox_relays_running") == 0.0

@@ -11,7 +11,7 @@ import click
 from pillarbox.core.audit import AuditFilter, AuditPage
 from pillarbox.ops import exports
 from pillarbox.ops.cli.output import as_json, print_json, print_table
-from pillarbox.ops.cli.parameters import limit_option, since_option
+from pillarbox.ops.cli.parameters import NUMBER, limit_option, since_option
 
 if TYPE_CHECKING:
     from pillarbox.core.store import Store
@@ -33,7 +33,7 @@ def audit() -> None:
 @click.option("--what", metavar="WORD", help="Only this, such as retry, discard, edit, replay or steer.")
 @since_option
 @limit_option
-@click.option("--after", type=int, metavar="NUMBER", help="Go on behind this entry.")
+@click.option("--after", type=NUMBER, metavar="NUMBER", help="Go on behind this entry.")
 @as_json
 def list_(
     who: str | None, what: str | None, since: datetime | None, limit: int, after: int | None, as_json: bool

@@ -7,10 +7,11 @@ Without RabbitMQ among the transports nothing is asked, and nothing is imported 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.wording import plural
 from pillarbox.ops.cli.context import current_settings, quiet_drivers
 from pillarbox.ops.cli.output import print_table
 
@@ -21,11 +22,12 @@ GLANCE = 3.0
 """Seconds that a broker has for its answer."""
 
 
-def queues_to_ask(*, required: bool) -> list[DeadQueue]:
-    """Those that the settings know of. Raises ConfigurationError if there has to be one and is none."""
+def queues_to_ask(met: Collection[str], *, required: bool) -> list[DeadQueue]:
+    """Those that the settings know of, and those of destinations that relays have met. Raises ConfigurationError if
+    there has to be one and is none."""
     from pillarbox.ops.broker_queues import known_queues
 
-    queues = known_queues(current_settings())
+    queues = known_queues(current_settings(), met=met)
     if required and not queues:
         raise ConfigurationError(
             "--max-broker-dead: the settings name no queue of RabbitMQ, so there is none to count; list it in "
@@ -48,8 +50,9 @@ def ask(queues: Sequence[DeadQueue]) -> list[Depth]:
 def too_many(depths: Sequence[Depth], most: int | None) -> Iterator[str]:
     """A sentence for each queue that has more than that."""
     for depth in depths:
-        if most is not None and (depth.letters or 0) > most:
-            yield f"{depth.letters:,} dead letters lie in {depth.queue.name}, more than {most:,}"
+        if most is not None and (letters := depth.letters or 0) > most:
+            lie = plural(letters, "dead letter lies", "dead letters lie")
+            yield f"{lie} in {depth.queue.name}, more than {most:,}"
 
 
 def unknown(depths: Sequence[Depth]) -> Iterator[str]:
@@ -58,7 +61,7 @@ def unknown(depths: Sequence[Depth]) -> Iterator[str]:
 
 
 def depth_figures(depths: Sequence[Depth]) -> dict[str, object]:
-    """For scripts; nothing where nothing was asked."""
+    """For scripts; an empty list where nothing was asked."""
     listed = [
         {
             "transport": depth.queue.transport,
@@ -68,7 +71,7 @@ def depth_figures(depths: Sequence[Depth]) -> dict[str, object]:
         }
         for depth in depths
     ]
-    return {"broker_dead": listed} if listed else {}
+    return {"broker_dead": listed}
 
 
 def print_depths(depths: Sequence[Depth]) -> None:

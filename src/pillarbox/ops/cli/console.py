@@ -48,6 +48,7 @@ def console(context: click.Context, read_only: bool, listen: str | None) -> None
     if listen is not None:
         invocation = current_invocation()
         invocation.flags = {**invocation.flags, "console.listen": listen}
+        invocation.spelt = {"console.listen": "--listen"}
     settings = current_settings()
     refuse_memory(settings)
     if not current_invocation().verbose:

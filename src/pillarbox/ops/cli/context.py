@@ -23,6 +23,8 @@ class Invocation:
 
     config: str | None = None
     flags: Mapping[str, str] = field(default_factory=dict)
+    spelt: Mapping[str, str] = field(default_factory=dict)
+    """Of the flags, those that were written as an option of their own, and how."""
     verbose: bool = False
 
     @cached_property
@@ -30,7 +32,7 @@ class Invocation:
         from pillarbox.ops.settings import Settings
         from pillarbox.ops.settings.sources import find_file
 
-        return Settings.load(find_file(self.config, os.environ), os.environ, self.flags)
+        return Settings.load(find_file(self.config, os.environ), os.environ, self.flags, self.spelt)
 
 
 def quiet_drivers() -> None:

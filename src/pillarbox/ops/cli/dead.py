@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pillarbox.core.browsing import EventFilter, LetterFilter, LetterPage, Story
+from pillarbox.core.browsing import EventFilter, LetterFilter, LetterPage
 from pillarbox.core.message import Status
+from pillarbox.core.wording import plural
 from pillarbox.ops import exports
 from pillarbox.ops.cli.dead_broker import broker
 from pillarbox.ops.cli.dead_edit import edit
+from pillarbox.ops.cli.dead_export import export
 from pillarbox.ops.cli.events import as_object, print_story
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table
-from pillarbox.ops.cli.parameters import fingerprint, limit_option, since_option
+from pillarbox.ops.cli.parameters import NUMBER, fingerprint, letter_options, limit_option
 
 if TYPE_CHECKING:
     from pillarbox.core.store import Store
@@ -27,19 +29,6 @@ if TYPE_CHECKING:
     from pillarbox.ops.grouping import Groups
 
 F = TypeVar("F", bound=Callable[..., object])
-
-
-def filter_options(command: F) -> F:
-    """The options by which dead letters are chosen."""
-    for option in (
-        click.option("--error", metavar="TEXT", help="Only where the error contains this text."),
-        since_option,
-        click.option("--destination", metavar="NAME", help="Only those for this destination."),
-        click.option("--key", help="Exactly this key, such as ORDER:42."),
-        click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type."),
-    ):
-        command = option(command)
-    return command
 
 
 def choice_options(command: F) -> F:
@@ -50,7 +39,7 @@ def choice_options(command: F) -> F:
         dry_run_option,
         click.option("--all", "every", is_flag=True, help="Everything that was given up."),
         click.option("--group", type=fingerprint, metavar="GROUP", help="Only this group, as `dead groups` names it."),
-        filter_options,
+        letter_options,
         click.argument("event_ids", nargs=-1),
     ):
         command = option(command)
@@ -59,7 +48,7 @@ def choice_options(command: F) -> F:
 
 @click.group()
 def dead() -> None:
-    """What was given up on: list it, group it, show it, edit it, send it again, drop it.
+    """What was given up on: list it, group it, show it, take it away as a file, edit it, send it again, drop it.
 
     \b
     Examples:
@@ -74,12 +63,13 @@ def dead() -> None:
 
 dead.add_command(broker)
 dead.add_command(edit)
+dead.add_command(export)
 
 
 @dead.command("list")
-@filter_options
+@letter_options
 @limit_option
-@click.option("--after", type=int, metavar="NUMBER", help="Go on behind this dead letter.")
+@click.option("--after", type=NUMBER, metavar="NUMBER", help="Go on behind this dead letter.")
 @as_json
 def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
     """List dead letters, the newest first; --since counts from when they were given up.
@@ -123,7 +113,7 @@ async def _page(store: Store, wanted: LetterFilter, *, limit: int, before: int |
 
 
 @dead.command("groups")
-@filter_options
+@letter_options
 @limit_option
 @as_json
 def groups(limit: int, as_json: bool, **filters: Any) -> None:
@@ -191,7 +181,7 @@ def show(event_id: str, as_json: bool) -> None:
     given_up = [detail for detail in story.events if detail.status is Status.FAILED]
     if not given_up:
         raise NotFound(f"nothing was given up on of an event {event_id!r}: see `pillarbox events show`")
-    story = Story(given_up, story.failures)
+    story = story._replace(events=given_up)
     if as_json:
         print_json(as_object(event_id, story))
     else:
@@ -241,7 +231,7 @@ def _act(
     **filters: Any,
 ) -> None:
     from pillarbox.ops import decisions
-    from pillarbox.ops.cli.working import operator, with_shared_store
+    from pillarbox.ops.cli.working import operator, warn_without_relay, with_shared_store
 
     wanted = LetterFilter(**filters)
     asked = bool(event_ids or wanted.asked or group)
@@ -265,19 +255,21 @@ def _act(
         click.echo(f"would {decision} {_told(choice)}" if choice.count else "no dead letter fits")
     else:
         _tell(decision, choice, done=done, requested=requested)
+    if requested:
+        warn_without_relay()
 
 
 def _told(choice: Choice) -> str:
     letters, held = len(choice.letters), len(choice.blocked)
-    parts = [f"{letters:,} dead letter{'s' * (letters != 1)}"] if letters or not held else []
-    parts += [f"{held:,} event{'s' * (held != 1)} that hold{'s' * (held == 1)} a key"] if held else []
+    parts = [plural(letters, "dead letter")] if letters or not held else []
+    parts += [plural(held, "event that holds a key", "events that hold a key")] if held else []
     return " and ".join(parts)
 
 
 def _tell(decision: Decision, choice: Choice, *, done: int, requested: int) -> None:
     if choice.letters:
         words = {"retry": "sent again", "discard": "dropped"}[decision]
-        click.echo(f"{words}: {done:,} dead letter{'s' * (done != 1)}")
+        click.echo(f"{words}: {plural(done, 'dead letter')}")
     if (left := len(choice.letters) - done) and decision == "retry":
         click.echo(f"{left:,} stay: the same event already waits for the same destination, or somebody was faster")
     if requested:

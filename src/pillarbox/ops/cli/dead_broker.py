@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from pillarbox.core.errors import PillarboxError
+from pillarbox.core.wording import plural
 from pillarbox.ops import exports
 from pillarbox.ops.cli.context import current_settings, quiet_drivers
-from pillarbox.ops.cli.exits import FAILURE, NotFound, confirm, dry_run_option, yes_option
+from pillarbox.ops.cli.exits import FAILURE, NotFound, confirm, dry_run_option, last_words, yes_option
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, progress
 from pillarbox.ops.cli.parameters import limit_option
 
@@ -131,7 +133,23 @@ def requeue(
         tally = asyncio.run(
             requeueing.requeue(current_settings(), queues, wish, on_each=lambda: advance(amount=1, events=1))
         )
+    if tally.done and not dry_run:
+        _enter(queues, tally)
     _report(tally, wish, as_json=as_json)
+
+
+def _enter(queues: Iterable[DeadQueue], tally: Tally) -> None:
+    """In the audit of the store, if there is one: a consumer may have none, and its letters are moved all the same."""
+    from pillarbox.ops.cli.working import operator, with_shared_store
+
+    named = ", ".join(queue.name for queue in queues)
+    detail = {"moved": dict(tally.moved), "left": sum(map(len, tally.stayed.values()))}
+    try:
+        with_shared_store(
+            lambda store: store.people.remember("requeue", named, count=tally.done, detail=detail, by=operator())
+        )
+    except PillarboxError as error:
+        click.echo(f"pillarbox: it is not in the audit: {last_words(error)}", err=True)
 
 
 def _existing(queue: str | None, transport: str | None) -> dict[DeadQueue, int]:
@@ -212,4 +230,4 @@ def _tell(tally: Tally, wish: Wish) -> None:
 
 
 def _letters(count: int) -> str:
-    return f"{count:,} dead letter{'s' * (count != 1)}"
+    return plural(count, "dead letter")

@@ -14,7 +14,7 @@ from pillarbox.core.errors import PillarboxError
 from pillarbox.core.message import Status
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
-from pillarbox.ops.cli.parameters import header
+from pillarbox.ops.cli.parameters import NUMBER, header
 
 if TYPE_CHECKING:
     from pillarbox.core.amendment import Amendment
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("event_id")
 @click.option("--destination", metavar="NAME", help="The letter for this destination, where there are several.")
 @click.option(
-    "--letter", "number", type=int, metavar="NUMBER", help="The letter with this number, where there are several."
+    "--letter", "number", type=NUMBER, metavar="NUMBER", help="The letter with this number, where there are several."
 )
 @click.option(
     "--payload", "source", type=click.File("rb"), metavar="FILE", help="The new payload; - is standard input."
@@ -122,15 +122,13 @@ def _chosen(story: Story, event_id: str, *, destination: str | None, number: int
 
 def _edited(letter: EventDetail) -> bytes | None:
     """What a person makes of the payload; None if it was not saved."""
-    from pillarbox.ops.amending import compact, is_json, legible
+    from pillarbox.ops.amending import drafted, is_json
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("There is no terminal for an editor: give --payload FILE, --header or --remove-header.")
-    shown, indented = legible(bytes(letter.payload)) if is_json(letter.content_type) else (bytes(letter.payload), False)
-    saved = click.edit(shown, extension=".json" if is_json(letter.content_type) else ".txt")
-    if saved is None or saved == shown:
-        return None
-    return compact(saved) if indented else saved
+    draft = drafted(letter)
+    saved = click.edit(draft.shown, extension=".json" if is_json(letter.content_type) else ".txt")
+    return None if saved is None else draft.saved(saved)
 
 
 def _told(change: Amendment) -> str:

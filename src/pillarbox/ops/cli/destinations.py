@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.cli.exits import confirm, yes_option
+from pillarbox.ops.cli.exits import NotFound, confirm, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pillarbox.core.store import Store
+    from pillarbox.core.steering import Forced
+    from pillarbox.ops.steering import Helm
 
+_FORCE = click.option("--force", is_flag=True, help="Take a name that nobody knows: a destination that will come.")
 _NAMES = click.argument("names", metavar="[DESTINATION]...", nargs=-1)
 
 
@@ -38,6 +40,7 @@ def list_(as_json: bool) -> None:
     """
     from pillarbox.ops import steering
     from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.relay.routing import rate_text
 
     found = with_shared_store(steering.destinations)
     if as_json:
@@ -67,7 +70,7 @@ def list_(as_json: bool) -> None:
                 view.name,
                 view.state,
                 "yes" if view.forced else "",
-                f"{view.rate_limit:g}/s" if view.rate_limit else "",
+                rate_text(view.rate_limit) if view.rate_limit else "",
                 view.last_error,
             ]
             for view in found.views
@@ -78,8 +81,9 @@ def list_(as_json: bool) -> None:
 @destinations.command()
 @_NAMES
 @yes_option
+@_FORCE
 @as_json
-def pause(names: tuple[str, ...], yes: bool, as_json: bool) -> None:
+def pause(names: tuple[str, ...], yes: bool, force: bool, as_json: bool) -> None:
     """Send nothing to these destinations until they are resumed; without a name, to none at all.
 
     What is recorded for them waits, in order.
@@ -89,17 +93,16 @@ def pause(names: tuple[str, ...], yes: bool, as_json: bool) -> None:
       pillarbox destinations pause mailer
       pillarbox destinations pause --yes
     """
-    from pillarbox.ops import steering
-
     if not names:
         confirm("Pause every destination?", yes=yes)
-    _steer(lambda store, by: steering.pause(store, names, by=by), names, "paused", as_json)
+    _steer(lambda helm: helm.pause(names), names, "paused", force=force, as_json=as_json)
 
 
 @destinations.command()
 @_NAMES
+@_FORCE
 @as_json
-def resume(names: tuple[str, ...], as_json: bool) -> None:
+def resume(names: tuple[str, ...], force: bool, as_json: bool) -> None:
     """Let these destinations go on; without a name, end the pause of all.
 
     A destination that was paused by name stays paused until it is resumed by name.
@@ -109,16 +112,15 @@ def resume(names: tuple[str, ...], as_json: bool) -> None:
       pillarbox destinations resume mailer
       pillarbox destinations resume
     """
-    from pillarbox.ops import steering
-
-    _steer(lambda store, by: steering.resume(store, names, by=by), names, "resumed", as_json)
+    _steer(lambda helm: helm.resume(names), names, "resumed", force=force, as_json=as_json)
 
 
 @destinations.command()
 @click.argument("name", metavar="DESTINATION")
 @click.argument("rate", metavar="RATE")
+@_FORCE
 @as_json
-def limit(name: str, rate: str, as_json: bool) -> None:
+def limit(name: str, rate: str, force: bool, as_json: bool) -> None:
     """Send at most RATE messages, such as 500/s or 30/m, of all relays together; `off` leaves it to the settings.
 
     \b
@@ -126,7 +128,6 @@ def limit(name: str, rate: str, as_json: bool) -> None:
       pillarbox destinations limit partner 30/m
       pillarbox destinations limit partner off
     """
-    from pillarbox.ops import steering
     from pillarbox.relay.routing import per_second
 
     try:
@@ -134,14 +135,15 @@ def limit(name: str, rate: str, as_json: bool) -> None:
     except ConfigurationError as error:
         raise click.BadParameter(str(error), param_hint="RATE") from None
     told = "limit of the settings" if most is None else f"limited to {rate}"
-    _steer(lambda store, by: steering.limit(store, name, most, by=by), (name,), told, as_json)
+    _steer(lambda helm: helm.limit(name, most), (name,), told, force=force, as_json=as_json)
 
 
 @destinations.command()
 @click.argument("name", metavar="DESTINATION")
 @click.argument("state", type=click.Choice(["open", "closed", "auto"]))
+@_FORCE
 @as_json
-def breaker(name: str, state: str, as_json: bool) -> None:
+def breaker(name: str, state: Literal["open", "closed", "auto"], force: bool, as_json: bool) -> None:
     """Hold a breaker `open` (nothing passes) or `closed` (everything passes), or leave it to itself: `auto`.
 
     \b
@@ -149,17 +151,23 @@ def breaker(name: str, state: str, as_json: bool) -> None:
       pillarbox destinations breaker partner open
       pillarbox destinations breaker partner auto
     """
-    from pillarbox.ops import steering
-
-    forced = {"open": "open", "closed": "closed", "auto": None}[state]
-    told = "breaker left to itself" if forced is None else f"breaker held {state}"
-    _steer(lambda store, by: steering.force(store, name, forced, by=by), (name,), told, as_json)  # type: ignore[arg-type]
+    held: Forced | None = None if state == "auto" else state
+    told = "breaker left to itself" if held is None else f"breaker held {state}"
+    _steer(lambda helm: helm.hold(name, held), (name,), told, force=force, as_json=as_json)
 
 
-def _steer(act: Callable[[Store, str], Awaitable[None]], names: tuple[str, ...], what: str, as_json: bool) -> None:
+def _steer(
+    act: Callable[[Helm], Awaitable[None]], names: tuple[str, ...], what: str, *, force: bool, as_json: bool
+) -> None:
+    from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import operator, with_shared_store
+    from pillarbox.ops.steering import Helm, UnknownDestination
 
-    with_shared_store(lambda store: act(store, operator()))
+    configured = current_settings().destinations
+    try:
+        with_shared_store(lambda store: act(Helm(store=store, by=operator(), configured=configured, force=force)))
+    except UnknownDestination as error:
+        raise NotFound(f"{error}; --force takes one that will come") from None
     if as_json:
         print_json({"destinations": list(names), "done": what})
     else:

@@ -12,8 +12,9 @@ from pillarbox.core.message import Status
 from pillarbox.ops import exports
 from pillarbox.ops.cli.events_ask import discard, reschedule, retry
 from pillarbox.ops.cli.exits import NotFound
-from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table
+from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option, position, since_option
+from pillarbox.ops.latency import latency
 
 if TYPE_CHECKING:
     from pillarbox.core.store import Store
@@ -116,7 +117,7 @@ async def _page(store: Store, wanted: EventFilter, *, limit: int, after: Positio
 @click.argument("event_id")
 @as_json
 def show(event_id: str, as_json: bool) -> None:
-    """Show all that is known of one event, once for each destination, with the sends that failed.
+    """Show all of one event, once for each destination, with the sends that failed and what no relay did yet.
 
     \b
     Example:
@@ -139,6 +140,7 @@ def as_object(event_id: str, story: Story) -> dict[str, object]:
         "event_id": event_id,
         "events": [exports.event_detail(detail) for detail in story.events],
         "failures": [exports.failure(failed) for failed in story.failures],
+        "requests": [exports.open_request(asked) for asked in story.requests],
     }
 
 
@@ -148,11 +150,23 @@ def print_story(story: Story) -> None:
         if number:
             click.echo()
         print_facts(_facts(detail))
+    if story.requests:
+        click.echo()
+        print_table(
+            ["asked at", "destination", "asked for", "in", "by"],
+            [
+                [r.asked_at, r.destination, r.action, span(r.delay) if r.action == "reschedule" else "", r.asked_by]
+                for r in story.requests
+            ],
+        )
     if story.failures:
         click.echo()
         print_table(
-            ["failed at", "destination", "attempt", "charged", "error"],
-            [[f.attempted_at, f.destination, f.attempt, "yes" if f.charged else "no", f.error] for f in story.failures],
+            ["failed at", "destination", "attempt", "charged", "took", "error"],
+            [
+                [f.attempted_at, f.destination, f.attempt, "yes" if f.charged else "no", latency(f.seconds), f.error]
+                for f in story.failures
+            ],
         )
 
 
@@ -167,6 +181,7 @@ def _facts(detail: EventDetail) -> list[tuple[str, object]]:
         ("recorded", detail.recorded_at),
         ("occurred", detail.occurred_at),
         ("published", detail.published_at),
+        ("delivered in", latency(detail.seconds)),
         ("dead letter", detail.letter),
         ("first failed", detail.first_failed_at),
         ("given up", detail.died_at),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pillarbox.core.browsing import EventFilter
+from pillarbox.core.wording import plural
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import age, since_option
@@ -43,7 +44,7 @@ def _choice(command: F) -> F:
 @click.command("retry")
 @_choice
 def retry(**chosen: Any) -> None:
-    """Send events that wait now, whatever they wait for; the newest 1,000 that fit at most.
+    """Send events that wait now, whatever they wait for.
 
     \b
     Examples:
@@ -57,7 +58,7 @@ def retry(**chosen: Any) -> None:
 @click.option("--in", "delay", type=age, required=True, metavar="DURATION", help="When they are to be sent.")
 @_choice
 def reschedule(delay: float, **chosen: Any) -> None:
-    """Send events that wait later; the newest 1,000 that fit at most.
+    """Send events that wait later.
 
     \b
     Example:
@@ -69,7 +70,7 @@ def reschedule(delay: float, **chosen: Any) -> None:
 @click.command("discard")
 @_choice
 def discard(**chosen: Any) -> None:
-    """Drop events that wait for good; the newest 1,000 that fit at most.
+    """Drop events that wait for good.
 
     \b
     Example:
@@ -89,30 +90,34 @@ def _ask(
     **filters: Any,
 ) -> None:
     from pillarbox.ops import asking
-    from pillarbox.ops.cli.working import operator, with_shared_store
+    from pillarbox.ops.acts import Scope
+    from pillarbox.ops.cli.working import operator, warn_without_relay, with_shared_store
 
     if bool(event_ids) == any(filters.values()):
         raise click.UsageError("Name events by their ids, or give a filter.")
+
+    scope = Scope(wanted=EventFilter(**filters), event_ids=tuple(dict.fromkeys(event_ids)))
 
     async def choose(store: Store) -> Waiting:
         return await (asking.named(store, event_ids) if event_ids else asking.choose(store, EventFilter(**filters)))
 
     waiting = with_shared_store(choose)
-    if event_ids and not waiting.count:
+    if event_ids and not waiting:
         raise NotFound(f"nothing of {', '.join(map(repr, event_ids))} waits: see `pillarbox events show`")
     asked = 0
-    if waiting.count and not dry_run:
+    if waiting and not dry_run:
         if action == "discard" or not event_ids:
             confirm(f"{action.capitalize()} {_told(waiting)}?", yes=yes)
-        asked = with_shared_store(lambda store: asking.ask(store, action, waiting, delay=delay, by=operator()))
+        asked = with_shared_store(lambda store: asking.ask(store, action, waiting, scope, delay=delay, by=operator()))
     if as_json:
-        print_json({"matched": waiting.count, "whole": waiting.whole, "requested": asked, "dry_run": dry_run})
-    elif not waiting.count:
+        print_json({"matched": len(waiting), "requested": asked, "dry_run": dry_run})
+    elif not waiting:
         click.echo("nothing that waits fits")
     else:
         click.echo(f"would {action} {_told(waiting)}" if dry_run else f"asked of the relays: {action} {_told(waiting)}")
+    if asked:
+        warn_without_relay()
 
 
 def _told(waiting: Waiting) -> str:
-    more = "" if waiting.whole else ", the newest of those that fit"
-    return f"{waiting.count:,} event{'s' * (waiting.count != 1)}{more}"
+    return plural(len(waiting), "event")

@@ -7,6 +7,8 @@ from typing import IO, Any
 
 import click
 
+from pillarbox.core.errors import PillarboxError
+
 FAILURE = 1
 USAGE = 2
 EXCEEDED = 3
@@ -23,12 +25,19 @@ class NotFound(click.ClickException):
         click.echo(f"pillarbox: {self.message}", err=True)
 
 
+def last_words(error: PillarboxError) -> str:
+    """What a command says that ends with an error: nothing is tried again, whatever a relay would do."""
+    return str(error).removesuffix("; it is tried again")
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Go on only if a person says so, or said so beforehand; without a terminal there is nobody to ask."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{question} There is no terminal to ask on: pass --yes to go on, or --dry-run to look.")
+        options = {option.name for option in click.get_current_context().command.params}
+        look = ", or --dry-run to look" if "dry_run" in options else ""
+        raise click.UsageError(f"{question} There is no terminal to ask on: pass --yes to go on{look}.")
     click.confirm(question, abort=True, err=True)
 
 

@@ -1,17 +1,22 @@
-"""`pillarbox inbox`: who has receipts, and how many."""
+"""`pillarbox inbox`: who admits events, and what each consumer met."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from pillarbox.core.overview import COUNTED
-from pillarbox.ops.cli.output import as_json, number, print_json, print_table
+from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
+
+if TYPE_CHECKING:
+    from pillarbox.core.overview import ConsumerView
 
 
 @click.group()
 def inbox() -> None:
-    """What consumers have admitted: list them.
+    """What consumers have admitted and met: list them.
 
     \b
     Example:
@@ -23,21 +28,48 @@ def inbox() -> None:
 @limit_option
 @as_json
 def list_(limit: int, as_json: bool) -> None:
-    """Consumers by name, each with how many events it has admitted and still remembers.
+    """Consumers by name: how many events each remembers, and what it met in the last 24 hours.
 
-    Duplicates that were caught and events that failed are in a consumer's own metrics. `pillarbox prune --dry-run` says
-    how many receipts are old enough to go.
+    Handled, duplicates that were caught, failures after which an event comes again, events that were given up, the last
+    error and its time. Figures are missing where nobody counted: an inbox that is asked by hand keeps receipts only.
+    `pillarbox prune` drops receipts that are older than they are kept.
 
     \b
-    Example:
+    Examples:
+      pillarbox inbox list
       pillarbox inbox list --json
     """
+    from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.inbox import look
 
-    found = with_shared_store(lambda store: store.inspection.consumers(limit=limit))
+    retention = current_settings().relay.tuning.retention.receipts
+    found = with_shared_store(lambda store: look(store, retention=retention, limit=limit))
     if as_json:
-        print_json({"consumers": [consumer._asdict() for consumer in found]})
-    elif not found:
-        click.echo("no consumer has receipts here")
-    else:
-        print_table(["consumer", "receipts"], [[one.name, number(one.receipts, most=COUNTED)] for one in found])
+        print_json(found.as_json())
+        return
+    if not found.consumers:
+        click.echo("no consumer has admitted anything here: run one with `pillarbox consume MODULE:OBJECT`")
+        return
+    print_table(
+        [
+            "consumer",
+            "receipts",
+            "handled 24 h",
+            "duplicates 24 h",
+            "failed 24 h",
+            "given up 24 h",
+            "last failure",
+            "last error",
+        ],
+        [_row(one) for one in found.consumers],
+    )
+    if found.retention is not None and found.stale:
+        old = number(found.stale, most=COUNTED)
+        click.echo(f"receipts are kept for {span(found.retention)}, {old} are older: `pillarbox prune`", err=True)
+
+
+def _row(one: ConsumerView) -> list[object]:
+    tallied = (one.handled, one.repeated, one.failed, one.given_up)
+    figures = ["" if count is None else number(count) for count in tallied]
+    return [one.name, number(one.receipts, most=COUNTED), *figures, one.last_failed_at, one.last_error]

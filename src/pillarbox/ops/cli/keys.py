@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import click
 
-from pillarbox.core.keys import BEHIND, SAMPLE
+from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey
 from pillarbox.ops.cli.exits import NotFound
-from pillarbox.ops.cli.output import as_json, number, print_json, print_table
+from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
 
 
 @click.group()
 def keys() -> None:
-    """Keys that stand still until a person decides, and keys with the most to do."""
+    """Keys that stand still, and keys with the most to do."""
 
 
 @keys.command()
 @limit_option
 @as_json
 def blocked(limit: int, as_json: bool) -> None:
-    """Keys whose head was given up under `after_death = "block"`, and how many are known to wait behind it.
+    """Keys that their head holds up, and how many are known to wait behind it.
 
-    `pillarbox dead retry ID` sends the head again, `dead discard ID` drops it for good, and `keys bury ID` makes a dead
-    letter of it; then the key goes on.
+    Until a person decides, if it was given up under `after_death = "block"`: `pillarbox dead retry ID` sends it again,
+    `dead discard ID` drops it for good. Until its next try, if others wait behind it: `events retry ID` sends it now.
+    `keys bury ID` makes a dead letter of either; then the key goes on.
 
     \b
     Examples:
@@ -30,21 +33,30 @@ def blocked(limit: int, as_json: bool) -> None:
       pillarbox keys blocked --limit 10 --json
     """
     from pillarbox.ops.cli.working import with_shared_store
-    from pillarbox.ops.exports import written
+    from pillarbox.ops.exports import blocked_key
 
     found = with_shared_store(lambda store: store.keys.blocked(limit=limit))
     if as_json:
-        print_json({"blocked": [key._asdict() | {"since": written(key.since)} for key in found]})
+        print_json({"blocked": [blocked_key(key) for key in found]})
     elif not found:
         click.echo("no key stands still")
     else:
         print_table(
-            ["key", "destination", "event", "type", "since", "behind", "error"],
-            [
-                [k.key, k.destination, k.event_id, k.event_type, k.since, number(k.behind, most=BEHIND), k.error]
-                for k in found
-            ],
+            ["key", "destination", "event", "type", "since", "until", "behind", "error"],
+            [_row(key) for key in found],
         )
+
+
+def _row(key: BlockedKey) -> list[object]:
+    behind = number(key.behind, most=BEHIND)
+    return [key.key, key.destination, key.event_id, key.event_type, key.since, _until(key), behind, key.error]
+
+
+def _until(key: BlockedKey) -> str:
+    if key.next_try is None:
+        return "a person decides"
+    left = (key.next_try - datetime.now(UTC)).total_seconds()
+    return f"its retry in {span(left)}" if left > 0 else "its retry, now"
 
 
 @keys.command()
@@ -75,7 +87,7 @@ def hot(limit: int, as_json: bool) -> None:
 def bury(event_id: str, as_json: bool) -> None:
     """Make a dead letter of the event that holds its key up, so that the key goes on.
 
-    The relay that owns its lane does it with its next look.
+    It was given up and stays, or it waits for its retry. The relay that owns its lane does it with its next look.
 
     \b
     Examples:
@@ -83,7 +95,7 @@ def bury(event_id: str, as_json: bool) -> None:
       pillarbox keys bury 0190a5c2-7b1e-7d11-a01c-5f0c0d9f4a11
     """
     from pillarbox.ops import steering
-    from pillarbox.ops.cli.working import operator, with_shared_store
+    from pillarbox.ops.cli.working import operator, warn_without_relay, with_shared_store
 
     asked = with_shared_store(lambda store: steering.bury(store, event_id, by=operator()))
     if not asked:
@@ -92,3 +104,4 @@ def bury(event_id: str, as_json: bool) -> None:
         print_json({"event_id": event_id, "requested": asked})
     else:
         click.echo(f"requested for {', '.join(asked)}")
+    warn_without_relay()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -13,7 +14,12 @@ from pillarbox.core.errors import ConfigurationError
 if TYPE_CHECKING:
     from pillarbox.core.browsing import Position
 
+F = TypeVar("F", bound=Callable[..., object])
+
 FOREVER = "forever"
+
+NUMBER = click.IntRange(0, 2**63 - 1)
+"""Of a dead letter, an entry, a replay: as large as a store counts."""
 
 
 def age(text: str) -> float:
@@ -86,3 +92,16 @@ since_option = click.option("--since", type=moment, metavar="TIME", help="An age
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most to show."
 )
+
+
+def letter_options(command: F) -> F:
+    """The options by which dead letters are chosen."""
+    for option in (
+        click.option("--error", metavar="TEXT", help="Only where the error contains this text."),
+        since_option,
+        click.option("--destination", metavar="NAME", help="Only those for this destination."),
+        click.option("--key", help="Exactly this key, such as ORDER:42."),
+        click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type."),
+    ):
+        command = option(command)
+    return command

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pillarbox.core.overview import COUNTED
+from pillarbox.core.wording import plural
 from pillarbox.ops.cli.exits import confirm, dry_run_option, yes_option
-from pillarbox.ops.cli.output import as_json, number, print_json
+from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import retention
 
 if TYPE_CHECKING:
@@ -22,16 +23,16 @@ if TYPE_CHECKING:
     from pillarbox.ops.archiving import ArchiveFile
 
 KINDS = {
-    "history": "of history",
-    "dead": "dead letters",
-    "receipts": "receipts of the inbox",
-    "ledger": "entries of the ledger",
-    "audit": "entries of the audit",
+    "history": ("of history", "of history"),
+    "dead": ("dead letter", "dead letters"),
+    "receipts": ("receipt of the inbox", "receipts of the inbox"),
+    "ledger": ("entry of the ledger", "entries of the ledger"),
+    "audit": ("entry of the audit", "entries of the audit"),
 }
 
 
 def _ages(command: Callable[..., None]) -> Callable[..., None]:
-    for name, what in reversed(KINDS.items()):
+    for name, (_, what) in reversed(KINDS.items()):
         told = "Delivered events" if name == "history" else what[0].upper() + what[1:]
         option = click.option(f"--{name}", type=retention, metavar="AGE", help=f"{told} older than this.")
         command = option(command)
@@ -63,14 +64,14 @@ def prune(archive: Path | None, dry_run: bool, yes: bool, as_json: bool, **ages:
     """
     from pillarbox.ops.archiving import ArchiveFile
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.working import operator, with_shared_store
 
     kept = _asked(current_settings().relay.tuning.retention, ages)
     stale = with_shared_store(lambda store: store.archive.stale(kept))
     if any(stale) and not dry_run:
         confirm(f"Drop {_told(stale)}?", yes=yes)
         with nullcontext() if archive is None else ArchiveFile.create(archive) as file:
-            archived = with_shared_store(lambda store: _drop(store, kept, file))
+            archived = with_shared_store(lambda store: _drop(store, kept, stale, file, by=operator()))
         stale = stale if archive is None else stale._replace(history=archived.history, dead=archived.dead)
     if as_json:
         done = {"dropped": any(stale) and not dry_run, "dry_run": dry_run}
@@ -88,17 +89,32 @@ class Archived(NamedTuple):
     dead: int
 
 
-async def _drop(store: Store, kept: Retention, file: ArchiveFile | None) -> Archived:
+async def _drop(store: Store, kept: Retention, stale: Stale, file: ArchiveFile | None, *, by: str) -> Archived:
+    from pillarbox.core.pruning import bites
+    from pillarbox.core.retention import Retention
     from pillarbox.ops.archiving import archive
 
+    async for _ in bites(store.upkeep, Retention(audit=kept.audit)):
+        pass
+    # After the audit lost what is old, so that this stays; before anything else goes, so that nothing goes untold.
+    await _enter(store, kept, stale, by=by)
     # Whole days at once where there are any and no file wants them; what is left of the last one goes row by row.
-    at_once = kept if file is None else replace(kept, history=None, dead=None)
-    while await store.upkeep.prune(at_once):
+    rest = replace(kept, audit=None)
+    at_once = rest if file is None else replace(rest, history=None, dead=None)
+    async for _ in bites(store.upkeep, at_once):
         pass
     return Archived(
         history=0 if kept.history is None else await archive(store, "history", file, older=kept.history),
         dead=0 if kept.dead is None else await archive(store, "dead", file, older=kept.dead),
     )
+
+
+async def _enter(store: Store, kept: Retention, stale: Stale, *, by: str) -> None:
+    """What is dropped, and what was older than how many seconds, as one entry of the audit."""
+    gone = {kind: count for kind, count in stale._asdict().items() if count}
+    older = {kind: getattr(kept, kind) for kind in gone}
+    detail = {"dropped": gone, "older_than_seconds": older}
+    await store.people.remember("prune", ", ".join(gone), count=sum(gone.values()), detail=detail, by=by)
 
 
 def _asked(kept: Retention, ages: Mapping[str, float | None]) -> Retention:
@@ -109,6 +125,6 @@ def _asked(kept: Retention, ages: Mapping[str, float | None]) -> Retention:
 def _told(stale: Stale) -> str:
     """Each kind that there is something of, in words."""
     *most, last = [
-        f"{number(count, most=COUNTED)} {what}" for what, count in zip(KINDS.values(), stale, strict=True) if count
+        plural(count, *words, most=COUNTED) for words, count in zip(KINDS.values(), stale, strict=True) if count
     ]
     return f"{', '.join(most)} and {last}" if most else last

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from pillarbox.core.errors import DuplicateEvent, RecordError
+from pillarbox.core.wording import plural
 from pillarbox.ops.cli.output import Advance, as_json, print_json, progress
 from pillarbox.ops.cli.parameters import age, header
 
@@ -122,7 +123,7 @@ def _many(settings: Settings, lines: IO[bytes], *, dry_run: bool, as_json: bool)
     if as_json:
         print_json({"recorded": 0 if dry_run else count, "checked": count, "dry_run": dry_run})
     else:
-        click.echo(f"{'would record' if dry_run else 'recorded'} {count:,} event{'s' * (count != 1)}")
+        click.echo(f"{'would record' if dry_run else 'recorded'} {plural(count, 'event')}")
 
 
 Record = Callable[[Sequence["Event"]], None]

@@ -10,10 +10,11 @@ import click
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.core.overview import COUNTED
+from pillarbox.core.wording import plural
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
-from pillarbox.ops.cli.output import as_json, number, print_json, progress
+from pillarbox.ops.cli.output import as_json, print_json, progress
+from pillarbox.ops.cli.parameters import NUMBER, since_option, until_option
 from pillarbox.ops.cli.parameters import rate as per_second
-from pillarbox.ops.cli.parameters import since_option, until_option
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--limit", "most", type=click.IntRange(1), metavar="N", help="The oldest so many.")
 @click.option("--to", metavar="NAME", help="Send all of them there; default: each where it went.")
 @click.option("--rate", type=per_second, metavar="RATE", help="No faster than this, such as 100/s or 30/m.")
-@click.option("--resume", type=int, metavar="NUMBER", help="Go on with a replay that was interrupted.")
+@click.option("--resume", type=NUMBER, metavar="NUMBER", help="Go on with a replay that was interrupted.")
 @dry_run_option
 @yes_option
 @as_json
@@ -90,7 +91,12 @@ def replay(
     if every and asked:
         raise click.UsageError("--all leaves nothing to choose: give it alone.")
     plan = Replay(wanted=wanted, until=until, event_ids=event_ids, to=_known(to), rate=rate, most=most)
-    matched = with_shared_store(lambda store: replaying.count(store, plan))
+    with progress("counting", size=None) as advance:
+
+        def looked(rows: int) -> None:
+            advance(amount=rows, events=rows)
+
+        matched = with_shared_store(lambda store: replaying.count(store, plan, looked=looked)).found
     if event_ids and not matched:
         raise NotFound(f"the history has nothing of {', '.join(map(repr, event_ids))}: see `pillarbox events show`")
     if not matched or dry_run:
@@ -153,7 +159,7 @@ def _tell(plan: Replay, matched: int | None, done: Progress | None, *, as_json: 
         figures |= {"copied": done.copied if done else 0, "replay": done.number if done else None}
         print_json(figures | {"dry_run": dry_run})
     elif done is not None:
-        click.echo(f"replayed {done.copied:,} event{'s' * (done.copied != 1)}: replay {done.number}")
+        click.echo(f"replayed {_deliveries(done.copied)}: replay {done.number}")
     elif matched:
         click.echo(f"would replay {_told(plan, matched)}")
     else:
@@ -162,4 +168,9 @@ def _tell(plan: Replay, matched: int | None, done: Progress | None, *, as_json: 
 
 def _told(plan: Replay, matched: int) -> str:
     where = "each where it went" if plan.to is None else f"to {plan.to}"
-    return f"{number(matched, most=COUNTED)} event{'s' * (matched != 1)}, {where}"
+    return f"{_deliveries(matched, most=COUNTED)}, {where}"
+
+
+def _deliveries(count: int, *, most: int | None = None) -> str:
+    """Each becomes one copy; an event that went to two places is two of them."""
+    return plural(count, "delivery", "deliveries", most=most)

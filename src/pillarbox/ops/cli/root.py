@@ -10,7 +10,7 @@ import click
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.ops.cli.context import LOG_FORMAT, Invocation
-from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE
+from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE, last_words
 from pillarbox.ops.cli.lazy import LazyGroup
 
 COMMANDS = {
@@ -24,7 +24,7 @@ COMMANDS = {
     "destinations": "How destinations fare; pause them, limit them, hold their breakers.",
     "doctor": "Examine settings, store, transports, guarantees and symptoms; each finding comes with its fix.",
     "events": "Events, wherever they are: list them, show one.",
-    "inbox": "What consumers have admitted.",
+    "inbox": "What consumers have admitted and met.",
     "keys": "Keys that stand still until a person decides, and keys with the most to do.",
     "prune": "Drop what was done with longer ago than the settings keep it.",
     "record": "Record an event, or many.",
@@ -45,7 +45,7 @@ class FriendlyGroup(LazyGroup):
         try:
             return super().invoke(ctx)
         except PillarboxError as error:
-            click.echo(f"pillarbox: {error}", err=True)
+            click.echo(f"pillarbox: {last_words(error)}", err=True)
             raise SystemExit(USAGE if isinstance(error, ConfigurationError) else FAILURE) from None
         except KeyboardInterrupt:
             click.echo("pillarbox: interrupted", err=True)

@@ -23,6 +23,7 @@ _COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
 
 
 @click.command()
+@click.option("--check", is_flag=True, help="Exit with 3 unless events flow.")
 @click.option("--max-age", type=age, metavar="DURATION", help="Exit with 3 if the oldest event waits longer than this.")
 @click.option(
     "--max-broker-dead",
@@ -31,7 +32,7 @@ _COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
     help="Exit with 3 if a dead-letter queue on the broker has more than this.",
 )
 @as_json
-def status(max_age: float | None, max_broker_dead: int | None, as_json: bool) -> None:
+def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_json: bool) -> None:
     """Say whether events flow, and if not, why; then what waits, which destinations fail, which relays work, and how
     many dead letters lie on RabbitMQ, if that is a way out.
 
@@ -40,22 +41,25 @@ def status(max_age: float | None, max_broker_dead: int | None, as_json: bool) ->
     \b
     Examples:
       pillarbox status
+      pillarbox status --check
       pillarbox status --max-age 60s --max-broker-dead 0 --json
     """
+    from pillarbox.core.duration import seconds
     from pillarbox.core.steering import EVERYWHERE
+    from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import with_shared_store
     from pillarbox.ops.flow import destinations_of, flow
 
-    queues = broker_depths.queues_to_ask(required=max_broker_dead is not None)
     seen, steering = with_shared_store(_look)
-    depths = broker_depths.ask(queues)
+    met = {name for relay in seen.relays for name in relay.breakers}
+    depths = broker_depths.ask(broker_depths.queues_to_ask(met, required=max_broker_dead is not None))
     destinations = destinations_of(seen.relays, steering)
     paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
-    answer = flow(seen, destinations, paused=paused)
-    alarms = [*_too_old(seen, max_age), *broker_depths.too_many(depths, max_broker_dead)]
+    answer = flow(seen, destinations, paused=paused, allowed=seconds(current_settings().console.slo))
+    alarms = [*_halted(answer, check), *_too_old(seen, max_age), *broker_depths.too_many(depths, max_broker_dead)]
     unknown = [] if max_broker_dead is None else list(broker_depths.unknown(depths))
     if as_json:
-        asked = max_age is not None or max_broker_dead is not None
+        asked = check or max_age is not None or max_broker_dead is not None
         figures = _figures(seen, destinations, answer) | broker_depths.depth_figures(depths)
         print_json(figures | ({"exceeded": bool(alarms)} if asked else {}))
     else:
@@ -65,6 +69,11 @@ def status(max_age: float | None, max_broker_dead: int | None, as_json: bool) ->
         click.echo(f"pillarbox: {clean(sentence)}", err=True)
     if alarms or unknown:
         raise SystemExit(EXCEEDED if alarms else FAILURE)
+
+
+def _halted(answer: Flow, check: bool) -> Iterator[str]:
+    if check and answer.state != "flowing":
+        yield f"{answer.state}: {answer.why}"
 
 
 def _too_old(seen: Overview, max_age: float | None) -> Iterator[str]:
@@ -84,6 +93,7 @@ def _figures(seen: Overview, destinations: list[DestinationView], answer: Flow) 
         "oldest_seconds": None if seen.oldest is None else round(seen.oldest, 3),
         "exact": seen.exact,
         "dead": seen.dead,
+        "blocked_keys": seen.blocked,
         "destinations": [
             {
                 "name": destination.name,
@@ -110,11 +120,13 @@ def _relay(relay: RelayView) -> dict[str, object]:
 
 
 def _print(seen: Overview, destinations: list[DestinationView], answer: Flow) -> None:
+    from pillarbox.relay.routing import rate_text
+
     print_line(_sentence(seen, answer), colour=_COLOURS[answer.state])
     if destinations:
         print_table(
             ["destination", "state", "limit", "last error"],
-            [[d.name, d.state, f"{d.rate_limit:g}/s" if d.rate_limit else "", d.last_error] for d in destinations],
+            [[d.name, d.state, rate_text(d.rate_limit) if d.rate_limit else "", d.last_error] for d in destinations],
         )
     if seen.relays:
         lanes = Counter(lane.owner for lane in seen.lanes)

@@ -11,6 +11,7 @@ import click
 
 from pillarbox.core.browsing import EventFilter
 from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.wording import plural
 from pillarbox.ops.cli.output import as_json, clean, moment, print_json, print_line
 from pillarbox.ops.cli.parameters import age, since_option
 from pillarbox.ops.exports import listed_event, written
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pillarbox.ops.tailing import Look, Move, Tail
 
 _COLOURS = {"recorded": "", "retried": "yellow", "delivered": "green", "given up": "red", "gone": "dim"}
-_GAP = "more than could be read in one look: older events are not shown"
+_BEHIND = "more than could be read in one look: the older ones come with the next"
 
 
 @click.command()
@@ -94,9 +95,11 @@ async def _patient(following: Tail, interval: float) -> Look:
 
 def _show(found: Look, only: tuple[str, ...], *, as_json: bool) -> None:
     if found.gap:
-        click.echo(f"pillarbox: {_GAP}", err=True)
+        click.echo(f"pillarbox: more than could be read: before {moment(found.gap)} nothing is shown", err=True)
         if as_json:
-            print_json({"at": None, "what": "gap"})
+            print_json({"at": written(found.gap), "what": "gap"})
+    elif found.behind:
+        click.echo(f"pillarbox: {_BEHIND}", err=True)
     for move in found.moves:
         if not only or move.what in only:
             _print(move, as_json=as_json)
@@ -107,7 +110,7 @@ def _print(move: Move, *, as_json: bool) -> None:
     if as_json:
         print_json({"at": written(move.at), "what": move.what} | listed_event(event))
         return
-    tries = f"{event.retry_count} tries" if event.retry_count else ""
+    tries = plural(event.retry_count, "try", "tries") if event.retry_count else ""
     error = event.last_error if move.what in ("retried", "given up") else ""
     cells = [moment(move.at), move.what, event.event_type, event.event_id, event.key, event.destination, tries, error]
     if sys.stdout.isatty():

@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from pillarbox.core.errors import StoreUnavailable
 from pillarbox.core.overview import COUNTED
 from pillarbox.ops.cli.output import as_json, clean, number, print_json, span
 from pillarbox.ops.cli.parameters import age
+from pillarbox.ops.cli.screen import Sheet, drawn, shares
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group
 
     from pillarbox.core.store import Store
     from pillarbox.ops.figures import DestinationFigures, Frame
 
 _COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
 _COLUMNS = ["destination", "state", "sent/s", "retried/s", "dead/s", "half within", "99 % within", "last error"]
+_RELAYS = ["relay", "host", "lanes", "lease"]
+_NO_ROUTE = "(no route yet)"
+_UNKNOWN = "\N{EN DASH}"
+"""In place of a figure that nobody has told yet."""
 
 
 @click.command()
@@ -31,7 +37,7 @@ def top(interval: float, once: bool, as_json: bool) -> None:
     """Watch rates, lag, lanes and destinations until Ctrl-C. With --json, a line for each look.
 
     What relays carried is the average of the last minute, from their own samples every ten seconds; what was recorded
-    and how the backlog changes is the difference of two looks.
+    and how the backlog changes is the difference of two looks. While the store is away, the last figures stay.
 
     \b
     Examples:
@@ -45,77 +51,113 @@ def top(interval: float, once: bool, as_json: bool) -> None:
         raise click.BadParameter("it must be longer than nothing", param_hint="--interval")
 
     async def watch(store: Store) -> None:
-        frames = _frames(store, interval)
-        first = await anext(frames)
+        sights = _sights(store, interval)
+        first = await anext(sights)
         if once:
-            _show(await anext(frames), as_json=as_json)
+            second = await anext(sights)
+            if second.away is not None:
+                raise second.away
+            _show(second, as_json=as_json)
         elif as_json or not sys.stdout.isatty():
             _show(first, as_json=as_json)
-            async for frame in frames:
-                _show(frame, as_json=as_json)
+            async for sight in sights:
+                _show(sight, as_json=as_json)
         else:
-            await _live(first, frames)
+            await _live(first, sights)
 
     with_shared_store(watch)
 
 
-async def _frames(store: Store, interval: float) -> AsyncIterator[Frame]:
+class Sight(NamedTuple):
+    """What is shown."""
+
+    frame: Frame
+    away: StoreUnavailable | None
+    """Why the store did not answer: then these are the last figures."""
+
+
+async def _sights(store: Store, interval: float) -> AsyncIterator[Sight]:
+    """One after another; once a look succeeded, it goes on however long the store is away."""
     from pillarbox.core.clock import SystemClock
+    from pillarbox.core.duration import seconds
+    from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.figures import Watch
 
-    looking = Watch(store, clock=SystemClock().monotonic)
+    allowed = seconds(current_settings().console.slo)
+    looking = Watch(store, clock=SystemClock().monotonic, allowed=allowed)
+    sight = Sight(await looking.look(), None)
     while True:
-        yield await looking.look()
+        yield sight
         await asyncio.sleep(interval)
+        try:
+            sight = Sight(await looking.look(), None)
+        except StoreUnavailable as error:
+            sight = Sight(sight.frame, error)
 
 
-async def _live(first: Frame, frames: AsyncIterator[Frame]) -> None:
+async def _live(first: Sight, sights: AsyncIterator[Sight]) -> None:
+    from rich.console import Console
     from rich.live import Live
 
-    with Live(_drawn(first), auto_refresh=False, screen=True) as screen:
-        async for frame in frames:
-            screen.update(_drawn(frame), refresh=True)
+    console = Console()
+    with Live(_fitted(first, console), console=console, auto_refresh=False, screen=True) as screen:
+        async for sight in sights:
+            screen.update(_fitted(sight, console), refresh=True)
 
 
-def _show(frame: Frame, *, as_json: bool) -> None:
+def _fitted(sight: Sight, console: Console) -> Group:
+    return _drawn(sight, width=console.width, height=console.height)
+
+
+def _show(sight: Sight, *, as_json: bool) -> None:
     if as_json:
-        print_json(_figures(frame))
+        away = None if sight.away is None else str(sight.away)
+        print_json(_figures(sight.frame) | {"away": away})
     elif sys.stdout.isatty():
         from rich.console import Console
 
-        Console().print(_drawn(frame))
+        console = Console()
+        console.print(_drawn(sight, width=console.width))
     else:
-        for line in _lines(frame):
+        for line in _lines(sight):
             click.echo(line)
 
 
-def _drawn(frame: Frame) -> Group:
-    """A frame for a terminal."""
-    from rich import box
+def _drawn(sight: Sight, *, width: int, height: int | None = None) -> Group:
+    """A frame for a terminal of this width, and of this height if it has to fit."""
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
+    frame = sight.frame
     head, *figures = _head(frame)
-    shown: list[Text | Table] = [Text(head, style=_COLOURS[frame.flow.state]), *(Text(line) for line in figures)]
-    for columns, rows in ((_COLUMNS, _destinations(frame)), (["relay", "host", "lanes", "lease"], _relays(frame))):
-        if rows:
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-            for column in columns:
-                table.add_column(
-                    column, justify="left" if column in ("destination", "relay", "last error") else "right"
-                )
-            for row in rows:
-                table.add_row(*(Text(cell) for cell in row))
-            shown.append(table)
-    return Group(*shown)
+    lines = [Text(line, style="red") for line in _away(sight)]
+    lines += [Text(head, style=_COLOURS[frame.flow.state]), *(Text(line) for line in figures)]
+    sheets = [sheet for sheet in (_destinations_sheet(frame), _relays_sheet(frame)) if sheet.rows]
+    above = sum(1 + line.cell_len // width for line in lines)
+    most = [None] * len(sheets) if height is None else shares(height - above, *sheets)
+    tables = [part for sheet, rows in zip(sheets, most, strict=True) for part in drawn(sheet, width=width, most=rows)]
+    return Group(*lines, *tables)
 
 
-def _lines(frame: Frame) -> list[str]:
+def _destinations_sheet(frame: Frame) -> Sheet:
+    spare = ["99 % within", "half within", "dead/s", "retried/s"]
+    return Sheet(_COLUMNS, _destinations(frame), names=["destination"], spare=spare, cut="last error")
+
+
+def _relays_sheet(frame: Frame) -> Sheet:
+    return Sheet(_RELAYS, _relays(frame), names=["relay"], spare=["host", "lease"])
+
+
+def _lines(sight: Sight) -> list[str]:
     """A frame for a pipe."""
+    frame = sight.frame
     tables = ["\t".join(row) for row in (_COLUMNS, *_destinations(frame))] if frame.destinations else []
-    relays = ["\t".join(row) for row in (["relay", "host", "lanes", "lease"], *_relays(frame))] if frame.relays else []
-    return [*_head(frame), *tables, *relays]
+    relays = ["\t".join(row) for row in (_RELAYS, *_relays(frame))] if frame.relays else []
+    return [*_away(sight), *_head(frame), *tables, *relays]
+
+
+def _away(sight: Sight) -> list[str]:
+    return [] if sight.away is None else [f"the store is away, these are the last figures: {clean(sight.away)}"]
 
 
 def _head(frame: Frame) -> list[str]:
@@ -141,11 +183,11 @@ def _waiting(frame: Frame) -> str:
 def _destinations(frame: Frame) -> list[list[str]]:
     return [
         [
-            clean(one.view.name),
+            clean(one.view.name) or _NO_ROUTE,
             one.view.state,
-            f"{one.published:,.1f}",
-            f"{one.retried:,.1f}",
-            f"{one.dead:,.1f}",
+            _pace(one.published),
+            _pace(one.retried),
+            _pace(one.dead),
             _lag(one.lag),
             _lag(one.slow),
             clean(one.view.last_error),
@@ -154,9 +196,13 @@ def _destinations(frame: Frame) -> list[list[str]]:
     ]
 
 
+def _pace(per_second: float | None) -> str:
+    return _UNKNOWN if per_second is None else f"{per_second:,.1f}"
+
+
 def _lag(seconds: float | None) -> str:
     if seconds is None:
-        return ""
+        return _UNKNOWN
     return "longer" if seconds == float("inf") else f"{seconds * 1000:g} ms" if seconds < 1 else span(seconds)
 
 

@@ -7,8 +7,11 @@ import getpass
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import click
+
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import Store
+from pillarbox.ops.asking import anybody
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_store
@@ -42,6 +45,12 @@ def refuse_memory(settings: Settings) -> None:
             "memory:// lives in the process that opened it, so this command would see an empty one: "
             "set PILLARBOX_STORE to postgresql://… or sqlite:///file.db"
         )
+
+
+def warn_without_relay() -> None:
+    """Say so where nobody is there to do what was asked."""
+    if not with_shared_store(anybody):
+        click.echo("pillarbox: no relay is running: it is done once one is; see `pillarbox relays list`", err=True)
 
 
 def operator() -> str:

@@ -37,6 +37,7 @@ from pillarbox.ops.console.pages import (
     acting,
     dead,
     destinations,
+    editing,
     entering,
     events,
     insight,
@@ -48,6 +49,7 @@ from pillarbox.ops.console.pages import (
 from pillarbox.ops.console.sessions import Signer
 from pillarbox.ops.console.visiting import action, entrance, page, refusal
 from pillarbox.ops.settings import Settings
+from pillarbox.record.size import Size, payload_limit
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -67,10 +69,12 @@ class Console:
         secret: str = "",
         origins: Sequence[str] = (),
         title: str = "Pillarbox",
+        max_payload: Size = "1 MiB",
         settings: Settings | None = None,
     ) -> None:
         """secret: what cookies are signed with; '' makes one that ends with this process, and with it every login.
-        origins: what browsers call us where a proxy changes the host. settings: what the doctor examines."""
+        origins: what browsers call us where a proxy changes the host. max_payload: of an event that somebody edits, as
+        the `Outbox` has it. settings: what the doctor examines."""
         self.desk = Desk(
             store=store,
             login=login,
@@ -80,7 +84,9 @@ class Console:
             session=seconds(session, field="session"),
             read_only=read_only,
             title=title,
+            max_payload=payload_limit(max_payload),
             examination=None if settings is None else Examination(settings, store),
+            destinations=() if settings is None else settings.destinations,
             retention=None if settings is None else settings.relay.tuning.retention.receipts,
         )
         guard = Middleware(Guard, local_only=isinstance(login, NoLogin), origins=origins)
@@ -135,6 +141,8 @@ def _writing() -> list[BaseRoute]:
         action("/event/act", acting.act_on_event),
         page("/dead/decide", dead.confirm),
         action("/dead/decide", dead.decide),
+        page("/dead/edit", editing.edit),
+        action("/dead/edit", editing.decide),
         page("/events/decide", acting.confirm_waiting),
         action("/events/decide", acting.decide_waiting),
         page("/replay", replays.confirm),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -15,7 +16,9 @@ from pillarbox.ops.console.figures import Lookout
 from pillarbox.ops.console.logins import Login
 from pillarbox.ops.console.masking import Masks
 from pillarbox.ops.console.sessions import Signer
+from pillarbox.ops.latency import latency
 from pillarbox.ops.sizes import size
+from pillarbox.relay.routing import rate_text
 
 
 @dataclass(kw_only=True)
@@ -32,8 +35,12 @@ class Desk:
     """Seconds that a login lasts."""
     read_only: bool
     title: str
+    max_payload: int
+    """Bytes that a payload may have after it was edited."""
     examination: Examination | None
     """None where the settings are not known: a console that is mounted elsewhere."""
+    destinations: Collection[str]
+    """Those that the settings name."""
     retention: float | None
     """Seconds that receipts of the inbox are kept; None: for ever, or nobody knows."""
     closing: bool = field(default=False, init=False)
@@ -41,7 +48,7 @@ class Desk:
 
     @cached_property
     def lookout(self) -> Lookout:
-        return Lookout(self.store)
+        return Lookout(self.store, allowed=self.slo)
 
     @cached_property
     def templates(self) -> Environment:
@@ -54,5 +61,9 @@ class Desk:
         )
         made.globals["release"] = version("pillarbox")
         names = ("ago", "at_most", "clean", "commands", "iso", "number", "plural", "rate", "short", "span")
-        made.filters |= {name: getattr(words, name) for name in names} | {"size": size}
+        made.filters |= {name: getattr(words, name) for name in names} | {
+            "latency": latency,
+            "limit": rate_text,
+            "size": size,
+        }
         return made

@@ -15,7 +15,7 @@ from pillarbox.core.overview import Overview
 from pillarbox.core.stats import EVERY, Carried, Level, Sample
 from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.core.store import Store
-from pillarbox.ops.flow import DestinationView, Flow, destinations_of, flow
+from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
 FRESH = 1.0
 """Seconds for which a glance is good."""
@@ -41,8 +41,10 @@ class Glance:
 class Lookout:
     """Glances for everybody who asks."""
 
-    def __init__(self, store: Store, *, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, *, allowed: float = LONG, clock: Clock | None = None) -> None:
+        """allowed: seconds that an event may wait."""
         self._store = store
+        self._allowed = allowed
         self._clock = clock or SystemClock()
         self._turn = asyncio.Lock()
         self._glance: Glance | None = None
@@ -52,7 +54,7 @@ class Lookout:
         """At most a second old. Raises what the store raises."""
         async with self._turn:
             if self._glance is None or self._clock.monotonic() >= self._stale_at:
-                self._glance = await look(self._store)
+                self._glance = await look(self._store, allowed=self._allowed)
                 self._stale_at = self._clock.monotonic() + FRESH
             return self._glance
 
@@ -61,7 +63,7 @@ class Lookout:
         self._glance = None
 
 
-async def look(store: Store) -> Glance:
+async def look(store: Store, *, allowed: float = LONG) -> Glance:
     """A glance at the store itself."""
     seen = await store.inspection.overview()
     steering = await store.destinations.steering()
@@ -71,7 +73,7 @@ async def look(store: Store) -> Glance:
         seen=seen,
         steering=steering,
         destinations=destinations,
-        flow=flow(seen, destinations, paused=paused),
+        flow=flow(seen, destinations, paused=paused, allowed=allowed),
         paused=paused,
     )
 

@@ -31,6 +31,7 @@ def open_console(settings: Settings, store: Store, *, read_only: bool) -> Consol
         secret=given.secret or "",
         origins=given.origins,
         title=given.title,
+        max_payload=settings.store.max_payload,
         settings=settings,
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pillarbox.core.browsing import EventDetail
+from pillarbox.ops import exports
 from pillarbox.ops.console import json_text
 from pillarbox.ops.console.json_text import Piece
 from pillarbox.ops.console.masking import Masks
@@ -60,6 +61,27 @@ def download(detail: EventDetail, masks: Masks) -> bytes | None:
         return raw
     document = _document(raw, detail.content_type)
     return None if document is None else json_text.text(masks.payload(document)).encode()
+
+
+def content(detail: EventDetail, masks: Masks) -> dict[str, Any]:
+    """Payload and headers for scripts; without a payload that rules cannot reach into."""
+    told = {"content_type": detail.content_type, "headers": masks.headers(detail.headers)}
+    raw = download(detail, masks)
+    carried = {} if raw is None else exports.carried(raw, detail.content_type)
+    if masks.payloads:
+        # The bytes are those of our layout.
+        carried.pop("payload_base64", None)
+    return told | carried
+
+
+def hides(detail: EventDetail, masks: Masks) -> bool:
+    """Is anything in this event that rules take out, or that they cannot reach into?"""
+    if masks.headers(detail.headers) != dict(detail.headers):
+        return True
+    if not masks.payloads:
+        return False
+    document = _document(bytes(detail.payload), detail.content_type)
+    return document is None or masks.payload(document) != document
 
 
 def hex_dump(raw: bytes) -> str:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError
+from pillarbox.core.errors import ConfigurationError, PillarboxError, RecordError
 from pillarbox.ops.console.access import Person, Role
 from pillarbox.ops.console.desk import Desk
 from pillarbox.ops.console.logins import Known, TooManyTries
@@ -27,7 +27,8 @@ from pillarbox.ops.console.sessions import NOTICE, make_token, open_notice, sign
 
 BODY = 2 * 1024 * 1024
 """Bytes of a form or a request to the API, at most."""
-API = "/api/"
+FOR_MACHINES = ("/api/", "/metrics")
+"""What scripts and scrapers ask for: they are told that they need a password, not led to the login page."""
 
 NAVIGATION = (
     ("/", "Overview", "o"),
@@ -168,12 +169,17 @@ async def _acted(request: Request, act: Page, needs: Role) -> Response:
     token = request.headers.get("x-csrf-token") or str(form.get("token", ""))
     if not known.by_header and not token_fits(desk.signer, token, known.holder):
         raise Refused(403, "The form was too old, or of another login. Go back, reload the page and try again.")
-    if known.person.role < needs:
-        raise Refused(403, f"This needs the role {needs.word}, and {known.person.name} is {known.person.role.word}.")
+    check_role(known.person, needs)
     try:
         return await act(Visit(desk=desk, request=request, known=known, form=form))
     finally:
         desk.lookout.forget()
+
+
+def check_role(person: Person, needs: Role) -> None:
+    """Raises Refused."""
+    if person.role < needs:
+        raise Refused(403, f"This needs the role {needs.word}, and {person.name} is {person.role.word}.")
 
 
 async def _answered(request: Request, work: Callable[[], Awaitable[Response]]) -> Response:
@@ -184,7 +190,7 @@ async def _answered(request: Request, work: Callable[[], Awaitable[Response]]) -
         return refusal(request, refused.status, refused.why)
     except TooManyTries:
         return refusal(request, 429, "Too many wrong passwords. Wait a minute and try again.")
-    except ConfigurationError as error:
+    except (ConfigurationError, RecordError) as error:
         return refusal(request, 400, str(error))
     except PillarboxError as error:
         return refusal(request, 503, str(error))
@@ -193,7 +199,7 @@ async def _answered(request: Request, work: Callable[[], Awaitable[Response]]) -
 def refusal(request: Request, status: int, why: str) -> Response:
     """Why there is no such page."""
     base = str(request.scope.get("root_path", "")).rstrip("/")
-    if request.url.path.removeprefix(base).startswith(API):
+    if request.url.path.removeprefix(base).startswith(FOR_MACHINES):
         return JSONResponse({"error": why}, status_code=status)
     desk = desk_of(request)
     drawn = desk.templates.get_template("refusal.html").render(
@@ -205,8 +211,12 @@ def refusal(request: Request, status: int, why: str) -> Response:
 def _unknown(request: Request, desk: Desk) -> Response:
     base = str(request.scope.get("root_path", "")).rstrip("/")
     path = request.url.path.removeprefix(base)
-    if not desk.login.page or path.startswith(API):
-        return refusal(request, 401, "You are not logged in.")
+    if not desk.login.page or path.startswith(FOR_MACHINES):
+        answer = refusal(request, 401, "You are not logged in.")
+        # Our own pages ask, too, when their login has ended: a browser would bring up a window of its own.
+        if desk.login.page and "sec-fetch-site" not in request.headers:
+            answer.headers["www-authenticate"] = 'Basic realm="pillarbox"'
+        return answer
     wanted = path + (f"?{request.url.query}" if request.url.query else "")
     return RedirectResponse(f"{base}/login?{urlencode({'next': wanted})}", status_code=303)
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 from pillarbox.core.overview import COUNTED, Overview
+from pillarbox.core.wording import plural as plural
 
 # Controls of both kinds, and what turns the direction of writing around.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -20,6 +21,11 @@ NOTHING = "\N{EN DASH}"
 def clean(value: object) -> str:
     """A value as text that a page may show: control characters are written out; None is nothing."""
     return "" if value is None else _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value))
+
+
+def escaped(json_text: str) -> str:
+    """JSON that says the same without these characters; what it has of them is in strings."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
 def commands(value: object) -> Markup:
@@ -87,7 +93,3 @@ def rate(per_second: float | None) -> str:
     if per_second is None:
         return NOTHING
     return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

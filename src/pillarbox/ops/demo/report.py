@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pillarbox.core.wording import plural
 from pillarbox.ops.demo.run import Outcome
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.verdict import Account, Verdict
@@ -34,7 +35,7 @@ def _fault(number: int) -> str:
 def _sentences(outcome: Outcome) -> list[str]:
     verdict = outcome.verdict
     said = (
-        f"{verdict.committed:,} events committed with their orders in {outcome.seconds:.1f} s, "
+        f"{plural(verdict.committed, 'event')} committed with their orders in {outcome.seconds:.1f} s, "
         f"{outcome.rolled_back:,} rolled back; {_killed(outcome.kills)}."
     )
     if not verdict.ok:

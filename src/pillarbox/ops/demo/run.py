@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.core.store import Store
+from pillarbox.core.wording import plural
 from pillarbox.ops.demo.books import Books, books_of
 from pillarbox.ops.demo.leash import Child
 from pillarbox.ops.demo.ledger import LedgerReader
@@ -206,9 +207,8 @@ class Run:
             if self._watch.lines > lines:
                 lines, since = self._watch.lines, self._watch.elapsed
             elif self._watch.elapsed - since > STUCK:
-                raise DemoStuck(
-                    f"{waiting} events wait, and nothing happened for {STUCK:g} s: see the log with --keep DIR"
-                )
+                waits = plural(waiting, "event waits", "events wait")
+                raise DemoStuck(f"{waits}, and nothing happened for {STUCK:g} s: see the log with --keep DIR")
             await asyncio.sleep(LOOK_EVERY)
 
     async def _judge(self, *, dead_letters: int, epoch: int) -> Verdict:

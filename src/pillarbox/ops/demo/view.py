@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pillarbox.core.overview import Overview
+from pillarbox.core.wording import plural
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.watching import HAPPENINGS, PULSES, Figures, Pace
 
@@ -87,7 +88,7 @@ def _state(figures: Figures) -> RenderableType:
     seen = figures.overview
     grid = Table.grid(padding=(0, 2))
     lag = f", the oldest for {seen.oldest:.1f} s" if seen.oldest is not None else ""
-    grid.add_row(" [bold]outbox[/]", f"{seen.backlog:,} waiting{lag}; {seen.dead:,} dead letters")
+    grid.add_row(" [bold]outbox[/]", f"{seen.backlog:,} waiting{lag}; {plural(seen.dead, 'dead letter')}")
     grid.add_row(" [bold]lanes[/]", _lanes(seen))
     return grid
 

@@ -52,28 +52,35 @@ def _inbox(settings: Settings) -> Answer:
     if kept is None:
         return passed("receipts of the inbox are kept for ever")
     if horizon == float("inf"):
-        return passed(
-            f"events are tried without end, receipts are kept for {_days(kept)}: a repeat later has its effect again"
+        return warned(
+            f"events are tried without end, receipts are kept for {_span(kept)}: a repeat later has its effect again",
+            'give relay.retry.max_attempts a number, or keep receipts for ever: store.inbox_retention = "forever"',
         )
     if kept < horizon:
         return failed(
-            f"receipts of the inbox are kept for {_days(kept)}, but an event is tried for {_days(horizon)}: a late "
+            f"receipts of the inbox are kept for {_span(kept)}, but an event is tried for {_span(horizon)}: a late "
             "repeat has its effect twice",
             "raise store.inbox_retention beyond that, or lower relay.retry.max_attempts",
         )
-    return passed(f"receipts of the inbox are kept for {_days(kept)}, an event is tried for {_days(horizon)} at most")
+    tried = f"an event is tried for {_span(horizon)} at most"
+    if settings.relay.outages == "wait":
+        tried += ", outages not counted"
+    return passed(f"receipts of the inbox are kept for {_span(kept)}, {tried}")
 
 
 def _ledger(settings: Settings) -> Answer:
     kept, horizon = settings.relay.tuning.retention.ledger, settings.relay.retry.horizon()
     if kept is not None and kept < horizon < float("inf"):
         return warned(
-            f"the ledger remembers for {_days(kept)}, but an event is tried for {_days(horizon)}: of one with several "
+            f"the ledger remembers for {_span(kept)}, but an event is tried for {_span(horizon)}: of one with several "
             "destinations a repeat may be sent again",
             "raise store.ledger_retention beyond that",
         )
     return passed("the ledger remembers for longer than an event is tried")
 
 
-def _days(duration: float) -> str:
-    return f"{duration / 86_400:.1f} days" if duration >= 2 * 86_400 else f"{duration / 3600:.1f} h"
+def _span(duration: float) -> str:
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if duration >= 2 * size:
+            return f"{round(duration / size, 1):g} {unit}"
+    return f"{round(duration, 1):g} s"

@@ -14,7 +14,7 @@ from pillarbox.ops.settings.ways_out import TRANSPORTS
 from pillarbox.ops.wiring import make_outbox, make_relay, open_transports
 
 READ = "settings.read"
-READ_FIX = "`pillarbox config check` names each with its place; `pillarbox config show` tells what is in force"
+READ_FIX = "`pillarbox config check` names each with its place"
 
 
 def checks(settings: Settings, store: Store) -> Sequence[Check]:

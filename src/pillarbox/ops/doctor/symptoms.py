@@ -10,7 +10,8 @@ from pillarbox.core.diagnosis import LOOKED_AT, MANY_TRIES, Answer, Check, faile
 from pillarbox.core.overview import COUNTED, Overview
 from pillarbox.core.steering import EVERYWHERE
 from pillarbox.core.store import Store
-from pillarbox.ops.flow import destinations_of
+from pillarbox.core.wording import noun, plural
+from pillarbox.ops.flow import DestinationView, destinations_of
 from pillarbox.ops.grouping import groups
 from pillarbox.ops.settings import Settings
 
@@ -20,6 +21,7 @@ MANY_CRASHES = 3
 LETTERS = 1_000
 """Dead letters that are looked at, the newest."""
 _REASONS = 3
+_WHO = "ask whoever did it (`pillarbox audit list --what steer`)"
 
 
 def checks(settings: Settings, store: Store) -> Sequence[Check]:
@@ -44,7 +46,7 @@ async def _relays(settings: Settings, store: Store) -> Answer:
         called = settings.called("relay", "enabled")
         said, fix = f"no relay is alive, and {called} is false here", f"set {called} to true and start one"
     if seen.backlog:
-        return failed(f"{_count(seen.backlog)} events wait, and {said}", fix)
+        return failed(f"{plural(seen.backlog, 'event waits', 'events wait', most=COUNTED)}, and {said}", fix)
     return warned(f"nothing waits, and {said}", fix)
 
 
@@ -60,7 +62,7 @@ async def _lanes(store: Store) -> Answer:
     orphans = sum(lane.owner not in alive for lane in seen.lanes)
     if alive and orphans:
         return warned(
-            f"{orphans} of {len(seen.lanes)} lanes have no living owner",
+            f"{orphans} of {plural(len(seen.lanes), 'lane')} {noun(orphans, 'has', 'have')} no living owner",
             "wait for the lease of whoever died (15 s); if it stays so, see the relays' logs",
         )
     return passed("no lane is left alone by the relays there are")
@@ -70,25 +72,29 @@ async def _destinations(store: Store) -> Answer:
     steering = await store.destinations.steering()
     seen: Overview = await store.inspection.overview()
     if any(row.destination == EVERYWHERE and row.paused for row in steering):
-        return warned("a person paused every destination", "ask whoever did it (`outbox_audit`), then resume")
-    shut = [destination for destination in destinations_of(seen.relays, steering) if not destination.takes]
-    by_people = [destination.name for destination in shut if destination.forced]
-    failing = [destination for destination in shut if not destination.forced]
+        return warned("a person paused every destination", f"{_WHO}, then `pillarbox destinations resume`")
+    destinations = destinations_of(seen.relays, steering)
+    failing = [one for one in destinations if one.fails or not (one.takes or one.forced)]
     if failing:
-        told = "; ".join(f"{one.name} ({one.state}): {reason(one.last_error or 'no error noted')}" for one in failing)
+        told = "; ".join(f"{_state(one)}: {reason(one.last_error or 'no error noted')}" for one in failing)
         return failed(f"takes nothing: {told}", "mend the place itself; relays try it from time to time and go on")
-    if by_people:
+    if held := [one for one in destinations if one.forced]:
         return warned(
-            f"held shut by a person: {', '.join(by_people)}", "ask whoever did it (`outbox_audit`), then resume"
+            f"held by a person: {', '.join(_state(one) for one in held)}",
+            f"{_WHO}, then `pillarbox destinations resume NAME`, or `pillarbox destinations breaker NAME auto`",
         )
     return passed("every destination takes messages, as far as anybody knows")
+
+
+def _state(one: DestinationView) -> str:
+    return f"{one.name} ({'held ' if one.fails else ''}{one.state})"
 
 
 async def _backlog(store: Store) -> Answer:
     seen = await store.inspection.overview()
     if seen.oldest is None:
         return passed("nothing waits that could have left")
-    said = f"{_count(seen.backlog)} wait, the oldest for {seen.oldest:.0f} s"
+    said = f"{plural(seen.backlog, 'waits', 'wait', most=COUNTED)}, the oldest for {seen.oldest:.0f} s"
     if seen.oldest > LONG_WAIT:
         return warned(
             said,
@@ -100,8 +106,9 @@ async def _backlog(store: Store) -> Answer:
 async def _tries(store: Store) -> Answer:
     tried = await store.diagnosis.tried(MANY_TRIES)
     if tried.messages:
+        were = noun(tried.messages, "was", "were")
         return warned(
-            f"{tried.messages} of the first {LOOKED_AT:,} that wait were tried more than {MANY_TRIES} times; most "
+            f"{tried.messages} of the first {LOOKED_AT:,} that wait {were} tried more than {MANY_TRIES} times; most "
             f"often: {tried.error or 'no error noted'}",
             f"`pillarbox events show {tried.example}` tells whether the place or the event is at fault",
         )
@@ -109,7 +116,7 @@ async def _tries(store: Store) -> Answer:
 
 
 async def _blocked(store: Store) -> Answer:
-    if blocked := await store.keys.blocked(limit=_REASONS):
+    if blocked := [key for key in await store.keys.blocked(limit=_REASONS) if key.next_try is None]:
         told = "; ".join(f"{one.key or one.event_id}: {reason(one.error or '', one.event_id)}" for one in blocked)
         return warned(
             f"keys stand still until a person decides: {told}",
@@ -132,7 +139,3 @@ async def _dead(store: Store) -> Answer:
         f"`pillarbox dead groups` shows all; mend the cause, then `pillarbox dead retry --group "
         f"{found.groups[0].fingerprint}` and so on",
     )
-
-
-def _count(number: int) -> str:
-    return f"more than {COUNTED:,}" if number > COUNTED else f"{number:,}"

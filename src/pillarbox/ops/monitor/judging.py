@@ -9,12 +9,13 @@ A broker that is away makes nobody dead or unready: the events wait, and their a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pillarbox.core.overview import Overview
 from pillarbox.core.steering import EVERYWHERE
-from pillarbox.ops.flow import destinations_of, flow
+from pillarbox.core.wording import plural
+from pillarbox.ops.flow import LONG, destinations_of, flow
 from pillarbox.ops.monitor.looking import Seen
 
 
@@ -26,6 +27,8 @@ class Limits:
     """None: any number may wait."""
     age: float | None
     """Seconds; None: for any time."""
+    allowed: float = LONG
+    """Seconds after which what waits is held up, which is no alarm yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +55,35 @@ def ready(seen: Seen) -> Answer:
     return Answer(True, {"status": "UP"})
 
 
-def healthy(seen: Seen, limits: Limits) -> Answer:
-    """Whether events leave as they should, with all that a person would ask next."""
+def healthy(seen: Seen, limits: Limits, *, queues: Mapping[str, int]) -> Answer:
+    """Whether events leave as they should, with all that a person would ask next; queues: the depths of dead-letter
+    queues."""
     if seen.overview is None:
         return Answer(False, {"status": "DOWN", "why": [seen.error]})
     wrong = list(_wrong(seen.overview, limits))
-    return Answer(not wrong, {"status": "DOWN" if wrong else "UP", "why": wrong, **_figures(seen, seen.overview)})
+    facts = _figures(seen, seen.overview, limits) | {"dead_letter_queues": dict(queues)}
+    return Answer(not wrong, {"status": "DOWN" if wrong else "UP", "why": wrong, **facts})
 
 
 def _wrong(overview: Overview, limits: Limits) -> Iterator[str]:
     if limits.backlog is not None and overview.backlog > limits.backlog:
-        yield f"{overview.backlog} events wait, more than relay.health.max_backlog ({limits.backlog})"
+        waits = plural(overview.backlog, "event waits", "events wait")
+        yield f"{waits}, more than relay.health.max_backlog ({limits.backlog})"
     if limits.age is not None and overview.oldest is not None and overview.oldest > limits.age:
         yield f"the oldest event has waited for {overview.oldest:.0f} s, more than relay.health.max_age"
 
 
-def _figures(seen: Seen, overview: Overview) -> dict[str, object]:
+def _figures(seen: Seen, overview: Overview, limits: Limits) -> dict[str, object]:
     destinations = destinations_of(overview.relays, seen.steering)
     paused = any(row.destination == EVERYWHERE and row.paused for row in seen.steering)
-    answer = flow(overview, destinations, paused=paused)
+    answer = flow(overview, destinations, paused=paused, allowed=limits.allowed)
     return {
         "flow": {"state": answer.state, "why": answer.why},
         "backlog": overview.backlog,
         "oldest_seconds": None if overview.oldest is None else round(overview.oldest, 3),
         "exact": overview.exact,
         "dead": overview.dead,
+        "blocked_keys": overview.blocked,
         "breakers": {one.name: one.state for one in destinations},
         "relays": sum(relay.lease > 0 for relay in overview.relays),
-        "dead_letter_queues": dict(seen.queues),
     }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 from pillarbox.core.duration import seconds
+from pillarbox.core.overview import COUNTED
 from pillarbox.core.store import Store
-from pillarbox.ops.broker_queues import depths, known_queues
 from pillarbox.ops.monitor.judging import Answer, Limits, alive, healthy, ready
-from pillarbox.ops.monitor.looking import Depths, Lookout
+from pillarbox.ops.monitor.looking import Lookout
 from pillarbox.ops.monitor.pages import Starlette, make_pages
+from pillarbox.ops.monitor.queues import QueueDepths
 from pillarbox.ops.monitor.serving import address_of, open_port, served
 from pillarbox.ops.settings import Settings
 from pillarbox.relay.relay import Relay
@@ -31,23 +32,29 @@ class RelayMonitor:
     async def shows(self, relay: Relay, store: Store) -> AsyncIterator[None]:
         """Serve the pages while the block is open, then close the port."""
         async with aclosing(store.beside()) as looked_at:
-            lookout = Lookout(looked_at, depths=_depths(self._settings))
-            async with served(self._pages(relay, lookout), self._port):
+            # A limit beyond what is counted by default could never be exceeded where a store cannot estimate.
+            counted = max(COUNTED, self._settings.relay.health.most_waiting or 0)
+            lookout = Lookout(looked_at, counted=counted)
+            queues = QueueDepths(self._settings, met=lambda: lookout.destinations)
+            pages = self._pages(relay, lookout, queues)
+            async with queues.watched(), served(pages, self._port):
                 yield
 
     def close(self) -> None:
         """For whoever has opened the port and found that there is nothing to show."""
         self._port.close()
 
-    def _pages(self, relay: Relay, lookout: Lookout) -> Starlette:
+    def _pages(self, relay: Relay, lookout: Lookout, queues: QueueDepths) -> Starlette:
         figures = StoreMetrics(self.metrics.registry)
         stall_limit = seconds(self._settings.relay.stall_limit)
         health = self._settings.relay.health
-        limits = Limits(backlog=health.most_waiting, age=health.longest_wait)
+        limits = Limits(
+            backlog=health.most_waiting, age=health.longest_wait, allowed=seconds(self._settings.console.slo)
+        )
 
         async def bring_up_to_date() -> None:
             seen = await lookout.look()
-            figures.show(seen.overview, queues=seen.queues)
+            figures.show(seen.overview, queues=queues.known)
 
         async def is_alive() -> Answer:
             return alive(relay.silence, limit=stall_limit)
@@ -56,18 +63,8 @@ class RelayMonitor:
             return ready(await lookout.look())
 
         async def is_healthy() -> Answer:
-            return healthy(await lookout.look(), limits)
+            return healthy(await lookout.look(), limits, queues=queues.known)
 
         return make_pages(
             self.metrics.registry, before=bring_up_to_date, alive=is_alive, ready=is_ready, healthy=is_healthy
         )
-
-
-def _depths(settings: Settings) -> Depths | None:
-    queues = known_queues(settings)
-
-    async def ask() -> Mapping[str, int]:
-        found = await depths(settings, queues)
-        return {depth.queue.name: depth.letters for depth in found if depth.letters is not None}
-
-    return ask if queues else None

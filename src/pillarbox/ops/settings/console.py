@@ -42,7 +42,7 @@ class ConsoleSettings:
         Texts(), "what browsers call the console where a proxy changes the host: `https://ops.example.com`", default=()
     )
     root_path: str = key(Text(), "what a proxy takes off the front of every path, as in `/outbox`", default="")
-    slo: str = key(Span(), "how long an event may wait before the first page turns red", default="60s")
+    slo: str = key(Span(), "how long an event may wait before it counts as held up, and the first page turns red", default="60s")
     mask: tuple[str, ...] = key(
         Texts(),
         "what nobody sees: `$.customer.email`, `$.items[*].name`, `$..email`, `header:authorization`",

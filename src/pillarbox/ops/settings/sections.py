@@ -44,7 +44,7 @@ class StoreSettings:
     dead_retention: str = key(Span(("forever",)), "how long events that were given up on are kept", default="90 days")
     inbox_retention: str = key(
         Span(("forever",)),
-        "how long receipts of the inbox are kept; at least as long as dead letters",
+        "how long receipts and tallies of the inbox are kept; at least as long as dead letters",
         default=RETENTION,
     )
     ledger_retention: str = key(

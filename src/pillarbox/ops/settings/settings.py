@@ -59,14 +59,17 @@ class Settings:
         file: File | None = None,
         environment: Mapping[str, str] = os.environ,
         flags: Mapping[str, str] | None = None,
+        spelt: Mapping[str, str] | None = None,
     ) -> Self:
         """Flags win over the environment, that over the file, that over a preset, that over the defaults.
 
-        `flags` has texts by dotted names: {"relay.batch_size": "100"}. Raises WrongSettings, a ConfigurationError.
+        `flags` has texts by dotted names: {"relay.batch_size": "100"}; `spelt` says what errors call one that was not
+        written as `--set`. Raises WrongSettings, a ConfigurationError.
         """
         wrong: list[str] = []
         written = {} if file is None else read_file(file)
-        above = from_environment(cls, environment, written, wrong.append) | from_flags(cls, flags or {}, wrong.append)
+        above = from_environment(cls, environment, written, wrong.append)
+        above |= from_flags(cls, flags or {}, spelt or {}, wrong.append)
         reader = Reader(file=str(file), above=above, below=_preset(above, written), problems=wrong)
         read: Self = reader.read(cls, written)
         if wrong:

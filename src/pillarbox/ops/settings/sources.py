@@ -67,11 +67,13 @@ def from_environment(
     return found
 
 
-def from_flags(root: type[Any], flags: Mapping[str, str], report: Report) -> dict[Path, Given]:
-    """What the command line says: dotted names and texts."""
+def from_flags(
+    root: type[Any], flags: Mapping[str, str], spelt: Mapping[str, str], report: Report
+) -> dict[Path, Given]:
+    """What the command line says: dotted names and texts, and how a name was spelt there if not as `--set`."""
     found: dict[Path, Given] = {}
     for name, text in flags.items():
-        path, flag = tuple(name.split(".")), f"--set {name}"
+        path, flag = tuple(name.split(".")), spelt.get(name, f"--set {name}")
         known = _find(root, path)
         if known is None:
             report(f"{flag} is no setting{nearest_key(root, path)}")

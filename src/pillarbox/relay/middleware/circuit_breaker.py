@@ -8,7 +8,8 @@
 What must stay true: it moves only when told the time; one probe is out at a time; it stays shut for ever only if a
 person wants it so, not even when the answer to a probe is lost; answers that come late, from before it opened, do not
 lengthen the wait. A lot of which every message was nacked (a full queue) counts
-as unavailable; a nack among messages that were accepted does not count.
+as unavailable; a nack among messages that were accepted does not count. Held closed by a person, it lets everything
+through, but after an outage it rests for as long as it would wait for a probe: nobody is served by a hot loop.
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ from pillarbox.core.steering import Forced
 State = Literal["closed", "open", "half-open"]
 
 UNLIMITED = 1_000_000
-HELD_CLOSED = 1.0
-"""Seconds between two tries of a destination that fails and that a person holds closed."""
 PATIENCE = 60.0
 """Seconds after which the answer to a probe is no longer expected and another may go."""
 
+_LONG_AGO = float("-inf")
 _PROBE = Exponential(base="1s", max="60s", jitter="full", max_attempts=0)
 
 
@@ -53,7 +53,13 @@ class CircuitBreaker:
         self._openings = 0
         self._shut_until: float | None = None
         self._probe_sent_at: float | None = None
-        self._failed_at = float("-inf")
+        self._rests = 0
+        self._rests_until = _LONG_AGO
+
+    @property
+    def fails(self) -> bool:
+        """It would be shut if no person held it closed."""
+        return self.forced == "closed" and self._shut_until is not None
 
     def state(self, now: float) -> State:
         """What people see. A pause is told apart, by `paused`."""
@@ -69,7 +75,7 @@ class CircuitBreaker:
             return 0
         match self.state(now):
             case "closed":
-                return 0 if self._respite(now) else UNLIMITED
+                return 0 if self._rest(now) else UNLIMITED
             case "half-open":
                 return 0 if self._patience(now) else 1
             case "open":
@@ -81,7 +87,7 @@ class CircuitBreaker:
             return LONGEST_DELAY
         match self.state(now):
             case "closed":
-                return self._respite(now)
+                return self._rest(now)
             case "half-open":
                 return self._patience(now)
             case "open":
@@ -95,14 +101,15 @@ class CircuitBreaker:
     def accepted(self, now: float) -> None:
         """The destination took something: it can be reached, whatever was believed before."""
         self._close()
-        self._failed_at = float("-inf")
+        self._rested()
         self._rejected.clear()
 
     def unavailable(self, error: str, now: float, chance: Chance) -> None:
         """The destination takes nothing: wait, longer each time."""
-        self._failed_at = now
-        if self._shut_until is None or self._probe_sent_at is not None:
-            self._open(error, now, chance)
+        if self.forced == "closed" and now >= self._rests_until:
+            self._rests += 1
+            self._rests_until = now + self._wait(self._rests, chance)
+        self._fail(error, now, chance)
 
     def rejected(self, event_id: str, now: float, chance: Chance) -> None:
         """The destination answered, and would not take this one message."""
@@ -111,12 +118,14 @@ class CircuitBreaker:
         if len(self._rejected) < self._rejections:
             self._rejected.add(event_id)
         if self._rejects_all():
-            self.unavailable(f"rejected {self._rejections} different messages in a row, accepted none", now, chance)
+            self._fail(f"rejected {self._rejections} different messages in a row, accepted none", now, chance)
 
     def force(self, state: Forced | None) -> None:
         """A person's word stands above all answers, until taken back with None. Answers are noted all the same."""
         if state not in (None, "closed", "open"):
             raise ConfigurationError(f"a breaker may be held closed or open, not {state!r}")
+        if state != self.forced:
+            self._rested()
         self.forced = state
 
     def pause(self) -> None:
@@ -130,9 +139,13 @@ class CircuitBreaker:
     def _rejects_all(self) -> bool:
         return 0 < self._rejections <= len(self._rejected)
 
+    def _fail(self, error: str, now: float, chance: Chance) -> None:
+        if self._shut_until is None or self._probe_sent_at is not None:
+            self._open(error, now, chance)
+
     def _open(self, error: str, now: float, chance: Chance) -> None:
         self._openings += 1
-        self._shut_until = now + (self._probe.delay(self._openings, chance) or 0.0)
+        self._shut_until = now + self._wait(self._openings, chance)
         self._probe_sent_at = None
         self.error = error
 
@@ -142,9 +155,15 @@ class CircuitBreaker:
         self._probe_sent_at = None
         self.error = ""
 
-    def _respite(self, now: float) -> float:
-        """Held closed or not, a destination that fails is not tried without a pause."""
-        return max(0.0, self._failed_at + HELD_CLOSED - now) if self.forced == "closed" else 0.0
+    def _wait(self, failures: int, chance: Chance) -> float:
+        return self._probe.delay(failures, chance) or 0.0
+
+    def _rest(self, now: float) -> float:
+        return max(0.0, self._rests_until - now)
+
+    def _rested(self) -> None:
+        self._rests = 0
+        self._rests_until = _LONG_AGO
 
     def _patience(self, now: float) -> float:
         return 0.0 if self._probe_sent_at is None else max(0.0, self._probe_sent_at + PATIENCE - now)

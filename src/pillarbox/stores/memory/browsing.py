@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pillarbox.core.browsing import (
     EventDetail,
@@ -17,12 +17,16 @@ from pillarbox.core.browsing import (
 )
 from pillarbox.core.message import Held, Status
 from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page
+from pillarbox.core.people import OpenRequest
 from pillarbox.stores.memory.people import MemoryPeople
 from pillarbox.stores.memory.tables import Buried, Published, Stored, Tables, verb
 
+MOST = 100
+"""Failures, and requests, that one story tells at most, as in the statements of the databases."""
+
 
 class MemoryBrowsing:
-    """See `pillarbox.core.browsing.Browsing`. It keeps no failed sends."""
+    """See `pillarbox.core.browsing.Browsing`."""
 
     def __init__(self, tables: Tables, people: MemoryPeople) -> None:
         self._tables = tables
@@ -47,9 +51,24 @@ class MemoryBrowsing:
         return letter_page(found, limit=limit)
 
     @verb
+    def details(self, letters: Sequence[int]) -> list[EventDetail]:
+        newest_first = sorted(set(letters) & self._tables.dead.keys(), reverse=True)
+        return [given_up(number, self._tables.dead[number]) for number in newest_first]
+
+    @verb
     def show(self, event_id: str) -> Story:
         found = [detail for detail, _ in self._all() if detail.event_id == event_id]
-        return Story(sorted(found, key=lambda detail: (detail.recorded_at, detail.id, detail.destination)), [])
+        failures = [one.failure for one in reversed(self._tables.attempts) if one.event_id == event_id]
+        requests = [
+            OpenRequest(one.action, one.identity[1], one.delay, one.by, one.at)
+            for one in self._tables.requests.values()
+            if one.identity[0] == event_id
+        ]
+        return Story(
+            sorted(found, key=lambda detail: (detail.recorded_at, detail.id, detail.destination)),
+            failures[:MOST],
+            requests[:MOST],
+        )
 
     def _all(self) -> Iterator[tuple[EventDetail, str | None]]:
         for stored in self._tables.waiting.values():
@@ -64,7 +83,7 @@ class MemoryBrowsing:
 
 def delivered(row: Published) -> EventDetail:
     """A row of the history, whole."""
-    return _detail(row.stored, Status.PUBLISHED)._replace(published_at=row.published_at)
+    return _detail(row.stored, Status.PUBLISHED)._replace(published_at=row.published_at, seconds=row.seconds)
 
 
 def given_up(number: int, row: Buried) -> EventDetail:
@@ -95,8 +114,9 @@ def _detail(stored: Stored, status: Status) -> EventDetail:
         occurred_at=m.occurred_at,
         recorded_at=m.recorded_at,
         published_at=None,
+        seconds=None,
         attempts=m.attempts,
-        retry_count=m.attempts + m.tries,
+        retry_count=stored.retry_count,
         last_error=stored.last_error,
         last_attempt_at=None,
         next_retry_at=None,
@@ -121,7 +141,12 @@ def _fits(event: ListedEvent, held: str | None, wanted: EventFilter) -> bool:
         and (wanted.since is None or event.recorded_at >= wanted.since)
         and (not wanted.retrying or (event.retry_count > 0 and event.status in (Status.PENDING, Status.PROCESSING)))
         and (not wanted.blocked or held == Held.BLOCKED)
+        and (not wanted.undelivered or _waits(event, held))
     )
+
+
+def _waits(event: ListedEvent, held: str | None) -> bool:
+    return event.status in (Status.PENDING, Status.PROCESSING) or held == Held.BLOCKED
 
 
 def _letter(number: int, buried: Buried) -> ListedLetter:

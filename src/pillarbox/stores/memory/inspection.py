@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from pillarbox.core.message import Message
+from pillarbox.core.message import Held, Message
 from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
+from pillarbox.core.tally import LATELY, Tally
 from pillarbox.stores.memory.tables import Tables, verb
 
 
@@ -17,12 +18,14 @@ class MemoryInspection:
         self._tables = tables
 
     @verb
-    def overview(self) -> Overview:
+    def overview(self, *, counted: int = COUNTED) -> Overview:
         now = self._tables.now()
-        since = [at for stored in self._tables.waiting.values() if (at := _since(stored.message)) <= now]
+        waiting = [stored.message for stored in self._tables.waiting.values()]
+        due = [(at, one.id, one.event_id) for one in waiting if (at := _since(one)) <= now]
+        since, _, oldest_event = min(due, default=(None, 0, None))
         return Overview(
-            backlog=len(self._tables.waiting),
-            oldest=(now - min(since)).total_seconds() if since else None,
+            backlog=len(waiting),
+            oldest=(now - since).total_seconds() if since else None,
             exact=True,
             dead=min(len(self._tables.dead), COUNTED + 1),
             lanes=[
@@ -42,12 +45,37 @@ class MemoryInspection:
                 )
                 for _, relay in sorted(self._tables.relays.items())
             ],
+            blocked=min(sum(one.held == Held.BLOCKED for one in waiting), COUNTED + 1),
+            oldest_event=oldest_event,
         )
 
     @verb
     def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
-        counts = Counter(receipt.consumer for receipt in self._tables.receipts)
-        return [ConsumerView(name, min(count, COUNTED + 1)) for name, count in sorted(counts.items())[:limit]]
+        receipts = Counter(receipt.consumer for receipt in self._tables.receipts)
+        names = sorted({*receipts, *(tally.consumer for _, tally in self._tables.tallies)})
+        return [self._consumer(name, min(receipts[name], COUNTED + 1)) for name in names[:limit]]
+
+    def _consumer(self, name: str, receipts: int) -> ConsumerView:
+        limit = self._tables.after(-LATELY)
+        lately = [(at, tally) for at, tally in self._tables.tallies if tally.consumer == name and at > limit]
+        if not lately:
+            return ConsumerView(name, receipts)
+        failures = [_failure(at, tally) for at, tally in lately if tally.failed_ago is not None]
+        last_failed_at, last_error = max(failures, default=(None, None))
+        return ConsumerView(
+            name,
+            receipts,
+            sum(tally.handled for _, tally in lately),
+            sum(tally.repeated for _, tally in lately),
+            sum(tally.failed for _, tally in lately),
+            sum(tally.given_up for _, tally in lately),
+            last_error,
+            last_failed_at,
+        )
+
+
+def _failure(at: datetime, tally: Tally) -> tuple[datetime, str]:
+    return at - timedelta(seconds=tally.failed_ago or 0.0), tally.last_error or ""
 
 
 def _since(m: Message) -> datetime:

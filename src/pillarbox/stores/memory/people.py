@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pillarbox.core.amendment import Amendment
-from pillarbox.core.audit import EVERYTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
+from pillarbox.core.audit import EVERYTHING, NOTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
 from pillarbox.core.message import Held, Message, Status
 from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.stores.memory.tables import Buried, Identity, Request, Stored, Tables, verb
@@ -30,9 +30,8 @@ class MemoryPeople:
         return letters[:limit]
 
     @verb
-    def retry(self, ids: Sequence[int], *, by: str = "") -> int:
-        back = [number for number in sorted(set(ids)) if self._revive(number, by=by)]
-        return len(back)
+    def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+        return sum(self._revive(number, by=by, act=act) for number in sorted(set(ids)))
 
     @verb
     def amend(
@@ -46,18 +45,34 @@ class MemoryPeople:
         )
 
     @verb
-    def discard(self, ids: Sequence[int], *, by: str = "") -> int:
+    def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
         gone = [(number, self._tables.dead.pop(number)) for number in sorted(set(ids)) if number in self._tables.dead]
         for number, buried in gone:
-            self._remember(by, "discard", number, buried.stored.message)
+            self._enter(by, "discard", number, buried.stored.message, act=act)
         return len(gone)
 
     @verb
-    def ask(self, action: Action, event_id: str, destination: str, *, delay: float = 0, by: str = "") -> int:
-        number = self._tables.draw()
-        request = Request(action=action, identity=(event_id, destination), delay=delay, by=by)
-        self._tables.requests[number] = request
-        return number
+    def ask(
+        self,
+        action: Action,
+        events: Sequence[Identity],
+        *,
+        delay: float = 0,
+        by: str = "",
+        act: int | None = None,
+    ) -> list[int]:
+        numbers = [self._tables.draw() for _ in events]
+        for number, identity in zip(numbers, events, strict=True):
+            self._tables.requests[number] = Request(
+                action=action, identity=identity, delay=delay, by=by, at=self._tables.now(), act=act
+            )
+        return numbers
+
+    @verb
+    def remember(
+        self, what: str, subject: str = "", *, count: int = 1, detail: Mapping[str, Any] = NOTHING, by: str = ""
+    ) -> int:
+        return self._tables.remember(by, what, subject, count=count, **detail).id
 
     @verb
     def audit(self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None) -> AuditPage:
@@ -68,7 +83,7 @@ class MemoryPeople:
         ]
         return audit_page(found, wanted, limit=limit)
 
-    def _revive(self, number: int, *, by: str, amendment: Amendment | None = None) -> bool:
+    def _revive(self, number: int, *, by: str, amendment: Amendment | None = None, act: int | None = None) -> bool:
         if number not in self._tables.dead:
             return False
         m = self._tables.dead[number].stored.message
@@ -76,9 +91,9 @@ class MemoryPeople:
             return False
         del self._tables.dead[number]
         if amendment is None:
-            self._remember(by, "retry", number, m)
+            self._enter(by, "retry", number, m, act=act)
         else:
-            self._remember(by, "edit", number, m, **amendment.told)
+            self._enter(by, "edit", number, m, **amendment.told)
             m = m._replace(payload=amendment.payload, headers_json=amendment.headers_json)
         again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=0)
         self._tables.put(Stored(message=again))
@@ -86,8 +101,11 @@ class MemoryPeople:
         self._tables.processed.pop(m.identity, None)
         return True
 
-    def _remember(self, by: str, what: str, number: int, m: Message, **more: Any) -> None:
-        self._tables.remember(by, what, m.event_id, destination=m.destination, dead_id=number, **more)
+    def _enter(self, by: str, what: str, number: int, m: Message, *, act: int | None = None, **more: Any) -> None:
+        if act is None:
+            self._tables.remember(by, what, m.event_id, destination=m.destination, dead_id=number, **more)
+        else:
+            self._tables.grow(act, 1)
 
     def _known(self, event_id: str) -> Iterator[EventRow]:
         for stored in self._tables.waiting.values():
@@ -139,7 +157,7 @@ def _row(stored: Stored, status: Status) -> EventRow:
         event_type=m.event_type,
         key=m.key,
         attempts=m.attempts,
-        retry_count=m.attempts + m.tries,
+        retry_count=stored.retry_count,
         last_error=stored.last_error,
         next_retry_at=None,
         published_at=None,

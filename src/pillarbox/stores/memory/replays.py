@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from pillarbox.core.browsing import Position
 from pillarbox.core.identity import uuid7
 from pillarbox.core.message import Message
 from pillarbox.core.replay import (
     REPLAY_OF,
     WHAT,
     Chosen,
+    Counted,
     Delivered,
     FoundDelivered,
     Place,
@@ -33,19 +35,18 @@ class MemoryReplays:
         self._tables = tables
 
     @verb
+    def count(self, plan: Replay, *, enough: int, look: int, after: Position | None = None) -> Counted:
+        return Counted(min(len(self._firsts(plan)), enough), None)
+
+    @verb
     def chosen(self, plan: Replay, *, limit: int, after: Place, began: datetime | None = None) -> Chosen:
-        firsts: dict[tuple[str, str | None], Published] = {}
-        for published in sorted(self._fitting(plan, began), key=_place):
-            m = published.stored.message
-            firsts.setdefault((m.event_id, None if plan.to is not None else m.destination), published)
-        left = [_delivered(published) for published in firsts.values() if _place(published) > after]
+        left = [_delivered(published) for published in self._firsts(plan, began) if _place(published) > after]
         return chosen_of([FoundDelivered(row, True, False) for row in left], limit=limit)
 
     @verb
     def begin(self, plan: Replay, *, by: str = "") -> Progress:
         detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False)
-        entry = self._tables.remember(by, WHAT, plan.to or "", **detail)
-        self._tables.audit[entry.id] = replace(entry, count=0)
+        entry = self._tables.remember(by, WHAT, plan.to or "", count=0, **detail)
         return read(entry.id, entry.at, 0, detail)
 
     @verb
@@ -68,6 +69,14 @@ class MemoryReplays:
     def _find(self, number: int) -> Progress | None:
         entry = self._tables.audit.get(number)
         return None if entry is None or entry.what != WHAT else read(entry.id, entry.at, entry.count, entry.detail)
+
+    def _firsts(self, plan: Replay, began: datetime | None = None) -> Collection[Published]:
+        """An event goes once to each place, whatever the number of its deliveries."""
+        firsts: dict[tuple[str, str | None], Published] = {}
+        for published in sorted(self._fitting(plan, began), key=_place):
+            m = published.stored.message
+            firsts.setdefault((m.event_id, None if plan.to is not None else m.destination), published)
+        return firsts.values()
 
     def _fitting(self, plan: Replay, began: datetime | None) -> Iterator[Published]:
         for published in self._tables.history.values():

@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import wraps
 from itertools import count
@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from zlib import crc32
 
 from pillarbox.core.audit import AuditEntry
+from pillarbox.core.browsing import Failure
 from pillarbox.core.clock import Clock
 from pillarbox.core.lane import InHand, RelayCard
 from pillarbox.core.message import Held, Message, Slot
@@ -27,6 +28,7 @@ from pillarbox.core.people import Action
 from pillarbox.core.receipt import Receipt
 from pillarbox.core.stats import Sample
 from pillarbox.core.steering import Steering
+from pillarbox.core.tally import Tally
 from pillarbox.stores.memory.ordered import Ordered
 
 P = ParamSpec("P")
@@ -44,6 +46,11 @@ class Stored:
     last_error: str | None = None
     first_failed_at: datetime | None = None
 
+    @property
+    def retry_count(self) -> int:
+        """What people see: a message that a person moved counts a try, and nothing was tried."""
+        return 0 if self.first_failed_at is None else self.message.failures
+
     def stands_in_the_way(self, now: datetime) -> bool:
         """Does it hold back later messages of its line?"""
         m = self.message
@@ -58,6 +65,7 @@ class Published:
 
     stored: Stored
     published_at: datetime
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,14 @@ class Buried:
     stored: Stored
     error: str
     died_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A send of an event that failed."""
+
+    event_id: str
+    failure: Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +101,9 @@ class Request:
     identity: Identity
     delay: float
     by: str
+    at: datetime
+    act: int | None
+    """The entry of the audit that it is a part of."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,11 +150,13 @@ class Tables:
         self.places: dict[Place, Stored] = {}
         self.history: dict[int, Published] = {}
         self.dead: dict[int, Buried] = {}
+        self.attempts: list[Attempt] = []
         self.processed: dict[Identity, Processed] = {}
         """The ledger, by event and destination."""
         self.receipts: dict[Receipt, datetime] = {}
         self.admitting: dict[Receipt, object] = {}
         """Receipts of transactions that are still open, with whose each is."""
+        self.tallies: list[tuple[datetime, Tally]] = []
         self.relays: dict[str, Relay] = {}
         self.requests: dict[int, Request] = {}
         self.audit: dict[int, AuditEntry] = {}
@@ -199,11 +220,17 @@ class Tables:
         """Add a dead letter; the row is no longer in the hot table."""
         self.dead[self.draw()] = Buried(stored=stored, error=error, died_at=self.now())
 
-    def remember(self, by: str, what: str, subject: str, **detail: Any) -> AuditEntry:
-        """Enter in the audit what a person did."""
-        entry = AuditEntry(self.draw(), self.now(), by, what, subject, 1, json.dumps(detail))
+    def remember(self, by: str, what: str, subject: str, /, *, count: int = 1, **detail: Any) -> AuditEntry:
+        """Enter in the audit what a person did, or begins to do."""
+        entry = AuditEntry(self.draw(), self.now(), by, what, subject, count, json.dumps(detail))
         self.audit[entry.id] = entry
         return entry
+
+    def grow(self, act: int, done: int) -> None:
+        """An entry of the audit, if it is still there, grows by what was done, and so much less is left."""
+        if (entry := self.audit.get(act)) is not None:
+            detail = {**entry.detail, "left": entry.detail["left"] - done}
+            self.audit[act] = replace(entry, count=entry.count + done, detail_json=json.dumps(detail))
 
     def note(self, identity: Identity, status: str) -> bool:
         """Write to the ledger; False, and nothing, if it knows of a success."""

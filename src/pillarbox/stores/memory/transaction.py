@@ -15,6 +15,7 @@ from pillarbox.core.errors import DuplicateEvent, InboxError, NotInTransaction
 from pillarbox.core.message import Message
 from pillarbox.core.receipt import Receipt
 from pillarbox.core.row import Row
+from pillarbox.core.tally import Tally
 from pillarbox.stores.memory.tables import Identity, Stored, Tables
 
 
@@ -28,6 +29,7 @@ class MemoryTransaction:
         self._rows: list[Message] = []
         self._ignored: set[Identity] = set()
         self._receipts: list[Receipt] = []
+        self._tallies: list[Tally] = []
 
     def __enter__(self) -> Self:
         self._open = True
@@ -46,11 +48,12 @@ class MemoryTransaction:
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """What is written in this block is undone if it raises; the places drawn are lost."""
-        mark, admitted = len(self._rows), len(self._receipts)
+        mark, admitted, tallied = len(self._rows), len(self._receipts), len(self._tallies)
         try:
             yield
         except BaseException:
             del self._rows[mark:]
+            del self._tallies[tallied:]
             self._forget_receipts(admitted)
             raise
 
@@ -90,6 +93,11 @@ class MemoryTransaction:
             self._tables.admitting[receipt] = self
         self._receipts.append(receipt)
         return True
+
+    def add_tally(self, tally: Tally) -> None:
+        """Add what a consumer met, which counts once the transaction commits."""
+        self._check_open()
+        self._tallies.append(tally)
 
     def _check_open(self) -> None:
         if not self._open:
@@ -138,7 +146,9 @@ class MemoryTransaction:
             for message in self._rows:
                 if message.identity not in clashes:
                     self._tables.put(Stored(message=message))
-            self._tables.receipts |= dict.fromkeys(self._receipts, self._tables.now())
+            now = self._tables.now()
+            self._tables.receipts |= dict.fromkeys(self._receipts, now)
+            self._tables.tallies += [(now, tally) for tally in self._tallies]
         if self._rows:
             self._ring()
 

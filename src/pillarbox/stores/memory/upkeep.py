@@ -25,12 +25,18 @@ class MemoryUpkeep:
     def prune(self, kept: Retention, *, most: int = 1000) -> int:
         gone = 0
         for table, old in stale(self._tables, kept):
-            for key in list(islice(old, most - gone)):
+            for key in list(islice(old, most)):
                 del table[key]
                 gone += 1
         if kept.samples is not None:
             limit = self._tables.after(-kept.samples)
             self._tables.samples = [sample for sample in self._tables.samples if sample.at > limit]
+        if kept.receipts is not None:
+            limit = self._tables.after(-kept.receipts)
+            self._tables.tallies = [(at, tally) for at, tally in self._tables.tallies if at > limit]
+        if kept.attempts is not None:
+            limit = self._tables.after(-kept.attempts)
+            self._tables.attempts = [one for one in self._tables.attempts if one.failure.attempted_at > limit]
         return gone
 
 

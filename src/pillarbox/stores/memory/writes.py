@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
+from pillarbox.core.browsing import Failure
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import Dead, Delivered, Outcome, Released, Resolved, Retry, Split, Verdict, legible
-from pillarbox.stores.memory.tables import Published, Request, Stored, Tables, verb
+from pillarbox.stores.memory.tables import Attempt, Published, Request, Stored, Tables, verb
 
 W = TypeVar("W", Verdict, Resolved, Split)
 
@@ -87,7 +88,7 @@ class MemoryWrites:
             or self._tables.lanes[stored.message.lane].epoch == epochs.get(stored.message.lane)
         ]
         for number in mine[:limit]:
-            self._do(self._tables.requests.pop(number))
+            self._do(number, self._tables.requests.pop(number))
         return len(mine[:limit])
 
     def _fence(self, epochs: Epochs, writes: Sequence[W]) -> tuple[frozenset[int], list[W]]:
@@ -111,17 +112,23 @@ class MemoryWrites:
                 tally.count += 1
                 self._note(stored, "SUCCESS")
                 if self._history:
-                    self._tables.history[self._tables.draw()] = Published(stored=stored, published_at=now)
+                    self._tables.history[self._tables.draw()] = Published(
+                        stored=stored, published_at=now, seconds=verdict.seconds
+                    )
             case Retry(delay=delay, error=error, charge=charge, noted=noted):
                 stored = self._failed(stored, error, charged=charge - noted, tried=int(not charge))
+                self._remember(stored, verdict.outcome, verdict.seconds)
                 self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), tally)
             case Dead(error=error, block=True, charge=charge, noted=noted):
                 stored = self._failed(stored, error, charged=charge - noted)
+                self._remember(stored, verdict.outcome, verdict.seconds)
                 self._place(_changed(stored, held=Held.BLOCKED.value), tally)
             case Dead(error=error, charge=charge, noted=noted):
                 tally.count += 1
                 self._note(stored, "FAILED")
-                self._tables.bury(self._failed(stored, error, charged=charge - noted), legible(error))
+                stored = self._failed(stored, error, charged=charge - noted)
+                self._remember(stored, verdict.outcome, verdict.seconds)
+                self._tables.bury(stored, legible(error))
             case Released():
                 raise AssertionError("a released message is not written")
             case _:
@@ -152,12 +159,19 @@ class MemoryWrites:
             first_failed_at=stored.first_failed_at or self._tables.now(),
         )
 
-    def _do(self, request: Request) -> None:
+    def _remember(self, stored: Stored, outcome: Retry | Dead, seconds: float | None) -> None:
+        """One more failed attempt; to give up without a send is none."""
+        if isinstance(outcome, Dead) and not outcome.charge:
+            return
+        m, error = stored.message, legible(outcome.error)
+        failure = Failure(m.destination, m.failures, outcome.charge, error, self._tables.now(), seconds)
+        self._tables.attempts.append(Attempt(event_id=m.event_id, failure=failure))
+
+    def _do(self, number: int, request: Request) -> None:
         if request.identity not in self._tables.waiting:
             return
         stored = self._tables.take_out(request.identity)
-        event_id, destination = request.identity
-        self._tables.remember(request.by, request.action, event_id, destination=destination)
+        self._enter(number, request)
         # It counts a try at least, so that it stays the head of its line meanwhile.
         tries = max(stored.message.tries, 1)
         then = self._tables.after(request.delay)
@@ -172,6 +186,14 @@ class MemoryWrites:
                 self._tables.bury(stored, stored.last_error or "sent to the dead letters by a person")
             case _:
                 assert_never(request.action)
+
+    def _enter(self, number: int, request: Request) -> None:
+        if request.act is not None:
+            self._tables.grow(request.act, 1)
+            return
+        event_id, destination = request.identity
+        more: dict[str, Any] = {"delay": request.delay} if request.action == "reschedule" else {}
+        self._tables.remember(request.by, request.action, event_id, destination=destination, request_id=number, **more)
 
 
 def _leaves(outcome: Outcome) -> bool:

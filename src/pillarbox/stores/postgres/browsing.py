@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from pillarbox.core.browsing import (
 )
 from pillarbox.core.message import Status
 from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page, walk
+from pillarbox.core.people import OpenRequest
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -34,13 +35,19 @@ class PostgresBrowsing:
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._statements = statements
+        self._details = statements.get("details")
         self._show = statements.get("show")
         self._failures = statements.get("show_failures")
+        self._requests = statements.get("show_requests")
 
     async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
         of_history = None if wanted.index is None else f"browse_of_{wanted.index}"
         sql = self._statements.narrowed(
-            "browse", wanted="browse_wanted", of_waiting=_of_waiting(wanted), of_history=of_history
+            "browse",
+            from_position="browse_from_position",
+            wanted="browse_wanted",
+            of_waiting=_of_waiting(wanted),
+            of_history=of_history,
         )
         # Nothing but the hot table knows of these.
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
@@ -77,10 +84,18 @@ class PostgresBrowsing:
         found = [FoundLetter(ListedLetter._make(facts), fits, edge) for *facts, fits, edge in rows]
         return letter_page(found, limit=limit)
 
+    async def details(self, letters: Sequence[int]) -> list[EventDetail]:
+        return [detail_of(row) for row in await self._connection.fetch(self._details, list(letters))]
+
     async def show(self, event_id: str) -> Story:
         events = await self._connection.fetch(self._show, event_id)
         failures = await self._connection.fetch(self._failures, event_id)
-        return Story([detail_of(row) for row in events], [Failure._make(row) for row in failures])
+        requests = await self._connection.fetch(self._requests, event_id)
+        return Story(
+            [detail_of(row) for row in events],
+            [Failure._make(row) for row in failures],
+            [OpenRequest._make(row) for row in requests],
+        )
 
 
 def detail_of(row: Iterable[Any]) -> EventDetail:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, SchemaError, StoreUnavailable
 
@@ -37,8 +37,13 @@ SETTINGS: Mapping[str, str] = {
 class Connection:
     """One connection of our own."""
 
-    def __init__(self, url: str, **settings: str) -> None:
+    def __init__(self, url: str, *, answer_within: float | None = None, **settings: str) -> None:
+        """
+        answer_within: seconds after which a server that says nothing at all is taken for gone: it is frozen, or the
+            network swallows everything, and its own timeouts never reach us.
+        """
         self._url = url
+        self._answer_within = answer_within
         self._settings = dict(SETTINGS) | settings
         self._where = place_of(url)
         self._lock = asyncio.Lock()
@@ -46,7 +51,7 @@ class Connection:
 
     async def fetch(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
         """Run one statement. Raises StoreUnavailable or SchemaError."""
-        async with self.open() as connection:
+        async with self.open() as connection, asyncio.timeout(self._answer_within):
             return await connection.fetch(sql, *arguments)
 
     async def execute(self, sql: str) -> None:
@@ -97,7 +102,8 @@ def place_of(url: str) -> str:
     """Host, port and database of a URL, without user and password. Raises ConfigurationError."""
     try:
         parts = urlsplit(url)
-        port = parts.port or 5432
+        asked = dict(parse_qsl(parts.query))
+        port = parts.port or asked.get("port", 5432)
     except ValueError:
         raise ConfigurationError("host or port in the store's URL cannot be read") from None
     if parts.scheme not in ("postgresql", "postgres"):
@@ -105,7 +111,7 @@ def place_of(url: str) -> str:
     if "@" in parts.path + parts.query + parts.fragment:
         # A / or ? or # in the password has cut the URL in two: what looks like a database is the password's end.
         raise ConfigurationError("user, password and host in the store's URL cannot be told apart; write / as %2F")
-    return f"{parts.hostname or 'local socket'}:{port}{parts.path}"
+    return f"{parts.hostname or asked.get('host', 'local socket')}:{port}{parts.path}"
 
 
 _SCHEMA_STATES = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "the schema"}

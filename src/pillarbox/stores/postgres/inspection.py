@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
+from pillarbox.core.tally import LATELY
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -19,8 +20,9 @@ class PostgresInspection:
         self._relays = statements.get("overview_relays")
         self._consumers = statements.get("consumers")
 
-    async def overview(self) -> Overview:
-        [(backlog, oldest, exact, dead)] = await self._connection.fetch(self._figures, COUNTED)
+    async def overview(self, *, counted: int = COUNTED) -> Overview:
+        [figures] = await self._connection.fetch(self._figures, counted, COUNTED)
+        backlog, oldest, exact, dead, blocked, oldest_event = figures
         lanes = await self._connection.fetch(self._lanes)
         relays = await self._connection.fetch(self._relays)
         return Overview(
@@ -30,8 +32,10 @@ class PostgresInspection:
             dead=dead,
             lanes=[LaneView._make(row) for row in lanes],
             relays=[RelayView._make([*row[:4], json.loads(row[4]), *row[5:]]) for row in map(tuple, relays)],
+            blocked=blocked,
+            oldest_event=oldest_event,
         )
 
     async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
-        rows = await self._connection.fetch(self._consumers, limit, COUNTED + 1)
+        rows = await self._connection.fetch(self._consumers, limit, COUNTED + 1, LATELY)
         return [ConsumerView._make(row) for row in rows]

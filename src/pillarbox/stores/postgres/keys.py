@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey, HotKey
+from pillarbox.core.keys import BEHIND, LINES, SAMPLE, BlockedKey, HotKey
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -16,7 +16,7 @@ class PostgresKeys:
         self._hot = statements.get("keys_hot")
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
-        return [BlockedKey._make(row) for row in await self._connection.fetch(self._blocked, limit, BEHIND)]
+        return [BlockedKey._make(row) for row in await self._connection.fetch(self._blocked, limit, BEHIND, LINES)]
 
     async def hot(self, *, limit: int = 20) -> list[HotKey]:
         return [HotKey._make(row) for row in await self._connection.fetch(self._hot, limit, SAMPLE)]

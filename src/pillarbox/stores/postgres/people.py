@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from pillarbox.core.amendment import Amendment
-from pillarbox.core.audit import EVERYTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
+from pillarbox.core.audit import EVERYTHING, NOTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
 from pillarbox.core.message import Status
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.paging import walk
@@ -32,6 +33,7 @@ class PostgresPeople:
         self._amend_read = statements.get("amend_read")
         self._amend = statements.get("amend_dead")
         self._ask = statements.get("ask")
+        self._remember = statements.get("remember")
         self._audit = statements.get("audit")
 
     async def find(self, event_id: str) -> list[EventRow]:
@@ -41,8 +43,8 @@ class PostgresPeople:
     async def dead(self, *, limit: int = 100, before: int | None = None) -> list[DeadLetter]:
         return [DeadLetter._make(row) for row in await self._connection.fetch(self._dead, limit, before)]
 
-    async def retry(self, ids: Sequence[int], *, by: str = "") -> int:
-        return int((await self._connection.fetch(self._retry, list(ids), by))[0][0])
+    async def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+        return int((await self._connection.fetch(self._retry, list(ids), by, act))[0][0])
 
     async def amend(
         self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
@@ -56,15 +58,30 @@ class PostgresPeople:
             return bool(done)
         return False
 
-    async def discard(self, ids: Sequence[int], *, by: str = "") -> int:
-        return int((await self._connection.fetch(self._discard, list(ids), by))[0][0])
+    async def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+        return int((await self._connection.fetch(self._discard, list(ids), by, act))[0][0])
 
-    async def ask(self, action: Action, event_id: str, destination: str, *, delay: float = 0, by: str = "") -> int:
-        return int(
-            (await self._connection.fetch(self._ask, action, event_id, destination, min(delay, LONGEST_DELAY), by))[0][
-                0
-            ]
+    async def ask(
+        self,
+        action: Action,
+        events: Sequence[tuple[str, str]],
+        *,
+        delay: float = 0,
+        by: str = "",
+        act: int | None = None,
+    ) -> list[int]:
+        event_ids, destinations = [event_id for event_id, _ in events], [destination for _, destination in events]
+        rows = await self._connection.fetch(
+            self._ask, action, event_ids, destinations, min(delay, LONGEST_DELAY), by, act
         )
+        return [int(request_id) for (request_id,) in rows]
+
+    async def remember(
+        self, what: str, subject: str = "", *, count: int = 1, detail: Mapping[str, Any] = NOTHING, by: str = ""
+    ) -> int:
+        told = json.dumps(dict(detail))
+        [(number, _)] = await self._connection.fetch(self._remember, by, what, subject, count, told)
+        return int(number)
 
     async def audit(
         self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None

@@ -6,10 +6,13 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from pillarbox.core.browsing import Position
 from pillarbox.core.identity import uuid7
 from pillarbox.core.replay import (
     LOOK,
+    WHAT,
     Chosen,
+    Counted,
     Delivered,
     FoundDelivered,
     Place,
@@ -25,6 +28,9 @@ from pillarbox.stores.postgres.statements import Statements
 
 # The driver takes these for the ends of time.
 _EVER, _NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_NARROWED = {"event": "replay_of_event", "key": "replay_of_key", "type": "replay_of_type", None: None}
+# Of a key or an event there is little to bring into the order of delivery; of a type there may be everything.
+_IN_ORDER = _NARROWED | {"type": None}
 
 
 class PostgresReplays:
@@ -33,37 +39,32 @@ class PostgresReplays:
     def __init__(self, reading: Connection, writing: Connection, statements: Statements) -> None:
         self._reading = reading
         self._writing = writing
-        self._chosen = {
-            name: statements.narrowed("replay_chosen", narrowed=name)
-            for name in ("replay_of_event", "replay_of_key", None)
+        self._count = {
+            index: statements.narrowed("replay_count", wanted="replay_wanted", narrowed=narrowed)
+            for index, narrowed in _NARROWED.items()
         }
-        self._begin = statements.get("replay_begin")
+        self._chosen = {
+            index: statements.narrowed("replay_chosen", wanted="replay_wanted", narrowed=narrowed)
+            for index, narrowed in _IN_ORDER.items()
+        }
+        self._begin = statements.get("remember")
         self._find = statements.get("replay_find")
         self._copy = statements.get("replay_copy")
 
+    async def count(self, plan: Replay, *, enough: int, look: int, after: Position | None = None) -> Counted:
+        behind = after or Position(plan.wanted.since or _EVER, 0, "")
+        [(found, *edge)] = await self._reading.fetch(self._count[plan.index], *behind, *_asked(plan), look, enough)
+        return Counted(found, None if None in edge or found == enough else Position(*edge))
+
     async def chosen(self, plan: Replay, *, limit: int, after: Place, began: datetime | None = None) -> Chosen:
-        wanted = plan.wanted
-        of_one = "replay_of_event" if plan.event_ids else None if wanted.key is None else "replay_of_key"
-        rows = await self._reading.fetch(
-            self._chosen[of_one],
-            *after,
-            began or _NEVER,
-            wanted.event_type,
-            wanted.key,
-            wanted.destination,
-            wanted.since or _EVER,
-            plan.until or _NEVER,
-            list(plan.event_ids) or None,
-            max(LOOK, limit + 1),
-            limit + 1,
-            plan.to is not None,
-        )
+        sql, look = self._chosen[plan.index], max(LOOK, limit + 1)
+        rows = await self._reading.fetch(sql, *after, *_asked(plan), look, limit + 1, began or _NEVER)
         found = [FoundDelivered(Delivered._make(facts), fits, edge) for *facts, fits, edge in rows]
         return chosen_of(found, limit=limit)
 
     async def begin(self, plan: Replay, *, by: str = "") -> Progress:
         detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False)
-        [(number, began)] = await self._writing.fetch(self._begin, by, plan.to or "", json.dumps(detail))
+        [(number, began)] = await self._writing.fetch(self._begin, by, WHAT, plan.to or "", 0, json.dumps(detail))
         return read(number, began, 0, detail)
 
     async def find(self, number: int) -> Progress | None:
@@ -87,3 +88,16 @@ class PostgresReplays:
         for began, copied, detail in moved:
             return read(progress.number, began, copied, json.loads(detail))
         return None
+
+
+def _asked(plan: Replay) -> tuple[object, ...]:
+    wanted = plan.wanted
+    return (
+        wanted.event_type,
+        wanted.key,
+        wanted.destination,
+        wanted.since or _EVER,
+        plan.until or _NEVER,
+        list(plan.event_ids) or None,
+        plan.to is not None,
+    )

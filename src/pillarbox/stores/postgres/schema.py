@@ -58,8 +58,11 @@ class PostgresSchema:
         async with self._connection.open() as connection:
             await self._lock(connection)
             try:
+                # An index of a large table takes as long as it takes.
+                await connection.execute("SET statement_timeout = 0")
                 return await self._apply(connection, aliases=aliases)
             finally:
+                await connection.execute("RESET statement_timeout")
                 await self._ask(connection, "schema_unlock")
 
     async def check(self) -> None:

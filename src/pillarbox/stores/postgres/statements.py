@@ -34,7 +34,7 @@ _OWN_NAMES = (
     "message_blocked_idx",
     "message_id_seq",
 )
-_FRAGMENTS = ("columns", "behind", "blocker", "fence")
+_FRAGMENTS = ("columns", "behind", "blocker", "fence", "grows")
 
 
 class Statements:

@@ -28,6 +28,10 @@ from pillarbox.stores.postgres.wakeup import PostgresWakeup
 from pillarbox.stores.postgres.writes import PostgresWrites
 
 MIB = 1024 * 1024
+STATEMENT_TIMEOUT = "30s"
+"""Half of what the relay's rounds may take before they count as stalled."""
+GRACE = 5.0
+"""Seconds beyond the server's own timeout that its answer is waited for."""
 
 
 class PostgresStore:
@@ -49,7 +53,7 @@ class PostgresStore:
         history: bool = True,
         ledger: bool = False,
         max_payload: int = MIB,
-        statement_timeout: Duration = "60s",
+        statement_timeout: Duration = STATEMENT_TIMEOUT,
     ) -> None:
         self._beside = partial(
             PostgresStore,
@@ -61,10 +65,12 @@ class PostgresStore:
         )
         self._history, self._ledger = history, ledger
         statements = Statements(Names(prefix=prefix, schema=schema))
-        bound = f"{seconds(statement_timeout, field='statement_timeout') * 1000:.0f}ms"
+        longest = seconds(statement_timeout, field="statement_timeout")
+        bound, given_up = f"{longest * 1000:.0f}ms", longest + GRACE
         # What is in hand changes with every read and the best plan with it: 3 ms against 22 with a plan kept.
-        reading = Connection(url, plan_cache_mode="force_custom_plan", statement_timeout=bound)
-        writing, living, listening = (Connection(url, statement_timeout=bound) for _ in range(3))
+        reading = Connection(url, plan_cache_mode="force_custom_plan", statement_timeout=bound, answer_within=given_up)
+        writing, living = (Connection(url, statement_timeout=bound, answer_within=given_up) for _ in range(2))
+        listening = Connection(url, statement_timeout=bound)
         # Opened only for whoever asks how the server itself fares.
         asking, asking_too = Connection(url, **PATIENCE), Connection(url, **PATIENCE)
         self._connections = (reading, writing, living, listening, asking, asking_too)

@@ -22,6 +22,7 @@ class PostgresUpkeep:
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
         self._receipts = statements.get("prune_receipts")
+        self._tallies = statements.get("prune_tallies")
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
         self._samples = statements.get("prune_stats")
@@ -38,6 +39,7 @@ class PostgresUpkeep:
             (self._dead, kept.dead),
             (self._attempts, kept.attempts),
             (self._receipts, kept.receipts),
+            (self._tallies, kept.receipts),
             (self._ledger, kept.ledger),
             (self._audit, kept.audit),
             (self._samples, kept.samples),

@@ -34,6 +34,9 @@ class Placement(NamedTuple):
     attempts: int | None = None
     """Those before this one, where one is counted."""
     tries: int | None = None
+    remembered: bool = False
+    """Among the failed attempts."""
+    seconds: float | None = None
 
 
 class Burial(NamedTuple):
@@ -45,14 +48,16 @@ class Burial(NamedTuple):
     charged: int
     error: str
     sent: bool
+    seconds: float | None
 
 
 class Arrival(NamedTuple):
-    """One delivered message; the columns of `deliver.sql`."""
+    """One delivered message; the columns of `deliver.sql`, of which `deliver_forget.sql` leaves out the last."""
 
     event_id: str
     destination: str
     resolved: str
+    seconds: float | None
 
 
 class PostgresWrites:
@@ -62,6 +67,7 @@ class PostgresWrites:
         self._connection = connection
         delivered, failed = ("ledger_delivered", "ledger_failed") if ledger else (None, None)
         self._deliver = statements.fenced("deliver" if history else "deliver_forget", progress=True, ledger=delivered)
+        self._arrival = len(Arrival._fields) - (not history)
         self._bury = statements.fenced("bury", progress=True, ledger=failed)
         self._settle_place = statements.fenced("place", progress=True)
         self._place = statements.fenced("place", progress=False)
@@ -72,18 +78,15 @@ class PostgresWrites:
         burials: list[Burial] = []
         placements: list[Placement] = []
         lanes: set[int] = set()
-        for message, outcome, destination in verdicts:
+        for message, outcome, destination, seconds in verdicts:
             match outcome:
                 case Delivered():
-                    arrivals.append(Arrival(message.event_id, message.destination, destination))
+                    arrivals.append(Arrival(message.event_id, message.destination, destination, seconds))
                 case Dead(block=False):
-                    burials.append(
-                        Burial(
-                            *message.identity, destination, _charged(outcome), legible(outcome.error), outcome.charge
-                        )
-                    )
+                    charged, error = _charged(outcome), legible(outcome.error)
+                    burials.append(Burial(*message.identity, destination, charged, error, outcome.charge, seconds))
                 case Retry() | Dead():
-                    placements.append(_waits(message, outcome, destination))
+                    placements.append(_waits(message, outcome, destination, seconds))
                 case Released():
                     continue
                 case _:
@@ -91,7 +94,7 @@ class PostgresWrites:
             lanes.add(message.lane)
         results = []
         if arrivals:
-            results.append(await self._run(self._deliver, epochs, lanes, *_columns(arrivals)))
+            results.append(await self._run(self._deliver, epochs, lanes, *_columns(arrivals)[: self._arrival]))
         if burials:
             results.append(await self._run(self._bury, epochs, lanes, *_columns(burials)))
         if placements:
@@ -149,15 +152,19 @@ class PostgresWrites:
         return Settled(held=held, count=row["count"], duplicates=row["duplicates"], lost=frozenset(wanted) - held)
 
 
-def _waits(message: Message, outcome: Retry | Dead, destination: str) -> Placement:
-    charged, tried, error = _charged(outcome), int(not outcome.charge), legible(outcome.error)
-    if isinstance(outcome, Retry):
-        held, delay = None, min(outcome.delay, LONGEST_DELAY)
-    else:
-        held, delay, tried = Held.BLOCKED.value, None, 0
-    return Placement(
-        *message.identity, destination, held, delay, charged, tried, error, False, message.attempts, message.tries
+def _waits(message: Message, outcome: Retry | Dead, destination: str, seconds: float | None) -> Placement:
+    placement = Placement(
+        *message.identity,
+        destination,
+        charged=_charged(outcome),
+        error=legible(outcome.error),
+        attempts=message.attempts,
+        tries=message.tries,
+        seconds=seconds,
     )
+    if isinstance(outcome, Dead):
+        return placement._replace(held=Held.BLOCKED.value, remembered=outcome.charge)
+    return placement._replace(delay=min(outcome.delay, LONGEST_DELAY), tried=int(not outcome.charge), remembered=True)
 
 
 def _charged(outcome: Retry | Dead) -> int:

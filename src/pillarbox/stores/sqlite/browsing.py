@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +22,7 @@ from pillarbox.core.browsing import (
 )
 from pillarbox.core.message import Status
 from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page, walk
+from pillarbox.core.people import OpenRequest
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -35,8 +37,10 @@ class SqliteBrowsing:
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._statements = statements
+        self._details = statements.get("details")
         self._show = statements.get("show")
         self._failures = statements.get("show_failures")
+        self._requests = statements.get("show_requests")
 
     async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
         of_history = None if wanted.index is None else f"browse_of_{wanted.index}"
@@ -80,15 +84,22 @@ class SqliteBrowsing:
         rows = await self._connection.read(lambda db: db.execute(sql, given).fetchall())
         return letter_page([_letter(row) for row in rows], limit=limit)
 
+    async def details(self, letters: Sequence[int]) -> list[EventDetail]:
+        given = {"letters": json.dumps(list(letters))}
+        rows = await self._connection.read(lambda db: db.execute(self._details, given).fetchall())
+        return [detail_of(row) for row in rows]
+
     async def show(self, event_id: str) -> Story:
         given = {"event_id": event_id}
 
         def work(db: sqlite3.Connection) -> Story:
             events = [detail_of(row) for row in db.execute(self._show, given).fetchall()]
             failures = [Failure._make(row) for row in db.execute(self._failures, given).fetchall()]
+            requests = [OpenRequest._make(row) for row in db.execute(self._requests, given).fetchall()]
             return Story(
                 events,
                 [row._replace(charged=bool(row.charged), attempted_at=_time(row.attempted_at)) for row in failures],
+                [row._replace(asked_at=_time(row.asked_at)) for row in requests],
             )
 
         return await self._connection.read(work)

@@ -23,12 +23,23 @@ Work = Callable[[sqlite3.Connection], T]
 OLDEST = (3, 35, 0)
 """RETURNING and UPDATE … FROM."""
 
+LET_GO = "end its transaction, or the process that stays in it (`fuser FILE` names who has the file open)"
+"""What to do about a writer that does not let go."""
+
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_NEXT = {
+    sqlite3.SQLITE_CANTOPEN: "is its folder there, and may this user write in it?",
+    sqlite3.SQLITE_READONLY: "may this user write the file and in its folder?",
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_NOTADB: "is store.url the right file?",
+    sqlite3.SQLITE_CORRUPT: "PRAGMA integrity_check tells how much is left; restore it from a backup",
+}
+_ANY = "look at the disk and the rights of the file; `pillarbox doctor` examines it"
 _PAUSE = 0.01
 
 
 class Connection:
-    """The connection, opened when first needed. Raises ConfigurationError for a SQLite that is too old."""
+    """The connection, opened when first needed: whoever looks makes no file. ConfigurationError: SQLite is too old."""
 
     def __init__(self, path: Path, statements: Statements, *, busy_timeout: float) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
@@ -43,13 +54,21 @@ class Connection:
         self._connection: sqlite3.Connection | None = None
         self._closed = False
 
+    @property
+    def has_file(self) -> bool:
+        """Did anybody make it?"""
+        return self._path.exists()
+
     async def read(self, work: Work[T]) -> T:
         """Run `work` on one snapshot. Raises StoreUnavailable or SchemaError."""
         return await self._run("BEGIN", work)
 
-    async def write(self, work: Work[T]) -> T:
-        """Run `work` as the only writer; if it raises, it wrote nothing. Raises StoreUnavailable or SchemaError."""
-        return await self._run("BEGIN IMMEDIATE", work)
+    async def write(self, work: Work[T], *, make: bool = False) -> T:
+        """Run `work` as the only writer; if it raises, it wrote nothing. Raises StoreUnavailable or SchemaError.
+
+        `make` makes the file, if there is none.
+        """
+        return await self._run("BEGIN IMMEDIATE", work, make=make)
 
     async def aclose(self) -> None:
         """Close; closing twice is fine."""
@@ -59,14 +78,14 @@ class Connection:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 
-    async def _run(self, begin: str, work: Work[T]) -> T:
+    async def _run(self, begin: str, work: Work[T], *, make: bool = False) -> T:
         if self._closed:
             raise StoreUnavailable(f"the store on {self._path} is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, begin, work)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, begin, work, make)
 
-    def _transact(self, begin: str, work: Work[T]) -> T:
+    def _transact(self, begin: str, work: Work[T], make: bool) -> T:
         try:
-            connection = self._opened()
+            connection = self._opened(make=make)
             connection.execute(begin)
             try:
                 result = work(connection)
@@ -79,8 +98,10 @@ class Connection:
             raise self._translated(error) from error
         return result
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self, *, make: bool) -> sqlite3.Connection:
         if self._connection is None:
+            if not (make or self.has_file):
+                raise SchemaError(f"there is no file {self._path}: name the right one, or run `pillarbox schema apply`")
             connection = sqlite3.connect(self._path, timeout=self._busy_timeout, isolation_level=None)
             try:
                 # Text that somebody cast from bytes must not make a whole read fail.
@@ -116,14 +137,21 @@ class Connection:
             return SchemaError(f"{self._path}: {error}; run `pillarbox schema apply`")
         if _is_busy(error):
             return StoreUnavailable(
-                f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s; it is tried again"
+                f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s: "
+                f"{LET_GO}; it is tried again"
             )
-        return StoreUnavailable(f"SQLite did not do it on {self._path} ({type(error).__name__}: {error})")
+        told = f"SQLite did not do it on {self._path} ({type(error).__name__}: {error})"
+        return StoreUnavailable(f"{told}: {_NEXT.get(_code(error), _ANY)}")
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
+    return _code(error) in _BUSY
+
+
+def _code(error: sqlite3.Error) -> int:
     # The low byte is the primary code; extended codes say more than is needed here.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
 
 
 def _text(raw: bytes) -> str:

@@ -64,6 +64,7 @@ class SqliteDiagnosis:
             Check(name="store.reachable", ask=self._reachable, gate=True),
             Check(name="store.journal", ask=self._journal, gate=True),
             *schema_checks(self._schema),
+            Check(name="store.lock", ask=self._lock),
             Check(name="store.bloat", ask=self._bloat),
             Check(name="store.horizon", ask=self._horizon),
         ]
@@ -98,6 +99,15 @@ class SqliteDiagnosis:
                 "start a relay once, which changes it, or PRAGMA journal_mode = WAL",
             )
         return passed("readers and the writer do not wait for each other (WAL)")
+
+    async def _lock(self) -> Answer:
+        try:
+            await self._connection.write(lambda _: None)
+        except StoreUnavailable as error:
+            return failed(
+                str(error).removesuffix("; it is tried again"), "what it says; nothing is recorded or sent until then"
+            )
+        return passed("whoever wants to write gets the lock in time")
 
     async def _bloat(self) -> Answer:
         facts = await self._file()

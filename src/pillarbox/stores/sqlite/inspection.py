@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from datetime import datetime
 
 from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
+from pillarbox.core.tally import LATELY
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -20,26 +22,29 @@ class SqliteInspection:
         self._relays = statements.get("overview_relays")
         self._consumers = statements.get("consumers")
 
-    async def overview(self) -> Overview:
+    async def overview(self, *, counted: int = COUNTED) -> Overview:
         def work(db: sqlite3.Connection) -> Overview:
-            [(backlog, oldest, dead)] = db.execute(self._figures, {"counted": COUNTED}).fetchall()
+            given = {"counted": counted, "most": COUNTED}
+            [(backlog, oldest, dead, blocked, oldest_event)] = db.execute(self._figures, given).fetchall()
             return Overview(
                 backlog=backlog,
                 oldest=oldest,
-                exact=backlog <= COUNTED,
+                exact=backlog <= counted,
                 dead=dead,
                 lanes=[LaneView._make(row) for row in db.execute(self._lanes)],
                 relays=[
                     RelayView._make([*row[:4], json.loads(row[4]), *row[5:8], bool(row[8])])
                     for row in db.execute(self._relays)
                 ],
+                blocked=blocked,
+                oldest_event=oldest_event,
             )
 
         return await self._connection.read(work)
 
     async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
         def work(db: sqlite3.Connection) -> list[ConsumerView]:
-            rows = db.execute(self._consumers, {"limit": limit, "most": COUNTED + 1})
-            return [ConsumerView._make(row) for row in rows]
+            rows = db.execute(self._consumers, {"limit": limit, "most": COUNTED + 1, "lately": LATELY})
+            return [ConsumerView._make([*facts, at and datetime.fromisoformat(at)]) for *facts, at in rows]
 
         return await self._connection.read(work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey, HotKey
+from pillarbox.core.keys import BEHIND, LINES, SAMPLE, BlockedKey, HotKey
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -18,9 +18,14 @@ class SqliteKeys:
         self._hot = statements.get("keys_hot")
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
-        given = {"limit": limit, "most": BEHIND}
+        given = {"limit": limit, "most": BEHIND, "lines": LINES}
         rows = await self._connection.read(lambda db: db.execute(self._blocked, given).fetchall())
-        return [BlockedKey._make([*facts, datetime.fromisoformat(since), n]) for *facts, since, n in rows]
+        return [
+            BlockedKey._make(
+                [*facts, datetime.fromisoformat(since), behind, next_try and datetime.fromisoformat(next_try)]
+            )
+            for *facts, since, behind, next_try in rows
+        ]
 
     async def hot(self, *, limit: int = 20) -> list[HotKey]:
         given = {"limit": limit, "most": SAMPLE}

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from pillarbox.core.amendment import Amendment
-from pillarbox.core.audit import EVERYTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
+from pillarbox.core.audit import EVERYTHING, NOTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
 from pillarbox.core.message import Status
 from pillarbox.core.paging import walk
 from pillarbox.core.people import Action, DeadLetter, EventRow
@@ -38,6 +38,8 @@ class SqlitePeople:
         self._amend_content = statements.get("amend_content")
         self._amend_audit = statements.get("amend_audit")
         self._ask = statements.get("ask")
+        self._grow = statements.get("act_grow")
+        self._remember = statements.get("remember")
         self._audit = statements.get("audit")
 
     async def find(self, event_id: str) -> list[EventRow]:
@@ -58,11 +60,14 @@ class SqlitePeople:
         found = await self._connection.read(lambda db: db.execute(self._dead, given).fetchall())
         return [DeadLetter._make([*facts, _time(failed), _time(died)]) for *facts, failed, died in found]
 
-    async def retry(self, ids: Sequence[int], *, by: str = "") -> int:
+    async def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
         def work(db: sqlite3.Connection) -> int:
             db.execute(self._retry, {"ids": json.dumps(list(ids))})
-            db.execute(self._retry_audit, {"by": by})
-            return self._line_up(db)
+            if act is None:
+                db.execute(self._retry_audit, {"by": by})
+            done = self._line_up(db)
+            db.execute(self._grow, {"act": act, "done": done})
+            return done
 
         return await self._connection.write(work)
 
@@ -88,24 +93,41 @@ class SqlitePeople:
         db.execute(self._retry_line_up)
         return count
 
-    async def discard(self, ids: Sequence[int], *, by: str = "") -> int:
+    async def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
         given = {"ids": json.dumps(list(ids)), "by": by}
 
         def work(db: sqlite3.Connection) -> int:
-            db.execute(self._discard_audit, given)
-            return db.execute(self._discard, given).rowcount
+            if act is None:
+                db.execute(self._discard_audit, given)
+            done = db.execute(self._discard, given).rowcount
+            db.execute(self._grow, {"act": act, "done": done})
+            return done
 
         return await self._connection.write(work)
 
-    async def ask(self, action: Action, event_id: str, destination: str, *, delay: float = 0, by: str = "") -> int:
-        given = {"action": action, "event_id": event_id, "destination": destination, "delay": delay, "by": by}
+    async def ask(
+        self,
+        action: Action,
+        events: Sequence[tuple[str, str]],
+        *,
+        delay: float = 0,
+        by: str = "",
+        act: int | None = None,
+    ) -> list[int]:
+        given = {"action": action, "events": json.dumps(list(events)), "delay": delay, "by": by, "act": act}
 
-        def work(db: sqlite3.Connection) -> int:
+        def work(db: sqlite3.Connection) -> list[int]:
             # Fetched to the end: a statement that is still running would keep the transaction from committing.
-            [(request_id,)] = db.execute(self._ask, given).fetchall()
-            return int(request_id)
+            return [int(request_id) for (request_id,) in db.execute(self._ask, given).fetchall()]
 
         return await self._connection.write(work)
+
+    async def remember(
+        self, what: str, subject: str = "", *, count: int = 1, detail: Mapping[str, Any] = NOTHING, by: str = ""
+    ) -> int:
+        given = {"by": by, "what": what, "subject": subject, "count": count, "detail": json.dumps(dict(detail))}
+        [(number, _)] = await self._connection.write(lambda db: db.execute(self._remember, given).fetchall())
+        return int(number)
 
     async def audit(
         self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None

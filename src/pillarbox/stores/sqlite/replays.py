@@ -9,10 +9,13 @@ from contextlib import closing
 from datetime import datetime
 from typing import Any
 
+from pillarbox.core.browsing import Position
 from pillarbox.core.identity import uuid7
 from pillarbox.core.replay import (
     LOOK,
+    WHAT,
     Chosen,
+    Counted,
     Delivered,
     FoundDelivered,
     Place,
@@ -28,49 +31,71 @@ from pillarbox.stores.sqlite.browsing import written as stamp
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
+_NARROWED = {"event": "replay_of_event", "key": "replay_of_key", "type": "replay_of_type", None: None}
+# Of a key or an event there is little to bring into the order of delivery; of a type there may be everything.
+_IN_ORDER = _NARROWED | {"type": None}
+
 
 class SqliteReplays:
     """See `pillarbox.core.replay.Replays`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._chosen = {
-            name: statements.narrowed("replay_chosen", narrowed=name)
-            for name in ("replay_of_event", "replay_of_key", None)
+        self._count = {
+            index: statements.narrowed("replay_count", wanted="replay_wanted", narrowed=narrowed)
+            for index, narrowed in _NARROWED.items()
         }
-        self._begin = statements.get("replay_begin")
+        self._chosen = {
+            index: statements.narrowed("replay_chosen", wanted="replay_wanted", narrowed=narrowed)
+            for index, narrowed in _IN_ORDER.items()
+        }
+        self._begin = statements.get("remember")
         self._find = statements.get("replay_find")
         self._copy = statements.get("replay_copy")
         self._move = statements.get("replay_move")
 
+    async def count(self, plan: Replay, *, enough: int, look: int, after: Position | None = None) -> Counted:
+        asked = _asked(plan)
+        given = asked | {
+            "recorded_at": stamp(after.recorded_at) if after else asked["since"],
+            "id": after.id if after else 0,
+            "place": after.destination if after else "",
+            "look": look,
+        }
+
+        def work(db: sqlite3.Connection) -> Counted:
+            found = 0
+            # Closed in time, as below.
+            with closing(db.execute(self._count[plan.index], given)) as rows:
+                for number, (recorded_at, *rest, wanted) in enumerate(rows, 1):
+                    found += wanted
+                    if found == enough:
+                        break
+                    if number == look:
+                        return Counted(found, Position(datetime.fromisoformat(recorded_at), *rest))
+            return Counted(found, None)
+
+        return await self._connection.read(work)
+
     async def chosen(self, plan: Replay, *, limit: int, after: Place, began: datetime | None = None) -> Chosen:
-        wanted = plan.wanted
-        of_one = "replay_of_event" if plan.event_ids else None if wanted.key is None else "replay_of_key"
-        given = {
+        given = _asked(plan) | {
             "published_at": stamp(after.published_at),
             "id": after.id,
             "place": after.destination,
             "began": stamp(began) if began else NEVER,
-            "type": wanted.event_type,
-            "key": wanted.key,
-            "destination": wanted.destination,
-            "since": stamp(wanted.since) if wanted.since else EVER,
-            "until": stamp(plan.until) if plan.until else NEVER,
-            "events": json.dumps(plan.event_ids) if plan.event_ids else None,
-            "to": plan.to,
             "look": LOOK,
         }
 
         def work(db: sqlite3.Connection) -> Chosen:
             # Closed in time: a statement that is still running would keep the transaction from ending.
-            with closing(db.execute(self._chosen[of_one], given)) as rows:
+            with closing(db.execute(self._chosen[plan.index], given)) as rows:
                 return chosen_of((_found(n, *row) for n, row in enumerate(rows, 1)), limit=limit)
 
         return await self._connection.read(work)
 
     async def begin(self, plan: Replay, *, by: str = "") -> Progress:
         detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False)
-        given = {"by": by, "to": plan.to or "", "detail": json.dumps(detail)}
+        given = {"by": by, "what": WHAT, "subject": plan.to or "", "count": 0, "detail": json.dumps(detail)}
         # Fetched to the end: a statement that is still running would keep the transaction from committing.
         [(number, began)] = await self._connection.write(lambda db: db.execute(self._begin, given).fetchall())
         return read(number, datetime.fromisoformat(began), 0, detail)
@@ -98,6 +123,19 @@ class SqliteReplays:
         for began, copied, detail in db.execute(self._find, {"number": number}).fetchall():
             return read(number, datetime.fromisoformat(began), copied, json.loads(detail))
         return None
+
+
+def _asked(plan: Replay) -> dict[str, object]:
+    wanted = plan.wanted
+    return {
+        "type": wanted.event_type,
+        "key": wanted.key,
+        "destination": wanted.destination,
+        "since": stamp(wanted.since) if wanted.since else EVER,
+        "until": stamp(plan.until) if plan.until else NEVER,
+        "events": json.dumps(plan.event_ids) if plan.event_ids else None,
+        "to": plan.to,
+    }
 
 
 def _found(number: int, published_at: str, *facts: Any) -> FoundDelivered:

@@ -43,12 +43,17 @@ class SqliteSchema:
                     db.execute(statement)
             return self._names_beyond(version)
 
-        return await self._connection.write(work)
+        return await self._connection.write(work, make=True)
 
     async def check(self) -> None:
-        (await self.status()).demand()
+        (await self._found()).demand()
 
     async def status(self) -> SchemaStatus:
+        if self._connection.has_file:
+            return await self._found()
+        return SchemaStatus(version=0, wanted=self._wanted, pending=tuple(self._names_beyond(0)))
+
+    async def _found(self) -> SchemaStatus:
         def work(db: sqlite3.Connection) -> SchemaStatus:
             version = self._version(db)
             return SchemaStatus(

@@ -95,6 +95,11 @@ def path_of(url_or_path: str | os.PathLike[str]) -> Path:
                 f"the store's URL {text!r} needs three slashes: sqlite:///shop.db, or four for an absolute path"
             )
         text = text.removeprefix(_SCHEME)
+        if "?" in text:
+            raise ConfigurationError(
+                f"the store's URL has options ({text[text.index('?') :]}), and a file of SQLite takes none here: leave "
+                "them out, or give a path instead of a URL if the file is really called so"
+            )
     elif "://" in text:
         raise ConfigurationError("the store's URL must begin with sqlite:///, for example sqlite:///shop.db")
     if text in ("", ":memory:"):

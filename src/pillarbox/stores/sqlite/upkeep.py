@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
+from functools import partial
 
 from pillarbox.core.retention import Retention
 from pillarbox.stores.sqlite.connection import Connection
@@ -18,6 +20,7 @@ class SqliteUpkeep:
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
         self._receipts = statements.get("prune_receipts")
+        self._tallies = statements.get("prune_tallies")
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
         self._requests = statements.get("prune_requests")
@@ -32,17 +35,20 @@ class SqliteUpkeep:
             (self._dead, kept.dead),
             (self._attempts, kept.attempts),
             (self._receipts, kept.receipts),
+            (self._tallies, kept.receipts),
             (self._ledger, kept.ledger),
             (self._audit, kept.audit),
             (self._requests, kept.audit),
             (self._samples, kept.samples),
         )
 
-        def work(db: sqlite3.Connection) -> int:
-            gone = 0
-            for sql, seconds in ages:
-                if seconds is not None:
-                    gone += db.execute(sql, {"seconds": seconds, "most": most - gone}).rowcount
-            return gone
+        gone = 0
+        for sql, seconds in ages:
+            if seconds is not None:
+                # One transaction for each kind: whoever else writes gets his turn in between.
+                gone += await self._connection.write(partial(_dropped, sql, {"seconds": seconds, "most": most}))
+        return gone
 
-        return await self._connection.write(work)
+
+def _dropped(sql: str, given: Mapping[str, float], db: sqlite3.Connection) -> int:
+    return db.execute(sql, given).rowcount

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 from pillarbox.core.lane import Epochs, Settled
-from pillarbox.core.message import Held, Message
+from pillarbox.core.message import Held
 from pillarbox.core.outcome import Dead, Delivered, Released, Resolved, Retry, Split, Verdict, legible
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.lanes import LANE
@@ -36,6 +36,7 @@ class Entry(NamedTuple):
     attempts: int | None = None
     """Those before this one, where one is counted."""
     tries: int | None = None
+    seconds: float | None = None
 
 
 class SqliteWrites:
@@ -48,7 +49,7 @@ class SqliteWrites:
         self._sql = statements.get
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        entries = [entry for verdict in verdicts if (entry := _settled(*verdict)) is not None]
+        entries = [entry for verdict in verdicts if (entry := _settled(verdict)) is not None]
 
         def work(db: sqlite3.Connection) -> Settled:
             self._lay(db, entries)
@@ -135,8 +136,12 @@ class SqliteWrites:
         done = db.execute(self._sql("request_again" if again else "request_discard"), request).rowcount
         result = "done" if done else "not found"
         db.execute(self._sql("request_close"), {"request_id": request["request_id"], "result": result})
-        if done:
+        if not done:
+            return
+        if request["act"] is None:
             db.execute(self._sql("request_audit"), request)
+        else:
+            db.execute(self._sql("act_grow"), {"act": request["act"], "done": done})
 
     async def _fenced(
         self, epochs: Epochs, entries: Sequence[Entry], work: Callable[[sqlite3.Connection], Settled]
@@ -159,20 +164,20 @@ class SqliteWrites:
         return outcomes.count(("repeat",))
 
 
-def _settled(message: Message, outcome: Delivered | Retry | Dead | Released, destination: str) -> Entry | None:
-    delay: float | None
-    counted: tuple[int | None, int | None]
+def _settled(verdict: Verdict) -> Entry | None:
+    message, outcome, destination, seconds = verdict
+    entry = Entry(*message.place, destination, "delivered", seconds=seconds)
     match outcome:
         case Delivered():
-            return Entry(*message.place, destination, "delivered")
-        case Retry():
-            name, delay, counted = "retry", outcome.delay, (message.attempts, message.tries)
+            return entry
+        case Retry(delay=delay):
+            entry = entry._replace(outcome="retry", delay=delay, attempts=message.attempts, tries=message.tries)
+        case Dead(block=True):
+            entry = entry._replace(outcome="blocked", attempts=message.attempts, tries=message.tries)
         case Dead():
-            name, delay = "blocked" if outcome.block else "dead", None
-            counted = (message.attempts, message.tries) if outcome.block else (None, None)
+            entry = entry._replace(outcome="dead")
         case Released():
             return None
         case _:
             assert_never(outcome)
-    error = legible(outcome.error)
-    return Entry(*message.place, destination, name, outcome.charge, outcome.noted, delay, error, *counted)
+    return entry._replace(charge=outcome.charge, noted=outcome.noted, error=legible(outcome.error))

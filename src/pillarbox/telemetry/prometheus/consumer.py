@@ -15,6 +15,7 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
     SourceFailed,
+    TallyFailed,
 )
 from pillarbox.telemetry.prometheus.client import WORK, CollectorRegistry, Counter, Gauge, Histogram
 
@@ -64,7 +65,7 @@ class ConsumerMetrics:
                 self._running.labels(consumer).set(1)
             case ConsumerStopped():
                 self._running.labels(consumer).set(0)
-            case ConsumerStopRequested():
+            case ConsumerStopRequested() | TallyFailed():
                 return
             case _:
                 assert_never(observation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pillarbox.core.observations import RelayStarted, RelayStopped, RelayTended
+from pillarbox.core.steering import EVERYWHERE
 from pillarbox.telemetry.prometheus.client import Bounded, Collector, GaugeMetricFamily
 
 BREAKERS = {"closed": 0, "half-open": 1, "open": 2}
@@ -29,15 +30,19 @@ class Holdings(Collector):
                 self._held.pop(relay, None)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        running, in_flight, lanes, breakers, rates = self._families()
+        running, in_flight, lanes, breakers, paused, rates = self._families()
         relays = list(self._held.values())  # another thread may ask while relays come and go
         held = [one for one in relays if one is not None]
         running.add_metric([], len(relays))
         in_flight.add_metric([], sum(one.in_hand for one in held))
         lanes.add_metric([], sum(one.lanes for one in held))
         worst: dict[str, int] = {}
+        stopped: dict[str, bool] = {}
         allowed: dict[str, float] = {}
         for one in held:
+            for name in sorted({*one.breakers, *one.paused}):
+                destination = self._destination(name)
+                stopped[destination] = stopped.get(destination, False) or not one.paused.isdisjoint({name, EVERYWHERE})
             for name, state in one.breakers.items():
                 destination = self._destination(name)
                 worst[destination] = max(worst.get(destination, 0), BREAKERS[state])
@@ -46,9 +51,11 @@ class Holdings(Collector):
                 allowed[destination] = allowed.get(destination, 0.0) + rate
         for destination, number in worst.items():
             breakers.add_metric([destination], number)
+        for destination, is_paused in stopped.items():
+            paused.add_metric([destination], is_paused)
         for destination, rate in allowed.items():
             rates.add_metric([destination], rate)
-        yield from (running, in_flight, lanes, breakers, rates)
+        yield from (running, in_flight, lanes, breakers, paused, rates)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         yield from self._families()
@@ -60,6 +67,9 @@ class Holdings(Collector):
             GaugeMetricFamily("outbox_lanes_held", "Lanes that the relays of this process own."),
             GaugeMetricFamily(
                 "outbox_breaker_state", "0 closed, 1 half-open, 2 open: the worst here.", labels=["destination"]
+            ),
+            GaugeMetricFamily(
+                "outbox_destination_paused", "1 if a person paused it; * stands for all.", labels=["destination"]
             ),
             GaugeMetricFamily(
                 "outbox_rate_limit", "Messages per second that may be sent from here.", labels=["destination"]

@@ -16,6 +16,7 @@ from pillarbox.core.observations import (
     BatchRead,
     BatchSettled,
     BreakerChanged,
+    DestinationSteered,
     EventDelivered,
     EventDied,
     EventRetried,
@@ -155,8 +156,10 @@ class MetricsListener:
                 self._store_failures.inc()
             case Pruned(count=count):
                 self._pruned.inc(count)
-            case RelaySwitchedOff() | StopRequested() | LanesReleased() | BreakerChanged() | RequestsCarriedOut():
+            case RelaySwitchedOff() | StopRequested() | LanesReleased() | RequestsCarriedOut():
                 return
+            case BreakerChanged() | DestinationSteered():
+                return  # what holds now is told by RelayTended
             case _:
                 assert_never(observation)
 

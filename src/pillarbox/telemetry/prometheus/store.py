@@ -27,7 +27,7 @@ class StoreMetrics(Collector):
         self._depths = queues or {}
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        up, backlog, oldest, dead, relays, unowned, depths = self._families()
+        up, backlog, oldest, dead, blocked, relays, unowned, depths = self._families()
         seen, queues = self._seen, self._depths
         up.add_metric([], seen is not None)
         if seen is not None:
@@ -35,11 +35,12 @@ class StoreMetrics(Collector):
             backlog.add_metric([], seen.backlog)
             oldest.add_metric([], seen.oldest or 0.0)
             dead.add_metric([], seen.dead)
+            blocked.add_metric([], seen.blocked)
             relays.add_metric([], len(alive))
             unowned.add_metric([], sum(lane.owner not in alive for lane in seen.lanes))
         for queue, depth in queues.items():
             depths.add_metric([queue], depth)
-        yield from (up, backlog, oldest, dead, relays, unowned, depths)
+        yield from (up, backlog, oldest, dead, blocked, relays, unowned, depths)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         yield from self._families()
@@ -52,6 +53,9 @@ class StoreMetrics(Collector):
                 "outbox_oldest_age_seconds", "Since the oldest of them could have left; 0 if there is none."
             ),
             GaugeMetricFamily("outbox_dead_letters", "Messages given up on that wait for a person, up to 10,001."),
+            GaugeMetricFamily(
+                "outbox_keys_blocked", "Keys that stand still until a person decides about their head, up to 10,001."
+            ),
             GaugeMetricFamily("outbox_relays", "Relays whose lease runs, in all processes."),
             GaugeMetricFamily("outbox_lanes_unowned", "Lanes without a living owner."),
             GaugeMetricFamily(

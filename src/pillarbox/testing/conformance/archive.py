@@ -25,7 +25,7 @@ async def _filled(harness: StoreHarness, table: Table, *event_ids: str) -> Owner
 async def _fill(harness: StoreHarness, owner: Owner, table: Table, *event_ids: str) -> None:
     for event_id in event_ids:
         await harness.commit(event(event_id, destination="x"))
-        await owner.settle(DELIVERED if table == "history" else Dead(error="no"), *await owner.ready())
+        await owner.settle(DELIVERED if table == "history" else Dead(error="no"), *await owner.ready(), seconds=0.5)
 
 
 async def _old(harness: StoreHarness, table: Table, after: EventDetail | None = None) -> list[EventDetail]:
@@ -42,6 +42,7 @@ class ArchiveConformance:
         [a, _] = first
         status = Status.PUBLISHED if table == "history" else Status.FAILED
         assert (bytes(a.payload), a.status, a.destination) == (b"a", status, "x")
+        assert a.seconds == (0.5 if table == "history" else None)
         assert a == (await harness.store.browsing.show("a")).events[0]
 
     @of_each_table

@@ -8,6 +8,7 @@ import pytest
 
 from pillarbox.core.audit import AuditEntry, AuditFilter
 from pillarbox.core.outcome import Dead, Retry
+from pillarbox.core.people import Action
 from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -67,12 +68,69 @@ class AuditConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), to="x")
-        await harness.store.people.ask("retry", "a", "x", by="ada")
-        await harness.store.people.ask("discard", "never there", "", by="ada")
+        await harness.store.people.ask("retry", [("a", "x")], by="ada")
+        await harness.store.people.ask("discard", [("never there", "")], by="ada")
         assert await entries(harness) == []
         await owner.carry_out()
         [entry] = await entries(harness)
         assert (entry.who, entry.what, entry.subject) == ("ada", "retry", "a")
+
+    @pytest.mark.parametrize(
+        ("action", "more"), [("retry", {}), ("discard", {}), ("bury", {}), ("reschedule", {"delay": HOUR})], ids=str
+    )
+    async def test_what_was_carried_out_is_told_with_the_request(
+        self, harness: StoreHarness, action: Action, more: dict[str, Any]
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", destination="x"))
+        [request] = await harness.store.people.ask(action, [("a", "x")], delay=more.get("delay", 0), by="ada")
+        await owner.carry_out()
+        [entry] = await entries(harness)
+        assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", action, "a", 1)
+        assert dict(entry.detail) == {"destination": "x", "request_id": request, **more}
+
+    @pytest.mark.parametrize("what", ["retry", "discard"])
+    async def test_what_is_done_to_many_letters_is_one_entry_that_grows(self, harness: StoreHarness, what: str) -> None:
+        people = harness.store.people
+        a, b, c = await letters(harness, "a", "b", "c")
+        do = people.retry if what == "retry" else people.discard
+        act = await people.remember(what, "type t", count=0, detail={"left": 4}, by="ada")
+        assert await do([a, b], act=act) == 2
+        [entry] = await entries(harness)
+        assert (entry.id, entry.who, entry.what, entry.subject, entry.count) == (act, "ada", what, "type t", 2)
+        assert dict(entry.detail) == {"left": 2}
+        assert await do([c, c + 1000], act=act) == 1
+        [entry] = await entries(harness)
+        assert (entry.count, dict(entry.detail)) == (3, {"left": 1})
+
+    async def test_what_is_asked_of_many_events_is_one_entry_that_grows_as_it_is_carried_out(
+        self, harness: StoreHarness
+    ) -> None:
+        people = harness.store.people
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"), event("b"), event("c"))
+        first = await people.remember("discard", "type t", count=0, detail={"left": 3}, by="ada")
+        second = await people.remember("reschedule", "key k", count=0, detail={"left": 1, "delay": 1}, by="bob")
+        await people.ask("discard", [("a", ""), ("b", ""), ("never there", "")], act=first)
+        await people.ask("reschedule", [("c", "")], delay=1, act=second)
+        assert [entry.count for entry in await entries(harness)] == [0, 0]
+        while await owner.carry_out():
+            pass
+        newest, oldest = await entries(harness)
+        assert (newest.id, newest.who, newest.count) == (second, "bob", 1)
+        assert dict(newest.detail) == {"left": 0, "delay": 1}
+        assert (oldest.id, oldest.who, oldest.count, dict(oldest.detail)) == (first, "ada", 2, {"left": 1})
+
+    async def test_an_act_goes_on_although_its_entry_was_pruned(self, harness: StoreHarness) -> None:
+        [a] = await letters(harness, "a")
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("b"))
+        act = await harness.store.people.remember("discard", count=0, detail={"left": 2}, by="ada")
+        await harness.store.people.ask("discard", [("b", "")], act=act)
+        await harness.store.upkeep.prune(Retention(audit=0))
+        assert await harness.store.people.discard([a], act=act) == 1
+        assert await owner.carry_out() == 1
+        assert await entries(harness) == []
 
     @pytest.mark.parametrize("limit", [1, 2, 100])
     async def test_pages_go_from_the_newest_to_the_oldest(self, harness: StoreHarness, limit: int) -> None:

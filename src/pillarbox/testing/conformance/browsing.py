@@ -82,6 +82,9 @@ class ListConformance:
             ({"status": Status.PENDING}, ["ready", "aside", "retry"]),
             ({"retrying": True}, ["retry"]),
             ({"blocked": True}, ["blocked"]),
+            ({"undelivered": True}, ["ready", "in hand", "aside", "retry", "blocked"]),
+            ({"undelivered": True, "status": Status.FAILED}, ["blocked"]),
+            ({"undelivered": True, "status": Status.PUBLISHED}, []),
             ({"key": "key of published"}, ["published"]),
             ({"key": "key of dead"}, ["dead"]),
             ({"key": "key of retry", "status": Status.PENDING}, ["retry"]),
@@ -223,6 +226,16 @@ class LettersConformance:
         assert await harness.store.people.discard([b.id]) == 1
         assert [letter.event_id for letter in await letters(harness)] == ["d", "c", "a"]
 
+    async def test_dead_letters_are_read_whole_by_their_numbers(self, harness: StoreHarness) -> None:
+        await _bury(harness)
+        d, c, _, a = await letters(harness)
+        await harness.store.people.discard([c.id])
+        whole = await harness.store.browsing.details([a.id, c.id, d.id, a.id])
+        assert [detail.letter for detail in whole] == [d.id, a.id]
+        for detail in whole:
+            assert (await harness.store.browsing.show(detail.event_id)).events == [detail]
+        assert await harness.store.browsing.details([]) == []
+
 
 async def _bury(harness: StoreHarness) -> None:
     owner = await Owner.of(harness.store)
@@ -235,7 +248,7 @@ async def _bury(harness: StoreHarness) -> None:
 
 class ShowConformance:
     async def test_an_unknown_event_has_no_story(self, harness: StoreHarness) -> None:
-        assert await harness.store.browsing.show("nothing") == ([], [])
+        assert await harness.store.browsing.show("nothing") == ([], [], [])
 
     async def test_everything_recorded_is_told(self, harness: StoreHarness) -> None:
         recorded = event(

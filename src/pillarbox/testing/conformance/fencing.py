@@ -72,7 +72,7 @@ class FencingConformance:
         await harness.commit(event("a", "k"))
         stale = await Owner.of(harness.store)
         owner = await stale.taken_over()
-        await harness.store.people.ask("discard", "a", "")
+        await harness.store.people.ask("discard", [("a", "")])
         assert await stale.carry_out() == 0
         assert ids(await owner.ready()) == ["a"]
         assert await owner.carry_out() == 1

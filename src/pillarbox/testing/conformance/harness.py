@@ -12,6 +12,7 @@ from typing import Any
 
 from pillarbox.core.event import Event
 from pillarbox.core.store import Store
+from pillarbox.core.tally import Tally
 
 
 class StoreHarness(ABC):
@@ -40,6 +41,10 @@ class StoreHarness(ABC):
     @abstractmethod
     async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
         """Admit on that transaction, through `pillarbox.inbox.Inbox`."""
+
+    @abstractmethod
+    async def tally(self, transaction: Any, tally: Tally) -> None:
+        """Add a tally on that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod
     async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:

@@ -11,7 +11,14 @@ from pillarbox.testing.conformance.owner import LONG, Owner
 class InspectionConformance:
     async def test_an_empty_outbox_has_lanes_and_nothing_else(self, harness: StoreHarness) -> None:
         seen = await harness.store.inspection.overview()
-        assert (seen.backlog, seen.oldest, seen.exact, seen.dead, seen.relays) == (0, None, True, 0, [])
+        assert (seen.backlog, seen.oldest, seen.exact, seen.dead, seen.blocked, seen.relays) == (
+            0,
+            None,
+            True,
+            0,
+            0,
+            [],
+        )
         assert [lane.lane for lane in seen.lanes] == list(range(harness.store.lanes.count))
         assert {lane.owner for lane in seen.lanes} == {None}
 
@@ -30,14 +37,30 @@ class InspectionConformance:
         assert seen.oldest is not None
         assert 0 <= seen.oldest < HOUR
 
+    async def test_a_key_that_is_blocked_is_counted_apart(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("head", key="k"), event("other", key="free"))
+        head, _ = await owner.ready()
+        await owner.settle(Dead(error="no", block=True), head)
+        seen = await harness.store.inspection.overview()
+        assert (seen.backlog, seen.dead, seen.blocked) == (2, 0, 1)
+
+    async def test_no_fewer_are_counted_than_asked_for(self, harness: StoreHarness) -> None:
+        await harness.commit(*(event(f"e{n}") for n in range(3)))
+        seen = await harness.store.inspection.overview(counted=3)
+        assert (seen.backlog, seen.exact) == (3, True)
+        seen = await harness.store.inspection.overview(counted=2)
+        assert seen.backlog >= 3
+
     async def test_an_event_delayed_on_purpose_ages_from_when_it_is_due(self, harness: StoreHarness) -> None:
         await harness.commit(event("later", available_at=at(HOUR)))
         seen = await harness.store.inspection.overview()
-        assert (seen.backlog, seen.oldest) == (1, None)
+        assert (seen.backlog, seen.oldest, seen.oldest_event) == (1, None, None)
         await harness.commit(event("due", available_at=at(-HOUR)))
         seen = await harness.store.inspection.overview()
         assert seen.oldest is not None
         assert HOUR <= seen.oldest < 2 * HOUR
+        assert seen.oldest_event == "due"
 
     async def test_lanes_tell_their_owner_and_relays_their_lease_and_breakers(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store, name="relay-a")

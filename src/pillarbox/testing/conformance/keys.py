@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pillarbox.core.message import Held
-from pillarbox.core.outcome import Dead
+from pillarbox.core.outcome import Dead, Retry
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
@@ -25,6 +25,47 @@ class KeysConformance:
             1,
         )
 
+    async def test_a_head_that_waits_for_its_retry_holds_up_those_behind_it(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        keyed = (event(f"{name} {place}", key=name) for name in ("first", "later", "alone") for place in (1, 2, 3))
+        await harness.commit(*keyed)
+        heads = {message.event_id: message for message in await owner.ready()}
+        for name in ("first 1", "later 1", "alone 1"):
+            await owner.settle(Retry(delay=600, error="refused"), heads[name], to="orders")
+        await owner.hold(Held.BEHIND, heads["first 2"], heads["first 3"], heads["later 2"], to="orders")
+        first, later = await harness.store.keys.blocked()
+        assert (first.key, first.destination, first.event_id, first.error, first.behind) == (
+            "first",
+            "orders",
+            "first 1",
+            "refused",
+            2,
+        )
+        assert (later.key, later.behind) == ("later", 1)
+        assert first.next_try is not None
+        assert first.next_try > first.since
+
+    async def test_what_waits_for_a_person_comes_before_what_waits_for_its_time(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"{name} {place}", key=name) for name in ("a", "b") for place in (1, 2)))
+        waiting, second, given_up, _ = await owner.ready()
+        await owner.settle(Retry(delay=600, error="refused"), waiting, to="orders")
+        await owner.hold(Held.BEHIND, second, to="orders")
+        await owner.settle(Dead(error="refused", block=True), given_up, to="orders")
+        assert [(one.key, one.next_try is None) for one in await harness.store.keys.blocked()] == [
+            ("b", True),
+            ("a", False),
+        ]
+        assert [one.key for one in await harness.store.keys.blocked(limit=1)] == ["b"]
+
+    async def test_a_head_whose_time_has_come_holds_nothing_up(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("head", key="k"), event("second", key="k"))
+        head, second = await owner.ready()
+        await owner.settle(Retry(delay=0, error="refused"), head, to="orders")
+        await owner.hold(Held.BEHIND, second, to="orders")
+        assert await harness.store.keys.blocked() == []
+
     async def test_no_more_than_asked_for(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"e{n}", key=f"k{n}") for n in range(3)))
@@ -42,7 +83,7 @@ class KeysConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"))
         await owner.settle(Dead(error="refused", block=True), *await owner.ready(), to="orders")
-        await harness.store.people.ask("bury", "head", "orders", by="ann")
+        await harness.store.people.ask("bury", [("head", "orders")], by="ann")
         assert await harness.store.writes.carry_out(owner.epochs) == 1
         [letter] = await harness.store.people.dead()
         assert (letter.event_id, letter.destination, letter.error) == ("head", "orders", "refused")

@@ -79,9 +79,11 @@ class Owner:
             found = found + more
         return found
 
-    async def settle(self, outcome: Outcome, *messages: Message, to: str | None = None) -> Settled:
+    async def settle(
+        self, outcome: Outcome, *messages: Message, to: str | None = None, seconds: float | None = None
+    ) -> Settled:
         """The same outcome for all; `to` is the destination they were resolved to (default: their own)."""
-        verdicts = [Verdict(m, outcome, m.destination if to is None else to) for m in messages]
+        verdicts = [Verdict(m, outcome, m.destination if to is None else to, seconds) for m in messages]
         return await self.store.writes.settle(self.epochs, verdicts)
 
     async def hold(self, held: Held, *messages: Message, to: str | None = None) -> Settled:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pillarbox.core.browsing import EventFilter
 from pillarbox.core.lane import InHand
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.core.people import Action
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import LONG, Owner, ids, slot
@@ -19,19 +21,50 @@ class RequestConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         before = await owner.ready()
-        await harness.store.people.ask("discard", "a", "", by="op")
+        await harness.store.people.ask("discard", [("a", "")], by="op")
         assert await owner.ready() == before
 
-    async def test_requests_have_ids_of_their_own(self, harness: StoreHarness) -> None:
-        first = await harness.store.people.ask("retry", "a", "")
-        second = await harness.store.people.ask("retry", "a", "")
-        assert second > first
+    async def test_a_story_tells_what_was_asked_for_until_it_is_done(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", destination="x"), event("b"))
+        await harness.store.people.ask("reschedule", [("a", "x"), ("b", "")], delay=HOUR, by="ada")
+        await harness.store.people.ask("discard", [("a", "x")], by="bob")
+        first, second = (await harness.store.browsing.show("a")).requests
+        assert (first.action, first.destination, first.delay, first.asked_by) == ("reschedule", "x", HOUR, "ada")
+        assert (second.action, second.destination, second.delay, second.asked_by) == ("discard", "x", 0, "bob")
+        assert at(-HOUR) < first.asked_at <= second.asked_at < at(HOUR)
+        while await owner.carry_out():
+            pass
+        assert (await harness.store.browsing.show("a")).requests == []
+
+    async def test_requests_have_ids_of_their_own_in_the_order_of_asking(self, harness: StoreHarness) -> None:
+        requests = await harness.store.people.ask("retry", [("b", ""), ("a", "x"), ("a", "")])
+        requests += await harness.store.people.ask("retry", [("b", "")])
+        assert len(requests) == 4
+        assert requests == sorted(set(requests))
+
+    async def test_whoever_asks_for_nothing_has_asked_nothing(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        assert await harness.store.people.ask("discard", []) == []
+        assert await owner.carry_out() == 0
+
+    async def test_many_are_asked_for_at_once(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        names = ["plain", "it's", '"quoted"', "\\", "é", "[1, 2]", "null"]
+        await harness.commit(*(event(name, destination="x,y") for name in names), event("other"))
+        await harness.store.people.ask("reschedule", [(name, "x,y") for name in names], delay=HOUR, by="op")
+        assert await owner.carry_out() == len(names)
+        assert ids(await owner.ready()) == ["other"]
+        asked = await harness.store.people.audit()
+        assert {(entry.who, entry.what, entry.subject) for entry in asked.entries} == {
+            ("op", "reschedule", name) for name in names
+        }
 
     async def test_a_retry_is_due_at_once_with_its_attempts_at_zero(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         await owner.settle(LATER, *await owner.ready(), to="x")
-        await harness.store.people.ask("retry", "a", "x", by="op")
+        await harness.store.people.ask("retry", [("a", "x")], by="op")
         assert await owner.carry_out() == 1
         [message] = await owner.due()
         assert (message.event_id, message.attempts, message.held) == ("a", 0, None)
@@ -42,7 +75,7 @@ class RequestConformance:
         a, b, _ = await owner.ready()
         await owner.settle(Dead(error="no", block=True), a)
         await owner.hold(Held.BEHIND, b)
-        await harness.store.people.ask("retry", "a", "")
+        await harness.store.people.ask("retry", [("a", "")])
         assert await owner.carry_out() == 1
         [head] = await owner.due()
         assert (head.event_id, head.id, head.attempts, head.behind) == ("a", a.id, 0, False)
@@ -58,7 +91,7 @@ class RequestConformance:
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
         await owner.settle(Dead(error="no", block=True), a)
-        await harness.store.people.ask("discard", "a", "")
+        await harness.store.people.ask("discard", [("a", "")])
         assert await owner.carry_out() == 1
         assert await owner.ready() == [b]
         assert await harness.store.people.find("a") == []
@@ -67,8 +100,8 @@ class RequestConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("soon"), event("late"))
         await owner.settle(LATER, *await owner.ready())
-        await harness.store.people.ask("reschedule", "soon", "", delay=0)
-        await harness.store.people.ask("reschedule", "late", "", delay=HOUR)
+        await harness.store.people.ask("reschedule", [("soon", "")], delay=0)
+        await harness.store.people.ask("reschedule", [("late", "")], delay=HOUR)
         assert await owner.carry_out() == 2
         [message] = await owner.due()
         assert (message.event_id, message.attempts) == ("soon", 1)
@@ -76,14 +109,14 @@ class RequestConformance:
     async def test_a_message_rescheduled_beyond_all_times_waits_very_long(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        await harness.store.people.ask("reschedule", "a", "", delay=1e18)
+        await harness.store.people.ask("reschedule", [("a", "")], delay=1e18)
         assert await owner.carry_out() == 1
         assert (await owner.ready(), await owner.due()) == ([], [])
 
     async def test_a_ready_message_can_be_rescheduled(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        await harness.store.people.ask("reschedule", "a", "", delay=HOUR)
+        await harness.store.people.ask("reschedule", [("a", "")], delay=HOUR)
         assert await owner.carry_out() == 1
         assert await owner.ready() == []
         assert await owner.due() == []
@@ -91,16 +124,34 @@ class RequestConformance:
     async def test_a_rescheduled_message_keeps_its_key_waiting(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
-        await harness.store.people.ask("reschedule", "a", "", delay=HOUR)
+        await harness.store.people.ask("reschedule", [("a", "")], delay=HOUR)
         assert await owner.carry_out() == 1
         assert [(m.event_id, m.behind) for m in await owner.ready()] == [("b", True)]
+
+    @pytest.mark.parametrize("action", ["retry", "reschedule"])
+    async def test_a_message_that_a_person_moved_was_not_tried_for_that(
+        self, harness: StoreHarness, action: Action
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*line("k", "a", "b"))
+        await harness.store.people.ask(action, [("a", "")])
+        assert await owner.carry_out() == 1
+        assert [m.behind for m in await owner.ready()] == [True]
+        browsing = harness.store.browsing
+        assert (await browsing.events(EventFilter(retrying=True), limit=10)).events == []
+        assert [one.retry_count for one in (await browsing.events(EventFilter(), limit=10)).events] == [0, 0]
+        assert [one.retry_count for one in (await browsing.show("a")).events] == [0]
+        [row] = await harness.store.people.find("a")
+        assert (row.attempts, row.retry_count) == (0, 0)
+        await owner.settle(DELIVERED, *await owner.due())
+        assert [one.retry_count for one in (await browsing.show("a")).events] == [0]
 
     async def test_a_request_for_what_does_not_wait_is_closed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(DELIVERED, *await owner.ready())
-        await harness.store.people.ask("retry", "a", "")
-        await harness.store.people.ask("discard", "never there", "")
+        await harness.store.people.ask("retry", [("a", "")])
+        await harness.store.people.ask("discard", [("never there", "")])
         assert await owner.carry_out() == 2
         assert await owner.carry_out() == 0
         assert [row.status for row in await harness.store.people.find("a")] == ["PUBLISHED"]
@@ -109,7 +160,7 @@ class RequestConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(LATER, *await owner.ready())
-        await harness.store.people.ask("retry", "a", "")
+        await harness.store.people.ask("retry", [("a", "")])
         assert await owner.carry_out() == 1
         await owner.settle(LATER, *await owner.due())
         assert await owner.carry_out() == 0
@@ -120,10 +171,10 @@ class RequestConformance:
     ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
-        await harness.store.people.ask("reschedule", "a", "", delay=HOUR)
-        await harness.store.people.ask("retry", "a", "")
-        await harness.store.people.ask("discard", "b", "")
-        await harness.store.people.ask("retry", "b", "")
+        await harness.store.people.ask("reschedule", [("a", "")], delay=HOUR)
+        await harness.store.people.ask("retry", [("a", "")])
+        await harness.store.people.ask("discard", [("b", "")])
+        await harness.store.people.ask("retry", [("b", "")])
         while await owner.carry_out():
             pass
         assert ids(await owner.due()) == ["a"]
@@ -132,7 +183,7 @@ class RequestConformance:
     async def test_a_request_names_one_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"), event("a", destination="y"))
-        await harness.store.people.ask("discard", "a", "x")
+        await harness.store.people.ask("discard", [("a", "x")])
         assert await owner.carry_out() == 1
         assert [m.destination for m in await owner.ready()] == ["y"]
 
@@ -150,7 +201,7 @@ class RequestConformance:
         )
         owner = await Owner.of(harness.store)
         assert owner.lanes == [message.lane]
-        await harness.store.people.ask("discard", "a", "")
+        await harness.store.people.ask("discard", [("a", "")])
         assert await others.carry_out() == 0
         assert await owner.ready() == [message]
         assert await owner.carry_out() == 1
@@ -163,8 +214,7 @@ class RequestConformance:
         everything = await Owner.of(harness.store)
         [*others, mine] = await everything.ready()
         others = [m for m in others if m.lane != mine.lane]
-        for message in [*others, mine]:
-            await harness.store.people.ask("discard", message.event_id, "")
+        await harness.store.people.ask("discard", [(message.event_id, "") for message in [*others, mine]])
         owner = Owner(
             harness.store, everything.relay, [lease for lease in everything.leases if lease.lane == mine.lane]
         )
@@ -175,8 +225,7 @@ class RequestConformance:
     async def test_requests_are_carried_out_in_bites(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n}") for n in range(5)))
-        for n in range(5):
-            await harness.store.people.ask("discard", f"{n}", "")
+        await harness.store.people.ask("discard", [(f"{n}", "") for n in range(5)])
         assert await harness.store.writes.carry_out(owner.epochs, limit=3) == 3
         assert len(await owner.ready()) == 2
         assert await harness.store.writes.carry_out(owner.epochs, limit=3) == 2

@@ -42,11 +42,22 @@ async def delivered(harness: StoreHarness, *events: Event, to: str = "x") -> Own
 
 
 async def replayed(store: Store, plan: Replay, *, bite: int = 100, by: str = "") -> Progress:
-    """The whole of it, in bites."""
+    """The whole of it, in bites: as many as were counted before."""
+    expected = await _counted(store, plan)
     progress = await store.replays.begin(plan, by=by)
     while not progress.done:
         progress = await _bite(store, progress, bite)
+    assert progress.copied == expected
     return progress
+
+
+async def _counted(store: Store, plan: Replay, *, enough: int = 100, look: int = 2) -> int:
+    """How many it would be, look by look."""
+    found, after = await store.replays.count(plan, enough=enough, look=look)
+    while after is not None:
+        more, after = await store.replays.count(plan, enough=enough - found, look=look, after=after)
+        found += more
+    return found
 
 
 async def _bite(store: Store, progress: Progress, bite: int) -> Progress:
@@ -302,9 +313,22 @@ class ReplayConformance:
         [copy] = await owner.ready()
         assert await store.ledger.begin([Resolved(copy, "x")]) == [False]
 
+    @pytest.mark.parametrize("look", [1, 100])
+    @pytest.mark.parametrize(("enough", "found"), [(4, 4), (6, 5)])
+    async def test_it_is_counted_up_to_a_number(
+        self, harness: StoreHarness, look: int, enough: int, found: int
+    ) -> None:
+        owner = await delivered(harness, event("a"), *line("k", "b", "c"))
+        await harness.commit(event("d"))
+        [message] = await owner.ready()
+        await owner.split(message, "x", "y")
+        await owner.settle(DELIVERED, *await owner.ready())
+        assert await _counted(harness.store, Replay(), enough=enough, look=look) == found
+
     async def test_looking_changes_nothing(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("b"))
         chosen = await harness.store.replays.chosen(Replay(), limit=1, after=Replay().start)
         assert [row.event_id for row in chosen.rows] == ["a"]
         assert chosen.after == Place(*chosen.rows[0][:3])
+        assert await _counted(harness.store, Replay()) == 2
         assert (await owner.ready(), await entries(harness)) == ([], [])

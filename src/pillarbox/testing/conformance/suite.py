@@ -8,6 +8,7 @@ from pillarbox.testing.conformance.amend import AmendConformance
 from pillarbox.testing.conformance.append import AppendConformance
 from pillarbox.testing.conformance.archive import ArchiveConformance
 from pillarbox.testing.conformance.aside import AsideConformance
+from pillarbox.testing.conformance.attempts import AttemptsConformance
 from pillarbox.testing.conformance.audit import AuditConformance
 from pillarbox.testing.conformance.beside import BesideConformance
 from pillarbox.testing.conformance.browsing import LettersConformance, ListConformance, ShowConformance
@@ -52,6 +53,7 @@ class StoreConformance(
     BehindConformance,
     LinesConformance,
     SettlementConformance,
+    AttemptsConformance,
     SplitConformance,
     RepeatsConformance,
     LedgerConformance,

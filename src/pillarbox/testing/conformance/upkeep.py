@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.core.pruning import bites
 from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, at, event
@@ -79,6 +80,22 @@ class UpkeepConformance:
         await _deliver(harness, owner, 5)
         bites = [await harness.store.upkeep.prune(Retention(history=0, dead=0), most=2) for _ in range(4)]
         assert bites == [2, 2, 1, 0]
+
+    async def test_every_kind_has_its_turn_in_a_bite(self, harness: StoreHarness) -> None:
+        needs(harness, partitions=False)
+        owner = await Owner.of(harness.store)
+        await _deliver(harness, owner, 5)
+        await _bury(harness, owner, 5)
+        kept = Retention(history=0, dead=0)
+        await harness.store.upkeep.prune(kept, most=2)
+        left = await harness.store.archive.stale(kept)
+        assert (left.history, left.dead) == (3, 3)
+
+    async def test_bite_after_bite_takes_all_that_is_old(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await _bury(harness, owner, 5)
+        assert sum([gone async for gone in bites(harness.store.upkeep, Retention(dead=0))]) == 5
+        assert await harness.store.people.dead() == []
 
     async def test_what_waits_is_never_touched(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

@@ -163,7 +163,7 @@ class MessageLife(StoreMachine):
         waiting = sorted(self.model.waiting)
         identity = waiting[pick % len(waiting)] if known and waiting else ("unknown", "")
         time = "past" if action == "retry" else time
-        self.run(self.store.people.ask(action, *identity, delay=DELAYS[time]))
+        self.run(self.store.people.ask(action, [identity], delay=DELAYS[time]))
         assert self.run(self.owner.carry_out()) == 1
         self.model.ask(action, identity, time)
 

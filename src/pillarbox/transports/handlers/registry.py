@@ -16,7 +16,7 @@ HandlerFunction = Callable[[Any, Any], Any]
 
 
 class HandlerObject(Protocol):
-    """The class form of a handler; `name` may be there, too."""
+    """The class form of a handler; `name` and `aclose()` may be there, too."""
 
     @property
     def event_type(self) -> str | Sequence[str]:
@@ -70,6 +70,10 @@ class Registry:
     def find(self, name: str) -> Handler | None:
         """The handler of that name."""
         return self._handlers.get(name)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._handlers)
 
     def names_for(self, event_type: str) -> list[str]:
         """The names of all that take this type."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -60,6 +60,7 @@ class Handlers:
         self._registry = Registry()
         self._threads = Threads[Result](workers)
         self._lots: dict[int, list[asyncio.Future[Result]]] = {}
+        self._closing: list[Callable[[], Awaitable[None]]] = []
         self._closed = False
 
     def on(self, *event_types: str, name: str | None = None) -> Callable[[F], F]:
@@ -73,17 +74,25 @@ class Handlers:
         return decorate
 
     def add(self, handler: HandlerObject) -> None:
-        """Add an object with `event_type` (one or several), `handle(event, context)` and, if it likes, `name`.
+        """Add an object with `event_type` (one or several), `handle(event, context)` and, if it likes, `name` and
+        `aclose()`, which is awaited when the handlers are closed.
 
         Raises ConfigurationError for a name that is taken.
         """
         types = handler.event_type
         name = getattr(handler, "name", None) or default_name(type(handler))
         self._registry.add(Handler.of(handler.handle, [types] if isinstance(types, str) else types, name))
+        if close := getattr(handler, "aclose", None):
+            self._closing.append(close)
 
     def to(self, name: str) -> HandlerAddress:
         """The address of the handler of that name, which may be added later."""
         return HandlerAddress(name=name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all handlers, in the order in which they were added."""
+        return self._registry.names
 
     def names_for(self, event_type: str) -> list[str]:
         """The names of all handlers of a type, in the order in which they were added."""
@@ -113,10 +122,12 @@ class Handlers:
             raise Unavailable(_CLOSED)
 
     async def aclose(self) -> None:
-        """Cancel async handlers and wait for their end; sync ones are left to themselves."""
+        """Cancel async handlers and wait for their end, leave sync ones to themselves, and close who can be closed."""
         self._closed = True
         self._threads.close()
         await _abandon([call for calls in self._lots.values() for call in calls])
+        while self._closing:
+            await self._closing.pop()()
 
     def _begin(self, one: Outgoing) -> asyncio.Future[Result]:
         loop = asyncio.get_running_loop()

@@ -14,7 +14,7 @@ NO_MASKS, EMAIL = Masks(), Masks(["$.email"])
 def carrying(payload: bytes, content_type: str = "application/json") -> EventDetail:
     return EventDetail(
         1, "e", "", Status.PENDING, "t", None, None, None, payload, content_type, "{}", 1, None, None, None,
-        NOON, NOON, None, 0, 0, None, None, None, None, None, None, None, None,
+        NOON, NOON, None, None, 0, 0, None, None, None, None, None, None, None, None,
     )  # fmt: skip
 
 

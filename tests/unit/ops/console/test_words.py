@@ -49,6 +49,6 @@ def test_controls_are_written_out() -> None:
     assert words.clean(None) == ""
 
 
-@pytest.mark.parametrize(("count", "told"), [(5, "5 B"), (2048, "2.0 KiB"), (5 * 1024**2, "5.0 MiB")])
-def test_sizes(count: int, told: str) -> None:
-    assert words.size(count) == told
+def test_what_stands_between_backticks_is_code_and_never_markup() -> None:
+    assert words.commands("run `a <b>`, then <i>") == "run <code>a &lt;b&gt;</code>, then &lt;i&gt;"
+    assert words.commands("one ` alone") == "one <code> alone</code>"

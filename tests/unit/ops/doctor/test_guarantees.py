@@ -24,13 +24,28 @@ async def test_a_send_ends_well_within_the_lease(lease: str, result: str) -> Non
         ("120 days", "11", "pass"),
         ("1h", "11", "fail"),
         ("forever", "11", "pass"),
-        ("1h", "0", "pass"),
+        ("1h", "0", "warn"),
+        ("forever", "0", "pass"),
         ("1h", "3", "pass"),
     ],
 )
 async def test_receipts_are_kept_for_longer_than_an_event_is_tried(kept: str, attempts: str, result: str) -> None:
     flags = {"store__inbox_retention": kept, "store__dead_retention": "1h", "relay__retry__max_attempts": attempts}
     assert (await found("guarantees.inbox", **flags))[0] == result
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({}, "an event is tried for 2.4 h at most, outages not counted"),
+        ({"relay__outages": "count"}, "an event is tried for 2.4 h at most"),
+        ({"relay__retry__max_attempts": "5"}, "an event is tried for 2.5 min at most, outages not counted"),
+        ({"relay__retry__max_attempts": "2"}, "an event is tried for 10 s at most, outages not counted"),
+    ],
+)
+async def test_how_long_an_event_is_tried_is_said_in_fitting_units(flags: dict[str, str], said: str) -> None:
+    result, told = await found("guarantees.inbox", **flags)
+    assert (result, told) == ("pass", f"receipts of the inbox are kept for 120 days, {said}")
 
 
 async def test_receipts_are_kept_at_least_as_long_as_dead_letters() -> None:

@@ -53,3 +53,5 @@ def test_settings_that_cannot_be_read_are_the_only_finding() -> None:
     [finding] = report.findings
     assert (finding.check, finding.result, report.worst) == ("settings.read", "fail", "fail")
     assert finding.said == "relay.lease is wrong; and so is relay.heartbeat"
+    # The other command that tells of settings fails as this one does.
+    assert ("config check" in finding.fix, "config show" in finding.fix) == (True, False)

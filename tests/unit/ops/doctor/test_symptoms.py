@@ -7,7 +7,7 @@ import pytest
 from pillarbox.core.diagnosis import Answer
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead, Retry
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.steering import EVERYWHERE, Forced
 from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.settings import Settings
 from pillarbox.record import Outbox
@@ -52,6 +52,7 @@ async def test_events_wait_while_the_relay_is_switched_off(store: MemoryStore, r
     found = await asked(store, "relays", PILLARBOX_RELAY__ENABLED="false")
     assert (found.result, "PILLARBOX_RELAY__ENABLED is false here" in found.said) == ("fail", True)
     assert "PILLARBOX_RELAY__ENABLED" in found.fix
+    assert found.said.startswith("1 event waits, ")
 
 
 async def test_lanes_without_an_owner(store: MemoryStore) -> None:
@@ -87,8 +88,25 @@ async def test_a_destination_that_a_person_paused(store: MemoryStore, destinatio
     await store.destinations.steer(destination, paused=True)
     found = await asked(store, "destinations")
     assert (found.result, "person" in found.said) == ("warn", True)
+    assert "pillarbox audit list --what steer" in found.fix
+    assert "pillarbox destinations resume" in found.fix
     await store.destinations.steer(destination, paused=False)
     assert (await asked(store, "destinations")).result == "pass"
+
+
+@pytest.mark.parametrize("state", ["open", "closed"])
+async def test_a_breaker_that_a_person_holds(store: MemoryStore, state: Forced) -> None:
+    await store.destinations.steer("orders", breaker=state)
+    found = await asked(store, "destinations")
+    assert (found.result, found.said) == ("warn", f"held by a person: orders ({state})")
+    assert "pillarbox destinations breaker NAME auto" in found.fix
+
+
+async def test_a_breaker_that_a_person_holds_closed_although_it_fails(store: MemoryStore) -> None:
+    await store.destinations.steer("orders", breaker="closed")
+    await store.destinations.report("orders", error="connection refused", next_try=5)
+    found = await asked(store, "destinations")
+    assert (found.result, found.said) == ("fail", "takes nothing: orders (held closed): connection refused")
 
 
 async def test_an_event_that_waits_for_long(store: MemoryStore, record: Record) -> None:

@@ -42,29 +42,32 @@ def test_a_relay_without_its_store_is_not_ready_and_says_why() -> None:
     ],
 )
 def test_more_or_older_events_than_allowed_are_not_healthy(changes: dict[str, object], why: list[str]) -> None:
-    answer = healthy(seen(**changes), LIMITS)
+    answer = healthy(seen(**changes), LIMITS, queues={})
     assert (answer.yes, answer.facts["why"]) == (not why, why)
 
 
 def test_both_limits_may_be_exceeded_at_once() -> None:
-    why = healthy(seen(backlog=101, oldest=301.0), LIMITS).facts["why"]
+    why = healthy(seen(backlog=101, oldest=301.0), LIMITS, queues={}).facts["why"]
     assert isinstance(why, list)
     assert len(why) == 2
 
 
 def test_without_limits_everything_may_wait() -> None:
-    assert healthy(seen(backlog=10**9, oldest=1e9), Limits(backlog=None, age=None)).yes
+    assert healthy(seen(backlog=10**9, oldest=1e9), Limits(backlog=None, age=None), queues={}).yes
 
 
 def test_without_a_store_nobody_is_healthy() -> None:
-    assert (healthy(GONE, LIMITS).yes, healthy(GONE, LIMITS).facts["why"]) == (False, ["the store is away"])
+    assert (healthy(GONE, LIMITS, queues={}).yes, healthy(GONE, LIMITS, queues={}).facts["why"]) == (
+        False,
+        ["the store is away"],
+    )
 
 
 def test_health_tells_what_a_person_would_ask_next() -> None:
     relay = RelayView(id="a", name="", host="", lease=10.0, breakers={"orders": "open", "mail": "closed"})
     overview = QUIET._replace(backlog=3, oldest=1.5, dead=2, relays=[relay])
     paused = Steering(destination="audit", paused=True, breaker=None, rate_limit=None, last_error=None)
-    facts = healthy(Seen(overview=overview, steering=[paused], queues={"orders.dlq": 4}), LIMITS).facts
+    facts = healthy(Seen(overview=overview, steering=[paused]), LIMITS, queues={"orders.dlq": 4}).facts
     assert {name: facts[name] for name in ("backlog", "oldest_seconds", "exact", "dead", "relays")} == {
         "backlog": 3,
         "oldest_seconds": 1.5,

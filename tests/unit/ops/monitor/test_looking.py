@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 
 from pillarbox import Event, Outbox
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.errors import StoreUnavailable
-from pillarbox.core.overview import Overview
-from pillarbox.ops.monitor.looking import FRESH, QUEUES_FRESH, Lookout, Seen
+from pillarbox.core.overview import COUNTED, Overview
+from pillarbox.ops.monitor.looking import FRESH, Lookout, Seen
 from pillarbox.stores.memory import MemoryStore
 
 
@@ -50,22 +49,6 @@ async def test_many_who_ask_at_once_share_a_look() -> None:
     assert all(other is first for other in others)
 
 
-async def test_brokers_are_asked_less_often() -> None:
-    clock, asked = ByHand(), 0
-
-    async def depths() -> Mapping[str, int]:
-        nonlocal asked
-        asked += 1
-        return {"orders.dlq": asked}
-
-    lookout = Lookout(MemoryStore(), depths=depths, clock=clock)
-    assert (await lookout.look()).queues == {"orders.dlq": 1}
-    clock.at += FRESH
-    assert (await lookout.look()).queues == {"orders.dlq": 1}
-    clock.at += QUEUES_FRESH
-    assert (await lookout.look()).queues == {"orders.dlq": 2}
-
-
 class Away(MemoryStore):
     """A store that answers when it is told to."""
 
@@ -74,7 +57,7 @@ class Away(MemoryStore):
         self.away = True
         self.inspection = self  # type: ignore[assignment] # one of its facets is enough
 
-    async def overview(self) -> Overview:
+    async def overview(self, *, counted: int = COUNTED) -> Overview:
         if self.away:
             raise StoreUnavailable("nobody is at home")
         return await MemoryStore().inspection.overview()

@@ -13,6 +13,8 @@ _ERRORS = {
     "401": "not logged in",
     "403": "not allowed",
     "404": "not found",
+    "409": "it changed meanwhile",
+    "413": "there is too much of it",
     "503": "the store does not answer",
 }
 

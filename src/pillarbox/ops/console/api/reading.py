@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
@@ -20,6 +19,7 @@ from pillarbox.ops.console.pages.insight import audit_filter, before_of
 from pillarbox.ops.console.pages.overview import WINDOWS, figures
 from pillarbox.ops.console.visiting import Refused, Visit
 from pillarbox.ops.grouping import groups
+from pillarbox.ops.inbox import look
 
 _EVENTS = {
     "type": "exactly this event type",
@@ -72,6 +72,7 @@ async def event(visit: Visit) -> dict[str, Any]:
         "event_id": event_id,
         "events": [_detail(visit, detail) for detail in story.events],
         "failures": [exports.failure(failure) for failure in story.failures],
+        "requests": [exports.open_request(asked) for asked in story.requests],
     }
 
 
@@ -100,7 +101,7 @@ async def destinations(visit: Visit) -> dict[str, Any]:
 async def keys(visit: Visit) -> dict[str, Any]:
     blocked, hot = await visit.desk.store.keys.blocked(), await visit.desk.store.keys.hot()
     return {
-        "blocked": [one._asdict() | {"since": exports.written(one.since)} for one in blocked],
+        "blocked": [exports.blocked_key(one) for one in blocked],
         "hot": [one._asdict() for one in hot],
     }
 
@@ -116,7 +117,7 @@ async def relays(visit: Visit) -> dict[str, Any]:
 
 
 async def inbox(visit: Visit) -> dict[str, Any]:
-    return {"consumers": [one._asdict() for one in await visit.desk.store.inspection.consumers()]}
+    return (await look(visit.desk.store, retention=visit.desk.retention)).as_json()
 
 
 async def store(visit: Visit) -> dict[str, Any]:
@@ -151,23 +152,9 @@ async def doctor(visit: Visit) -> dict[str, Any]:
 def _detail(visit: Visit, detail: EventDetail) -> dict[str, Any]:
     """Without payload and headers for those who may not see them; masked for everybody."""
     told = exports.event_detail(detail)
-    carried: dict[str, Any] = {name: told.pop(name) for name in ("payload", "payload_base64") if name in told}
-    headers = told.pop("headers")
-    if not visit.person.payloads:
-        return told
-    if visit.desk.masks.payloads:
-        masked = payloads.download(detail, visit.desk.masks)
-        carried = {} if masked is None else {"payload": json.loads(masked)}
-    return told | _finite(carried) | {"headers": visit.desk.masks.headers(headers)}
-
-
-def _finite(carried: dict[str, Any]) -> dict[str, Any]:
-    """Without a payload that has a number beyond what JSON readers can hold: its bytes say what it is."""
-    try:
-        json.dumps(carried, allow_nan=False)
-    except ValueError:
-        return {name: value for name, value in carried.items() if name != "payload"}
-    return carried
+    for name in ("headers", "payload", "payload_base64"):
+        told.pop(name, None)
+    return told | payloads.content(detail, visit.desk.masks) if visit.person.payloads else told
 
 
 READINGS = (
@@ -189,7 +176,12 @@ READINGS = (
             "after": "where the last page ended",
         },
     ),
-    Endpoint(path="/event", summary="All of one event", answer=event, fields={"id": "its id"}),
+    Endpoint(
+        path="/event",
+        summary="All of one event, and each send that failed, with its error and seconds",
+        answer=event,
+        fields={"id": "its id"},
+    ),
     Endpoint(
         path="/dead",
         summary="Dead letters, the newest first, in pages",
@@ -210,7 +202,7 @@ READINGS = (
     Endpoint(path="/destinations", summary="How destinations fare", answer=destinations),
     Endpoint(path="/keys", summary="Keys that stand still, and keys that are busy", answer=keys),
     Endpoint(path="/relays", summary="Who works", answer=relays),
-    Endpoint(path="/inbox", summary="Who has receipts in the inbox", answer=inbox),
+    Endpoint(path="/inbox", summary="Who has receipts in the inbox, and what consumers met", answer=inbox),
     Endpoint(
         path="/store",
         summary="The tables: their version, their sizes, and whose transaction is the oldest",

@@ -12,11 +12,16 @@ from starlette.responses import Response
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.people import Action
-from pillarbox.ops import asking, decisions, steering
+from pillarbox.ops import asking, decisions
+from pillarbox.ops.acts import Scope
+from pillarbox.ops.asking import Waiting
 from pillarbox.ops.console import words
+from pillarbox.ops.console.counting import check_count, counted
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter, given
+from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.pages.dead import chosen, decision_of, told
 from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.steering import Helm
 
 
 async def act_on_event(visit: Visit) -> Response:
@@ -36,18 +41,18 @@ async def do_to_event(visit: Visit) -> str:
         raise Refused(404, f"There is no event {event_id!r} on its way to {destination!r}.")
     if found[0].letter is None:
         delay = delay_of(visit.form) if do == "reschedule" else 0
-        await store.people.ask(action_of(do), event_id, destination, delay=delay, by=by)
-        return "Asked of the relay that owns its lane: it does so within a second or two."
+        await store.people.ask(action_of(do), [(event_id, destination)], delay=delay, by=by)
+        return await answer(visit, "Asked of the relay that owns its lane: it does so within a second or two.")
     decision = decision_of(do)
     choice = await chosen(visit, {"destination": destination}, [event_id])
-    return told(decision, choice, *await decisions.carry_out(store, decision, choice, by=by))
+    return await told(visit, decision, choice, *await decisions.carry_out(store, decision, choice, by=by))
 
 
 async def confirm_waiting(visit: Visit) -> Response:
-    """How many waiting events it would be."""
+    """How many waiting events it would be, exactly."""
     asked, do = given(visit.query, EVENT_FIELDS), action_of(visit.query.get("do", ""))
-    waiting = await asking.choose(visit.desk.store, event_filter(asked))
-    return visit.render("confirm_waiting.html", do=do, asked=asked, waiting=waiting)
+    waiting = await waiting_for(visit, asked)
+    return visit.render("confirm_waiting.html", do=do, asked=asked, count=len(waiting))
 
 
 async def decide_waiting(visit: Visit) -> Response:
@@ -55,11 +60,17 @@ async def decide_waiting(visit: Visit) -> Response:
     posted = {name: str(value) for name, value in visit.form.items() if str(value).strip()}
     asked, do = given(posted, EVENT_FIELDS), action_of(posted.get("do", ""))
     delay = delay_of(posted) if do == "reschedule" else 0
-    waiting = await asking.choose(visit.desk.store, event_filter(asked))
-    if str(waiting.count) != posted.get("count"):
-        raise Refused(409, f"Meanwhile it would be {waiting.count:,}. Go back, look again, and confirm that number.")
-    done = await asking.ask(visit.desk.store, do, waiting, delay=delay, by=visit.person.name)
-    return visit.go("/events", f"{words.plural(done, 'event')}: asked of the relays that own their lanes.", **asked)
+    waiting = await waiting_for(visit, asked)
+    check_count(len(waiting), posted.get("count"))
+    scope = Scope(wanted=event_filter(asked))
+    done = await asking.ask(visit.desk.store, do, waiting, scope, delay=delay, by=visit.person.name)
+    said = f"{words.plural(done, 'event')}: asked of the relays that own their lanes."
+    return visit.go("/events", await answer(visit, said), **asked)
+
+
+async def waiting_for(visit: Visit, asked: Mapping[str, str]) -> Waiting:
+    """Raises Refused if there is too much of it, ConfigurationError for a wrong filter."""
+    return await counted(asking.choose(visit.desk.store, event_filter(asked)))
 
 
 async def pause_everything(visit: Visit) -> Response:
@@ -68,12 +79,13 @@ async def pause_everything(visit: Visit) -> Response:
 
 async def pause_or_resume(visit: Visit) -> str:
     """Every destination. Returns what was done."""
+    helm = Helm(store=visit.desk.store, by=visit.person.name, configured=visit.desk.destinations)
     match visit.form.get("do"):
         case "pause":
-            await steering.pause(visit.desk.store, [], by=visit.person.name)
+            await helm.pause([])
             return "Everything is paused: relays stop sending."
         case "resume":
-            await steering.resume(visit.desk.store, [], by=visit.person.name)
+            await helm.resume([])
             return "Everything goes on."
         case _:
             raise ConfigurationError("everything can be paused or resumed: send do=pause or do=resume")

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 
 from starlette.responses import Response, StreamingResponse
 
 from pillarbox.core.browsing import EventFilter
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops import decisions, exports
-from pillarbox.ops.console import words
-from pillarbox.ops.console.filters import LETTER_FIELDS, MOST, given, letter_filter, letter_page
-from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops import decisions
+from pillarbox.ops.console import payloads, words
+from pillarbox.ops.console.counting import check_count, counted
+from pillarbox.ops.console.filters import LETTER_FIELDS, given, letter_filter, letter_page
+from pillarbox.ops.console.pages.asked import answer
+from pillarbox.ops.console.visiting import Visit
 from pillarbox.ops.decisions import Choice, Decision
 from pillarbox.ops.grouping import groups, is_fingerprint
+from pillarbox.ops.letter_lines import lines
 
 CHOICE_FIELDS = (*LETTER_FIELDS, "group")
-PATIENCE = 10.0
-"""Seconds in which what a decision is about must be counted; each statement has a bound of its own."""
 _DONE = {"retry": "sent again", "discard": "dropped"}
 
 
@@ -37,20 +37,11 @@ async def dead(visit: Visit) -> Response:
 
 
 async def export(visit: Visit) -> Response:
-    """Every dead letter that fits, a line of JSON each, without payloads."""
-    wanted, store = letter_filter(visit.query), visit.desk.store
-
-    async def lines() -> AsyncIterator[str]:
-        before: int | None = None
-        while True:
-            page = await store.browsing.letters(wanted, limit=MOST, before=before)
-            for letter in page.letters:
-                yield json.dumps(exports.listed_letter(letter), ensure_ascii=False) + "\n"
-            if (before := page.before) is None:
-                return
-
+    """Every dead letter that fits, a line of JSON each; with what it carries for those who may see that."""
+    content = partial(payloads.content, masks=visit.desk.masks) if visit.person.payloads else None
+    found = lines(visit.desk.store, letter_filter(visit.query), content)
     headers = {"content-disposition": 'attachment; filename="dead-letters.ndjson"'}
-    return StreamingResponse(lines(), media_type="application/x-ndjson", headers=headers)
+    return StreamingResponse(found, media_type="application/x-ndjson", headers=headers)
 
 
 async def confirm(visit: Visit) -> Response:
@@ -65,10 +56,9 @@ async def decide(visit: Visit) -> Response:
     posted = {name: str(value) for name, value in visit.form.items() if str(value).strip()}
     asked, do = given(posted, CHOICE_FIELDS), decision_of(posted.get("do", ""))
     choice = await chosen(visit, asked)
-    if str(choice.count) != posted.get("count"):
-        raise Refused(409, f"Meanwhile it would be {choice.count:,}. Go back, look again, and confirm that number.")
+    check_count(choice.count, posted.get("count"))
     done, requested = await decisions.carry_out(visit.desk.store, do, choice, by=visit.person.name)
-    return visit.go("/dead", told(do, choice, done, requested))
+    return visit.go("/dead", await told(visit, do, choice, done, requested))
 
 
 async def chosen(visit: Visit, asked: Mapping[str, str], event_ids: list[str] | None = None) -> Choice:
@@ -76,20 +66,15 @@ async def chosen(visit: Visit, asked: Mapping[str, str], event_ids: list[str] | 
     group = asked.get("group")
     if group is not None and not is_fingerprint(group):
         raise ConfigurationError(f"{group!r} is no group of dead letters: it has twelve hexadecimal digits")
-    try:
-        async with asyncio.timeout(PATIENCE):
-            return await decisions.choose(visit.desk.store, event_ids or (), letter_filter(asked), group=group)
-    except TimeoutError:
-        raise Refused(
-            413, f"There is too much to be counted in {PATIENCE:g} s: narrow the filter, or use the command line."
-        ) from None
+    return await counted(decisions.choose(visit.desk.store, event_ids or (), letter_filter(asked), group=group))
 
 
-def told(do: Decision, choice: Choice, done: int, requested: int) -> str:
+async def told(visit: Visit, do: Decision, choice: Choice, done: int, requested: int) -> str:
     """What became of it."""
     said = f"{words.plural(done, 'dead letter')} {_DONE[do]}."
     if requested:
-        said += f" {words.plural(requested, 'event')} that held a key: asked of the relays."
+        held = f"{words.plural(requested, 'event')} that held a key: asked of the relays."
+        said = await answer(visit, f"{said} {held}")
     if left := len(choice.letters) - done:
         said += f" {left:,} stay: the same event already waits, or somebody was faster."
     return said

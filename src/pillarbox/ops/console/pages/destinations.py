@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops import steering
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.figures import paces
 from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.steering import Helm, UnknownDestination
 from pillarbox.relay.routing import per_second
 
 SPAN = 300.0
@@ -29,27 +29,36 @@ async def steer(visit: Visit) -> Response:
 async def steer_one(visit: Visit) -> str:
     """Pause and resume are an operator's; breakers and limits an admin's. Returns what was done."""
     name, do = str(visit.form.get("destination", "")), str(visit.form.get("do", ""))
-    store, by = visit.desk.store, visit.person.name
-    if not name:
-        raise Refused(400, "No destination was named.")
     if do not in ("pause", "resume") and not visit.may(Role.ADMIN):
         raise Refused(403, f"Breakers and limits need the role {Role.ADMIN.word}.")
+    helm = Helm(
+        store=visit.desk.store,
+        by=visit.person.name,
+        configured=visit.desk.destinations,
+        force=visit.form.get("force") is True,
+    )
+    try:
+        return await _turn(helm, name, do, str(visit.form.get("limit") or "").strip())
+    except UnknownDestination as error:
+        raise Refused(404, str(error)) from None
+
+
+async def _turn(helm: Helm, name: str, do: str, limit: str) -> str:
     match do:
         case "pause":
-            await steering.pause(store, [name], by=by)
+            await helm.pause([name])
             return f"{name} is paused."
         case "resume":
-            await steering.resume(store, [name], by=by)
+            await helm.resume([name])
             return f"{name} goes on."
         case "open" | "closed":
-            await steering.force(store, name, do, by=by)
+            await helm.hold(name, do)
             return f"The breaker of {name} is held {do}."
         case "release":
-            await steering.force(store, name, None, by=by)
+            await helm.hold(name, None)
             return f"The breaker of {name} decides by itself again."
         case "limit":
-            limit = str(visit.form.get("limit") or "").strip()
-            await steering.limit(store, name, per_second(limit) if limit else None, by=by)
+            await helm.limit(name, per_second(limit) if limit else None)
             return f"{name} takes {limit} at most." if limit else f"{name} has no limit set here."
         case _:
             raise ConfigurationError(f"{do!r} is nothing that can be done with a destination")

@@ -39,6 +39,7 @@ async def event(visit: Visit) -> Response:
         story=story,
         detail=detail,
         failures=[failure for failure in story.failures if failure.destination in ("", detail.destination)],
+        requests=[asked for asked in story.requests if asked.destination in ("", detail.destination)],
         shown=shown,
         headers=visit.desk.masks.headers(detail.headers) if visit.person.payloads else {},
         forms=FORMS,

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Mapping
 from starlette.responses import Response, StreamingResponse
 
 from pillarbox.core.audit import AuditEntry, AuditFilter
-from pillarbox.core.retention import Retention
 from pillarbox.ops.console import words
 from pillarbox.ops.console.filters import MOST, PER_PAGE, given, moment, whole
 from pillarbox.ops.console.visiting import Visit
+from pillarbox.ops.inbox import look
 
 AUDIT_FIELDS = ("who", "what", "since")
 
@@ -27,11 +27,8 @@ async def store(visit: Visit) -> Response:
 
 
 async def inbox(visit: Visit) -> Response:
-    """Who has receipts, and how many of them are old enough to go."""
-    consumers = await visit.desk.store.inspection.consumers()
-    retention = visit.desk.retention
-    stale = None if retention is None else await visit.desk.store.archive.stale(Retention(receipts=retention))
-    return visit.render("inbox.html", consumers=consumers, retention=retention, stale=stale)
+    """Who has receipts, how many of them are old enough to go, and what consumers met lately."""
+    return visit.render("inbox.html", seen=await look(visit.desk.store, retention=visit.desk.retention))
 
 
 async def audit(visit: Visit) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shlex
 from collections.abc import Mapping
@@ -17,11 +16,13 @@ from pillarbox.core.replay import Progress, Replay
 from pillarbox.core.store import Store
 from pillarbox.ops import replaying
 from pillarbox.ops.console.filters import given, moment, whole
-from pillarbox.ops.console.pages.dead import PATIENCE
 from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.replaying import Count
 from pillarbox.relay.routing import per_second
 
 FIELDS = ("id", "type", "key", "destination", "since", "until", "to", "rate", "most")
+LOOKS = 20
+"""Looks at the history that a count may take; on the command line it takes as many as it needs."""
 _LONGEST = 1_000_000_000
 
 _log = logging.getLogger("pillarbox.console")
@@ -30,31 +31,33 @@ _log = logging.getLogger("pillarbox.console")
 async def confirm(visit: Visit) -> Response:
     """What it would be; nothing is counted before somebody has said what he wants."""
     asked = given(visit.query, FIELDS)
-    found = await _counted(visit, plan_of(asked)) if asked else None
-    return visit.render("replay.html", asked=asked, found=found, counted=COUNTED, command=_command(asked))
+    count = await replaying.count(visit.desk.store, plan_of(asked), looks=LOOKS) if asked else None
+    said = {} if count is None else {"many": many(count), "nothing": nothing(count)}
+    return visit.render("replay.html", asked=asked, count=count, command=_command(asked), **said)
 
 
 async def begin(visit: Visit) -> Response:
     """The replay is in the audit before the answer; the copies are made after it."""
-    progress, answer = await begun(visit)
+    _, said, rest = await begun(visit)
     event_id = str(visit.form.get("id", ""))
     path, query = ("/event", {"id": event_id}) if event_id else ("/audit", {"what": "replay"})
-    said = f"Replay {progress.number} began; the audit tells how far it is."
     redirect = visit.go(path, said, **query)
-    redirect.background = answer
+    redirect.background = rest
     return redirect
 
 
-async def begun(visit: Visit) -> tuple[Progress, BackgroundTask]:
-    """A replay, and what is left to be done of it. Raises Refused, ConfigurationError."""
+async def begun(visit: Visit) -> tuple[Progress, str, BackgroundTask]:
+    """A replay, what there is to say of it, and what is left to be done. Raises Refused, ConfigurationError."""
     asked = {name: str(visit.form[name]) for name in FIELDS if str(visit.form.get(name) or "").strip()}
     if not asked:
         raise Refused(400, "Say what is to be replayed: an event, a type, a key, a destination or a time.")
     plan, store = plan_of(asked), visit.desk.store
-    if not await _counted(visit, plan):
-        raise Refused(404, "The history has nothing that fits.")
+    count = await replaying.count(store, plan, looks=LOOKS)
+    if not count.found:
+        raise Refused(404 if count.among is None else 413, nothing(count))
     progress = await store.replays.begin(plan, by=visit.person.name)
-    return progress, BackgroundTask(_go_on, store, progress)
+    said = f"Replay {progress.number} of {many(count)} began; the audit tells how far it is."
+    return progress, said, BackgroundTask(_go_on, store, progress)
 
 
 def plan_of(asked: Mapping[str, str]) -> Replay:
@@ -74,14 +77,22 @@ def plan_of(asked: Mapping[str, str]) -> Replay:
     )
 
 
-async def _counted(visit: Visit, plan: Replay) -> int:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            return await replaying.count(visit.desk.store, plan)
-    except TimeoutError:
-        raise Refused(
-            413, f"There is too much to be counted in {PATIENCE:g} s: narrow the filter, or use the command line."
-        ) from None
+def many(count: Count) -> str:
+    """How many, and whether there may be more."""
+    if count.found > COUNTED:
+        return f"{COUNTED:,} or more deliveries"
+    found = f"{count.found:,} {'delivery' if count.found == 1 else 'deliveries'}"
+    return found if count.among is None else f"at least {found}"
+
+
+def nothing(count: Count) -> str:
+    """Why there is nothing to replay."""
+    if count.among is None:
+        return "The history has nothing that fits. What was delivered is kept for a limited time only."
+    return (
+        f"Nothing fits among the first {count.among:,} deliveries of this range; the rest was not looked at. "
+        "Narrow it by type, key or time, or use the command line."
+    )
 
 
 async def _go_on(store: Store, progress: Progress) -> None:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from pillarbox.core.keys import BEHIND, SAMPLE
 from pillarbox.ops import steering
+from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.visiting import Refused, Visit
 
 
@@ -44,12 +45,17 @@ async def do_to_head(visit: Visit) -> str:
     event_id, destination, do = (str(visit.form.get(name, "")) for name in ("id", "destination", "do"))
     match do:
         case "retry":
-            await visit.desk.store.people.ask("retry", event_id, destination, by=visit.person.name)
-            return "Asked of the relay that owns its lane: it is sent again within a second or two."
+            await visit.desk.store.people.ask("retry", [(event_id, destination)], by=visit.person.name)
+            return await answer(
+                visit, "Asked of the relay that owns its lane: it is sent again within a second or two."
+            )
         case "bury":
             asked = await steering.bury(visit.desk.store, event_id, by=visit.person.name)
             if not asked:
                 raise Refused(404, f"The event {event_id!r} holds no key up any more.")
-            return "Asked of the relay that owns its lane: it becomes a dead letter, and the key goes on without it."
+            return await answer(
+                visit,
+                "Asked of the relay that owns its lane: it becomes a dead letter, and the key goes on without it.",
+            )
         case _:
             raise Refused(400, f"{do!r} is nothing that can be done with a key: retry its head, or give it up.")

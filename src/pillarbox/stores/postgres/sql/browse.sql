@@ -10,7 +10,7 @@ WITH hand AS MATERIALIZED (
           SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.last_error,
                  m.last_attempt_at, m.available_at, m.held
           FROM {message} m
-          WHERE (m.recorded_at, m.id, m.destination) < ($1, $2, $3) AND m.recorded_at >= $4 {of_waiting}
+          WHERE {from_position} AND m.recorded_at >= $4 {of_waiting}
           ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $11) m) w
   LEFT JOIN hand h ON h.event_id = w.event_id AND h.destination = w.destination
   LEFT JOIN {destination} d ON d.destination = w.destination AND w.destination <> '' AND w.tries > 0
@@ -19,23 +19,24 @@ WITH hand AS MATERIALIZED (
     SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.last_error,
            m.last_attempt_at, m.published_at
     FROM {history} m
-    WHERE (m.recorded_at, m.id, m.destination) < ($1, $2, $3) AND m.recorded_at >= $4 {of_history}
+    WHERE {from_position} AND m.recorded_at >= $4 {of_history}
     ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $12) m
 ), dead AS (
   SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
     SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.error, m.last_attempt_at
     FROM {dead} m
-    WHERE (m.recorded_at, m.id, m.destination) < ($1, $2, $3) AND m.recorded_at >= $4
+    WHERE {from_position} AND m.recorded_at >= $4
     ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $13) m
 )
-SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, attempts + tries AS retry_count,
-       last_error, last_attempt_at, next_retry_at, published_at, wanted, edge
+SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts,
+       CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count, last_error, last_attempt_at, next_retry_at,
+       published_at, wanted, edge
 FROM (
   (SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, tries, last_error, last_attempt_at,
           CASE WHEN held IS DISTINCT FROM 'blocked' THEN coalesce(available_at, next_try_at) END AS next_retry_at,
           NULL::timestamptz AS published_at, wanted, n = $11 AS edge
    FROM waiting m CROSS JOIN LATERAL (SELECT {wanted} AND status = coalesce($5, status)
-     AND (NOT $9 OR (attempts + tries > 0 AND status <> 'FAILED'))) AS w(wanted)
+     AND (NOT $9 OR (attempts + tries > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED'))) AS w(wanted)
    WHERE wanted OR n = $11 ORDER BY n LIMIT $10)
   UNION ALL
   (SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts, tries, last_error,

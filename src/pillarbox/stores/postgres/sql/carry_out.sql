@@ -1,13 +1,15 @@
 -- Do what people asked for messages of my lanes: retry now, discard, bury or reschedule; close what no longer waits.
-WITH {fence}, mine AS MATERIALIZED (
-  -- In the order in which they were asked: of several requests for one message the others wait for the next call.
-  SELECT DISTINCT ON (r.event_id, r.destination)
-         r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found
+WITH {fence}, asked AS MATERIALIZED (
+  -- Along the index of what is open, in the order of asking: a bite costs no more for all that waits behind it.
+  SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found
   FROM {request} r LEFT JOIN {message} m ON m.event_id = r.event_id AND m.destination = r.destination
   WHERE r.done_at IS NULL
     -- A request for a message that does not wait is anybody's to close.
     AND (m.event_id IS NULL OR m.lane = ANY (ARRAY(SELECT lane FROM fence)))
-  ORDER BY r.event_id, r.destination, r.request_id LIMIT $3
+  ORDER BY r.request_id LIMIT $3
+), mine AS MATERIALIZED (
+  -- Of several requests for one message the others wait for the next call.
+  SELECT DISTINCT ON (event_id, destination) * FROM asked ORDER BY event_id, destination, request_id
 ), discarded AS (
   DELETE FROM {message} m USING mine w
   WHERE w.action = 'discard' AND m.event_id = w.event_id AND m.destination = w.destination
@@ -34,8 +36,18 @@ WITH {fence}, mine AS MATERIALIZED (
   UPDATE {request} r SET done_at = now(),
     result = CASE WHEN NOT w.found THEN 'not found' ELSE 'done' END
   FROM mine w WHERE r.request_id = w.request_id AND r.done_at IS NULL
-  RETURNING r.request_id, r.action, r.event_id, r.asked_by, r.result
+  RETURNING r.request_id, r.action, r.event_id, r.destination, r.delay, r.asked_by, r.result, r.act
 ), noted AS (
-  INSERT INTO {audit} (who, what, subject) SELECT asked_by, action, event_id FROM closed WHERE result = 'done'
+  INSERT INTO {audit} (who, what, subject, detail)
+  SELECT asked_by, action, event_id, jsonb_build_object('destination', destination, 'request_id', request_id)
+    || CASE WHEN action = 'reschedule' THEN jsonb_build_object('delay', delay) ELSE '{}' END
+  FROM closed WHERE result = 'done' AND act IS NULL
+), done AS MATERIALIZED (
+  SELECT act, count(*) AS done FROM closed WHERE result = 'done' AND act IS NOT NULL GROUP BY act
+), acts AS MATERIALIZED (
+  -- In the same order for all: relays that carry out parts of the same acts never wait for each other in a circle.
+  SELECT audit_id FROM {audit} WHERE audit_id = ANY (ARRAY(SELECT act FROM done)) ORDER BY audit_id FOR NO KEY UPDATE
+), grown AS (
+  UPDATE {audit} a SET {grows} FROM done g JOIN acts ON acts.audit_id = g.act WHERE a.audit_id = g.act
 )
 SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM closed) AS count, 0 AS duplicates

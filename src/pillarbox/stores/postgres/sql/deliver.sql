@@ -1,14 +1,15 @@
 -- Settle delivered messages: they leave for the history under the destination they went to.
 WITH {fence}, gone AS (
-  DELETE FROM {message} m USING unnest($3::text[], $4::text[], $5::text[]) AS i(event_id, destination, resolved)
+  DELETE FROM {message} m USING unnest($3::text[], $4::text[], $5::text[], $6::real[])
+    AS i(event_id, destination, resolved, seconds)
   WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
-  RETURNING m.*, i.resolved
+  RETURNING m.*, i.resolved, i.seconds
 ), kept AS (
   INSERT INTO {history} (id, event_id, destination, event_type, aggregate_type, aggregate_id, key, payload, content_type,
     headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries, last_error,
-    last_attempt_at, published_at)
+    last_attempt_at, published_at, seconds)
   SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, key, payload, content_type, headers,
     schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries, last_error,
-    last_attempt_at, now() FROM gone
+    last_attempt_at, now(), seconds FROM gone
 ){ledger}
 SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

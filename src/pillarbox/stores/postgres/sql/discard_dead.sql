@@ -4,6 +4,8 @@ WITH gone AS (
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
   SELECT coalesce(nullif($2, ''), current_user), 'discard', event_id,
-    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone
+    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone WHERE $3::bigint IS NULL
+), act AS (
+  UPDATE {audit} a SET {grows} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = $3
 )
 SELECT count(*) FROM gone

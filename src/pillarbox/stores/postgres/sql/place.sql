@@ -1,8 +1,8 @@
 -- Write where messages wait from now on: retry, behind, aside, blocked, a noted try, or copies for several destinations.
 WITH {fence}, asked AS MATERIALIZED (
   SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::double precision[], $8::integer[], $9::integer[],
-                       $10::text[], $11::boolean[], $12::integer[], $13::integer[])
-    AS a(event_id, destination, resolved, held, delay, charged, tried, error, stays, attempts, tries)
+                       $10::text[], $11::boolean[], $12::integer[], $13::integer[], $14::boolean[], $15::real[])
+    AS a(event_id, destination, resolved, held, delay, charged, tried, error, stays, attempts, tries, remembered, seconds)
 ), stayed AS (
   UPDATE {message} m SET
     held = CASE WHEN a.stays THEN m.held ELSE a.held END,
@@ -16,7 +16,7 @@ WITH {fence}, asked AS MATERIALIZED (
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
     -- Written before, and only the answer was lost: it must not be charged again.
     AND (a.attempts IS NULL OR (m.attempts = a.attempts AND m.tries = a.tries))
-  RETURNING m.event_id, m.destination, m.attempts + m.tries AS attempt, a.tried, a.error, a.stays
+  RETURNING m.event_id, m.destination, m.attempts + m.tries AS attempt, a.tried, a.error, a.remembered, a.seconds
 ), leaving AS MATERIALIZED (
   SELECT event_id, destination, bool_or(resolved = destination) AS remains FROM asked
   GROUP BY event_id, destination HAVING bool_or(resolved <> destination)
@@ -27,7 +27,7 @@ WITH {fence}, asked AS MATERIALIZED (
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*
 ), copies AS MATERIALIZED (
-  SELECT g.*, a.resolved, a.charged, a.error, a.stays, a.delay, a.tried, a.held AS hold
+  SELECT g.*, a.resolved, a.charged, a.error, a.stays, a.delay, a.tried, a.held AS hold, a.remembered, a.seconds
   FROM (SELECT * FROM gone
         UNION ALL
         SELECT m.* FROM {message} m JOIN leaving a ON m.event_id = a.event_id AND m.destination = a.destination
@@ -65,11 +65,10 @@ WITH {fence}, asked AS MATERIALIZED (
     'the event id ' || event_id || ' already waits for ' || resolved || ' with other bytes', first_failed_at, last_attempt_at
   FROM repeats WHERE NOT same
 ), noted AS (
-  INSERT INTO {attempt} (event_id, destination, attempt, charged, error)
-  SELECT event_id, destination, attempt, tried = 0, error FROM stayed WHERE error IS NOT NULL AND NOT stays
+  INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)
+  SELECT event_id, destination, attempt, tried = 0, error, seconds FROM stayed WHERE remembered
   UNION ALL
-  SELECT c.event_id, c.resolved, c.attempts + c.tries + c.charged + c.tried, c.tried = 0, c.error
-  FROM copies c WHERE c.error IS NOT NULL AND NOT c.stays
+  SELECT event_id, resolved, attempts + tries + charged + tried, tried = 0, error, seconds FROM copies WHERE remembered
 )
 SELECT ARRAY(SELECT lane FROM fence) AS held,
        (SELECT count(*) FROM stayed) + (SELECT count(*) FROM moved) AS count,

@@ -7,5 +7,5 @@ WITH gone AS (
 ), done AS (
   DELETE FROM {request} WHERE request_id = ANY (ARRAY(
     SELECT request_id FROM (SELECT request_id, done_at FROM {request} ORDER BY request_id LIMIT $2) AS first
-    WHERE done_at < now() - $1 * interval '1 second'))
-) SELECT count(*) FROM gone
+    WHERE done_at < now() - $1 * interval '1 second')) RETURNING 1
+) SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM done)

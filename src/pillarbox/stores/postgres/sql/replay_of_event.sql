@@ -1,2 +1,2 @@
 -- Fragment: of what was delivered, only some events, by their own index.
-AND m.event_id = ANY ($10::text[])
+AND m.event_id = ANY ($9::text[])

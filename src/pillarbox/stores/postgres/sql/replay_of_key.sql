@@ -1,2 +1,2 @@
 -- Fragment: of what was delivered, only one key, by its own index.
-AND m.key = $6
+AND m.key = $5

@@ -16,7 +16,9 @@ WITH mine AS MATERIALIZED (
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
   SELECT coalesce(nullif($2, ''), current_user), 'retry', event_id,
-    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone
+    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone WHERE $3::bigint IS NULL
+), act AS (
+  UPDATE {audit} a SET {grows} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = $3
 ), again AS (
   -- A person wants it sent, whatever the ledger says.
   UPDATE {processed_event} p SET status = 'PROCESSING', updated_at = now() FROM back b

@@ -33,21 +33,22 @@ WITH hand (event_id, destination) AS MATERIALIZED (
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
            LIMIT :dead) AS d
 ), looked_at AS (
-  SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, attempts + tries AS retry_count,
-         last_error, last_attempt_at,
+  SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count, last_error, last_attempt_at,
          CASE WHEN held IS NOT 'blocked' THEN coalesce(available_at, next_try_at) END AS next_retry_at,
          NULL AS published_at,
          {wanted} AND status = coalesce(:status, status)
-           AND (NOT :retrying OR (attempts + tries > 0 AND status <> 'FAILED')) AS wanted,
+           AND (NOT :retrying OR (attempts + tries > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED')) AS wanted,
          n = :waiting AS edge, n, 1 AS source
     FROM waiting AS m
   UNION ALL
-  SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts, attempts + tries, last_error,
-         last_attempt_at, NULL, published_at, {wanted}, n = :delivered, n, 2
+  SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END, last_error, last_attempt_at, NULL,
+         published_at, {wanted}, n = :delivered, n, 2
     FROM delivered AS m
   UNION ALL
-  SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts, attempts + tries, error,
-         last_attempt_at, NULL, NULL,
+  SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END, error, last_attempt_at, NULL, NULL,
          {wanted}, n = :dead, n, 3
     FROM dead AS m
 ), ranked AS (

@@ -13,6 +13,7 @@ CREATE TEMP TABLE IF NOT EXISTS desk (
   charge      INTEGER,
   noted       INTEGER,
   delay       REAL,
-  error       TEXT
+  error       TEXT,
+  seconds     REAL
 );
 CREATE INDEX IF NOT EXISTS temp.desk_row_id_idx ON desk (row_id);

@@ -1,0 +1,121 @@
+"""A dead letter as a form: what a person may edit of it, and what becomes of what was typed.
+
+What must stay true: whoever sends the form as it came changes nothing. What a browser would not give back as it was,
+such as bytes, control characters or mixed line ends, is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import unified_diff
+from typing import NamedTuple, Self
+
+from pillarbox.core.amendment import AMENDED, Amendment
+from pillarbox.core.browsing import EventDetail
+from pillarbox.core.errors import RecordError
+from pillarbox.ops.amending import amendment, drafted
+from pillarbox.ops.console import words
+from pillarbox.ops.console.payloads import SHOWN
+
+_AROUND = 2
+"""Lines that are shown before and after a change."""
+_KINDS = {" ": "same", "+": "added", "-": "removed", "@": "gap"}
+
+
+class LetterForm(NamedTuple):
+    """What the fields hold, lines ended as browsers show them; None where there is nothing to be edited."""
+
+    payload: str | None
+    headers: str | None
+    """A line for each: name, colon, value."""
+
+    @classmethod
+    def of(cls, letter: EventDetail) -> Self:
+        """As it is shown first."""
+        return cls(_payload_text(letter), _headers_text(letter))
+
+    def filled(self, posted: Mapping[str, object]) -> Self:
+        """As it was sent."""
+        typed = {name: str(value).replace("\r\n", "\n") for name, value in posted.items()}
+        return self._replace(
+            **{name: typed[name] for name, text in self._asdict().items() if text is not None and name in typed}
+        )
+
+    def amendment(self, letter: EventDetail, *, max_payload: int) -> Amendment:
+        """What a letter becomes with what was typed. Raises RecordError, naming the field."""
+        shown, payload, headers = self.of(letter), None, None
+        if self.payload is not None and self.payload != shown.payload:
+            payload = _payload_of(self.payload, letter)
+        if self.headers is not None and self.headers != shown.headers:
+            headers = _headers_of(self.headers)
+        removed = [] if headers is None else [name for name in _own_headers(letter) if name not in headers]
+        return amendment(letter, payload=payload, headers=headers, removed=removed, max_payload=max_payload)
+
+
+class Line(NamedTuple):
+    """A line of a comparison, and whether it is same, added, removed, or a gap: lines that stay and are not shown."""
+
+    kind: str
+    text: str
+
+
+def compared(before: str, after: str) -> Iterator[Line]:
+    """What changes between two texts, with a few lines around it."""
+    if before.endswith("\n") and after.endswith("\n"):
+        before, after = before[:-1], after[:-1]
+    lines = unified_diff(before.split("\n"), after.split("\n"), n=_AROUND, lineterm="")
+    for number, line in enumerate(lines):
+        # The first two name files, and the third begins the first stretch.
+        if number > 2:
+            yield Line(_KINDS[line[0]], line[1:])
+
+
+def _payload_text(letter: EventDetail) -> str | None:
+    shown, indented = drafted(letter)
+    if len(shown) > SHOWN:
+        return None
+    try:
+        text = shown.decode()
+    except UnicodeDecodeError:
+        return None
+    if indented:
+        return words.escaped(text)
+    lines = text.replace("\r\n", "\n")
+    return lines if words.clean(lines) == lines and _with_ends(lines, like=text) == text else None
+
+
+def _payload_of(typed: str, letter: EventDetail) -> bytes | None:
+    draft = drafted(letter)
+    return draft.saved(_with_ends(typed, like=draft.shown.decode()).encode(errors="replace"))
+
+
+def _with_ends(lines: str, *, like: str) -> str:
+    return lines.replace("\n", "\r\n") if "\r\n" in like else lines
+
+
+def _headers_text(letter: EventDetail) -> str | None:
+    own = _own_headers(letter)
+    lines = "".join(f"{name}: {value}\n" for name, value in own.items())
+    try:
+        return lines if words.clean(lines) == lines and _headers_of(lines) == own else None
+    except RecordError:
+        return None
+
+
+def _headers_of(typed: str) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for number, line in enumerate(typed.split("\n"), start=1):
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not (name or colon):
+            continue
+        if not (name and colon):
+            raise RecordError(f"headers, line {number}: write a name, a colon and a value", field="headers")
+        if name in headers:
+            raise RecordError(f"headers, line {number}: {name!r} is there twice", field="headers")
+        headers[name] = value
+    return headers
+
+
+def _own_headers(letter: EventDetail) -> dict[str, str]:
+    """Without the one that says that it was edited before: it is written anew."""
+    return {name: value for name, value in letter.headers.items() if name != AMENDED}

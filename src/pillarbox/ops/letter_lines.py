@@ -1,0 +1,42 @@
+"""Dead letters as lines of JSON: every one that fits, in bounded memory however many there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from pillarbox.core.browsing import EventDetail, LetterFilter, ListedLetter
+from pillarbox.core.store import Store
+from pillarbox.ops import exports
+
+PAGE = 500
+"""Dead letters per statement."""
+BITE = 50
+"""Dead letters per statement that brings their content: so many payloads are in memory at once."""
+
+Content = Callable[[EventDetail], dict[str, Any]]
+
+
+async def lines(store: Store, wanted: LetterFilter, content: Content | None) -> AsyncIterator[str]:
+    """A line for each, the newest first, with what `content` tells of what it carries; None: nothing."""
+    before: int | None = None
+    while True:
+        page = await store.browsing.letters(wanted, limit=PAGE, before=before)
+        for start in range(0, len(page.letters), BITE):
+            bite = page.letters[start : start + BITE]
+            told = _alone(bite) if content is None else await _whole(store, bite, content)
+            for letter in told:
+                yield json.dumps(letter, ensure_ascii=False) + "\n"
+        if (before := page.before) is None:
+            return
+
+
+def _alone(letters: Sequence[ListedLetter]) -> list[dict[str, Any]]:
+    return [exports.listed_letter(letter) for letter in letters]
+
+
+async def _whole(store: Store, letters: Sequence[ListedLetter], content: Content) -> list[dict[str, Any]]:
+    """Without those that were sent again or dropped meanwhile."""
+    details = {detail.letter: detail for detail in await store.browsing.details([letter.id for letter in letters])}
+    return [exports.listed_letter(letter) | content(details[letter.id]) for letter in letters if letter.id in details]

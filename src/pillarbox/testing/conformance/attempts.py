@@ -1,0 +1,133 @@
+"""Attempts: a send that failed is remembered with its error, once, and every send with how long it took."""
+
+from __future__ import annotations
+
+import pytest
+
+from pillarbox.core.browsing import Failure
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
+from pillarbox.core.retention import Retention
+from pillarbox.testing.conformance.events import HOUR, event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner
+
+NOW = Retry(delay=0, error="not now", charge=False)
+FAILURES = {
+    "retry": Retry(delay=HOUR, error="no"),
+    "nack": Retry(delay=HOUR, error="no", charge=False),
+    "death": Dead(error="no"),
+    "block": Dead(error="no", block=True),
+}
+
+each_failure = pytest.mark.parametrize("outcome", FAILURES.values(), ids=FAILURES.keys())
+# Exact in four bytes and in eight; and no time at all is something else than not known.
+LENGTHS = {"short": 0.0078125, "none": 0.0, "long": 4096.5, "unknown": None}
+
+
+async def failures(harness: StoreHarness, event_id: str) -> list[Failure]:
+    return (await harness.store.browsing.show(event_id)).failures
+
+
+async def _settled(harness: StoreHarness, outcome: Outcome) -> None:
+    """One event for each length, in one write."""
+    owner = await Owner.of(harness.store)
+    await harness.commit(*(event(name, destination="x") for name in LENGTHS))
+    verdicts = [Verdict(m, outcome, "x", LENGTHS[m.event_id]) for m in await owner.ready()]
+    assert (await harness.store.writes.settle(owner.epochs, verdicts)).count == len(LENGTHS)
+
+
+class AttemptsConformance:
+    async def test_every_failed_send_is_told_the_last_one_first(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.settle(Retry(delay=0, error="one"), *await owner.ready(), to="x", seconds=0.5)
+        await owner.settle(NOW, *await owner.due(), seconds=0.25)
+        await owner.settle(Dead(error="three"), *await owner.due(), seconds=2)
+        found = await failures(harness, "a")
+        assert [(f.destination, f.attempt, f.charged, f.error, f.seconds) for f in found] == [
+            ("x", 3, True, "three", 2),
+            ("x", 2, False, "not now", 0.25),
+            ("x", 1, True, "one", 0.5),
+        ]
+        assert [f.attempted_at for f in found] == sorted((f.attempted_at for f in found), reverse=True)
+
+    @each_failure
+    async def test_a_failed_send_keeps_its_length(self, harness: StoreHarness, outcome: Outcome) -> None:
+        await _settled(harness, outcome)
+        assert {name: [f.seconds for f in await failures(harness, name)] for name in LENGTHS} == {
+            name: [seconds] for name, seconds in LENGTHS.items()
+        }
+
+    @each_failure
+    async def test_one_that_was_resolved_on_the_way_keeps_its_length_too(
+        self, harness: StoreHarness, outcome: Outcome
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.settle(outcome, *await owner.ready(), to="x", seconds=0.5)
+        [failed] = await failures(harness, "a")
+        assert (failed.destination, failed.seconds) == ("x", 0.5)
+
+    async def test_a_delivery_keeps_its_length(self, harness: StoreHarness) -> None:
+        await _settled(harness, DELIVERED)
+        stories = {name: await harness.store.browsing.show(name) for name in LENGTHS}
+        assert {name: [detail.seconds for detail in story.events] for name, story in stories.items()} == {
+            name: [seconds] for name, seconds in LENGTHS.items()
+        }
+        assert [failure for story in stories.values() for failure in story.failures] == []
+
+    async def test_only_the_delivery_has_its_length_beside_others_of_the_event(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.split((await owner.ready())[0], "w", "x", "y", "z")
+        w, x, y, _ = sorted(await owner.ready(), key=lambda message: message.destination)
+        await owner.settle(DELIVERED, w, seconds=1)
+        await owner.settle(DELIVERED, x, seconds=2)
+        await owner.settle(Dead(error="no"), y, seconds=3)
+        story = await harness.store.browsing.show("a")
+        assert [(detail.destination, detail.seconds) for detail in story.events] == [
+            ("w", 1),
+            ("x", 2),
+            ("y", None),
+            ("z", None),
+        ]
+        assert [(failed.destination, failed.seconds) for failed in story.failures] == [("y", 3)]
+
+    @each_failure
+    async def test_a_verdict_written_again_is_no_second_attempt(self, harness: StoreHarness, outcome: Outcome) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", destination="x"))
+        messages = await owner.ready()
+        for _ in range(2):  # as when the answer to the first one was lost
+            await owner.settle(outcome, *messages, seconds=0.5)
+        [failed] = await failures(harness, "a")
+        assert (failed.attempt, failed.seconds) == (1, 0.5)
+
+    @pytest.mark.parametrize("block", [False, True])
+    async def test_to_give_up_without_a_send_is_no_attempt(self, harness: StoreHarness, block: bool) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"), event("b"))
+        a, b = await owner.ready()
+        await owner.settle(Dead(error="no route", block=block, charge=False), a)
+        await owner.settle(Dead(error="no", block=block), b)
+        assert (await failures(harness, "a"), len(await failures(harness, "b"))) == ([], 1)
+
+    async def test_what_a_person_buries_is_no_attempt(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", destination="x"))
+        await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), seconds=0.5)
+        await harness.store.people.ask("bury", [("a", "x")])
+        await owner.carry_out()
+        story = await harness.store.browsing.show("a")
+        assert [detail.letter is not None for detail in story.events] == [True]
+        assert [failed.seconds for failed in story.failures] == [0.5]
+
+    async def test_attempts_stay_as_long_as_history_or_dead_letters_may_need_them(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"))
+        await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready())
+        for kept in (Retention(), Retention(history=0), Retention(dead=0), Retention(history=0, dead=HOUR)):
+            await harness.store.upkeep.prune(kept)
+            assert len(await failures(harness, "a")) == 1
+        await harness.store.upkeep.prune(Retention(history=0, dead=0))
+        assert await failures(harness, "a") == []

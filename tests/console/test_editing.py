@@ -1,0 +1,208 @@
+"""Edit and retry: what a person makes of a dead letter goes out again, and nobody destroys what they cannot see."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from pillarbox.ops.console import Person, Role
+from pillarbox.ops.console.logins import HostLogin
+from tests.console.conftest import Visit, Visitor, states
+from tests.integration.cli.conftest import Stock
+
+OLD = b'{"id":1,"price":"free"}'
+TYPED = '{\n  "id": 1,\n  "price": 2\n}\n'
+NEW = b'{"id":1,"price":2}'
+LETTER = "1"
+
+
+def spoil(stock: Stock, payload: Any = OLD, kind: str = "application/json") -> Stock:
+    headers = {"tenant": "acme", "debug": "1"}
+    stock.record(Event("order.placed", payload, event_id="bad", key="k", headers=headers, content_type=kind))
+    stock.settle(bad=(Dead(error="price"), "orders"))
+    return stock
+
+
+@pytest.fixture
+def spoilt(stock: Stock) -> Stock:
+    """A dead letter with a price that is none, on each engine."""
+    return spoil(stock)
+
+
+@pytest.fixture
+def one(sqlite_url: str) -> Stock:
+    """The same on SQLite alone, for what does not depend on the engine."""
+    return spoil(Stock(sqlite_url))
+
+
+@pytest.fixture
+def binary(sqlite_url: str) -> Stock:
+    return spoil(Stock(sqlite_url), b"\xff\x00", "application/octet-stream")
+
+
+@pytest.fixture
+def plain(sqlite_url: str) -> Stock:
+    return spoil(Stock(sqlite_url), b"free text", "text/plain")
+
+
+def content(stock: Stock) -> tuple[bytes, dict[str, str]]:
+    [(payload, headers)] = stock.ask("SELECT payload, headers FROM outbox_message WHERE event_id = 'bad'")
+    return bytes(payload), headers if isinstance(headers, dict) else json.loads(headers)
+
+
+def untouched(stock: Stock) -> bool:
+    return states(stock, "bad") == ["FAILED"] and stock.ask("SELECT what FROM outbox_audit") == []
+
+
+async def test_a_letter_is_edited_confirmed_and_sent(visit: Visit, spoilt: Stock) -> None:
+    visitor = await visit(spoilt)
+    assert f'href="/dead/edit?letter={LETTER}"' in await visitor.look("/event?id=bad")
+    page = await visitor.look(f"/dead/edit?letter={LETTER}")
+    assert "&#34;price&#34;: &#34;free&#34;" in page
+    assert all(f"\n{header}\n" in page for header in ("tenant: acme", "debug: 1"))
+    typed = {"letter": LETTER, "payload": TYPED, "headers": "tenant: umbrella\n"}
+    confirm = (await visitor.post("/dead/edit", **typed)).text
+    changes = ("+   &#34;price&#34;: 2", "-   &#34;price&#34;: &#34;free&#34;", "+ tenant: umbrella", "- debug: 1")
+    assert [line for line in changes if f">{line}</span>" not in confirm] == []
+    assert untouched(spoilt)
+    answer = await visitor.post("/dead/edit", **typed, do="send")
+    assert f"Dead letter {LETTER} sent again with another content." in await visitor.look(answer.headers["location"])
+    assert states(spoilt, "bad") == ["PENDING"]
+    assert content(spoilt) == (NEW, {"tenant": "umbrella", "amended": sha256(OLD).hexdigest()})
+
+
+async def test_what_cannot_be_sent_comes_back_with_what_was_typed(visit: Visit, one: Stock) -> None:
+    visitor = await visit(one)
+    for fields, said in (
+        ({"payload": '{"price": <2>'}, "payload is no JSON"),
+        ({"headers": "tenant"}, "headers, line 1: write a name, a colon and a value"),
+        ({}, "Nothing would change."),
+    ):
+        answer = await visitor.post("/dead/edit", letter=LETTER, do="send", **fields)
+        assert (answer.status_code, said in answer.text) == (400, True), answer.text
+        for text in fields.values():
+            assert text.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;") + "</textarea>" in answer.text
+    again = await visitor.post("/dead/edit", letter=LETTER, do="edit", payload="half a thought")
+    assert (again.status_code, "half a thought</textarea>" in again.text) == (200, True)
+    assert untouched(one)
+
+
+async def test_a_payload_has_its_limit(visit: Visit, one: Stock) -> None:
+    answer = await (await visit(one, max_payload=20)).post("/dead/edit", letter=LETTER, payload=f'{TYPED[:-2]},"n":1}}')
+    assert (answer.status_code, "max_payload allows 20" in answer.text) == (400, True)
+
+
+async def test_a_letter_that_is_gone_or_waits_already_is_told(visit: Visit, one: Stock) -> None:
+    visitor = await visit(one)
+    one.record(Event("order.placed", {}, event_id="bad", destination="orders"))
+    answer = await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
+    assert (answer.status_code, "already waits" in answer.text) == (409, True)
+    await visitor.store.people.discard([int(LETTER)])
+    answer = await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
+    assert (answer.status_code, "not here any more" in answer.text) == (409, True)
+    assert (await visitor.client.get(f"/dead/edit?letter={LETTER}")).status_code == 404
+    assert (await visitor.client.get("/dead/edit?letter=x")).status_code == 400
+
+
+async def test_bytes_stay_and_only_their_headers_are_edited(visit: Visit, binary: Stock) -> None:
+    visitor = await visit(binary)
+    page = await visitor.look(f"/dead/edit?letter={LETTER}")
+    assert ('name="payload"' in page, "It is no text" in page) == (False, True)
+    await visitor.post("/dead/edit", letter=LETTER, payload="no bytes", headers="tenant: umbrella\n", do="send")
+    assert content(binary) == (b"\xff\x00", {"tenant": "umbrella", "amended": sha256(b"\xff\x00").hexdigest()})
+
+
+async def refused_everywhere(visitor: Visitor, said: str) -> None:
+    """To look, to send a form and to ask the API: the same answer."""
+    form = {"token": await visitor.token(), "letter": LETTER, "payload": TYPED, "do": "send"}
+    answers = [
+        await visitor.client.get(f"/dead/edit?letter={LETTER}"),
+        await visitor.client.post("/dead/edit", data=form),
+        await visitor.client.post("/api/v1/dead/edit", json=form | {"payload": {}}),
+    ]
+    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    assert all(said in answer.text for answer in answers)
+    assert not any("free" in answer.text for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("person", "said"),
+    [
+        (Person(name="vera", role=Role.VIEWER, payloads=True), "needs the role operator"),
+        (Person(name="olga", role=Role.OPERATOR), "Payloads are hidden from you"),
+    ],
+)
+async def test_editing_needs_a_role_and_the_right_to_see_payloads(
+    visit: Visit, one: Stock, person: Person, said: str
+) -> None:
+    visitor = await visit(one, login=HostLogin(lambda _: person))
+    assert "/dead/edit" not in await visitor.look("/event?id=bad")
+    await refused_everywhere(visitor, said)
+    assert untouched(one)
+
+
+@pytest.mark.parametrize("rule", ["$.price", "$..id", "header:DEBUG"])
+async def test_a_letter_with_something_hidden_is_not_edited(visit: Visit, one: Stock, rule: str) -> None:
+    await refused_everywhere(await visit(one, mask=[rule]), "Rules hide a part of this event")
+    assert untouched(one)
+
+
+async def test_a_letter_in_which_rules_cannot_search_is_not_edited(visit: Visit, plain: Stock) -> None:
+    await refused_everywhere(await visit(plain, mask=["$.price"]), "Rules hide a part of this event")
+    assert "free text" in await (await visit(plain, mask=["header:other"])).look(f"/dead/edit?letter={LETTER}")
+
+
+async def test_rules_that_find_nothing_keep_nobody_from_editing(visit: Visit, one: Stock) -> None:
+    visitor = await visit(one, mask=["$.customer.email", "header:authorization"])
+    await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
+    assert content(one)[0] == NEW
+
+
+async def test_the_api_edits_as_the_command_does(visit: Visit, one: Stock) -> None:
+    visitor = await visit(one)
+    headers = {"x-csrf-token": await visitor.token()}
+    body = {"letter": int(LETTER), "payload": {"id": 1, "price": 2}, "headers": {"n": "2"}, "removed": ["debug"]}
+    expected = {
+        "event_id": "bad",
+        "destination": "orders",
+        "letter": 1,
+        "payload": {
+            "old": {"sha256": sha256(OLD).hexdigest(), "bytes": len(OLD)},
+            "new": {"sha256": sha256(NEW).hexdigest(), "bytes": len(NEW)},
+        },
+        "headers": {"set": ["n"], "removed": ["debug"]},
+        "changed": True,
+    }
+    dry = await visitor.client.post("/api/v1/dead/edit", json=body | {"dry_run": True}, headers=headers)
+    assert dry.json() == expected | {"done": False, "dry_run": True}
+    assert untouched(one)
+    done = await visitor.client.post("/api/v1/dead/edit", json=body, headers=headers)
+    assert done.json() == expected | {"done": True, "dry_run": False}
+    assert content(one) == (NEW, {"tenant": "acme", "n": "2", "amended": sha256(OLD).hexdigest()})
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({}, 400, "is no number"),
+        ({"letter": 99, "payload": {}}, 409, "not here any more"),
+        ({"letter": 1, "payload": 42}, 400, "at the top"),
+        ({"letter": 1, "payload": {}, "payload_base64": "e30="}, 400, "both there"),
+        ({"letter": 1, "payload_base64": "ew=="}, 400, "no JSON"),
+        ({"letter": 1, "headers": ["tenant"]}, 400, "headers is no object"),
+        ({"letter": 1, "headers": {"n": 2}}, 400, "must be text"),
+        ({"letter": 1, "removed": "debug"}, 400, "removed is no list of texts"),
+        ({"letter": 1, "removed": ["other"]}, 400, "no header 'other'"),
+    ],
+)
+async def test_what_the_api_cannot_do_is_told(
+    visit: Visit, one: Stock, body: dict[str, object], status: int, said: str
+) -> None:
+    visitor = await visit(one)
+    headers = {"x-csrf-token": await visitor.token()}
+    answer = await visitor.client.post("/api/v1/dead/edit", json=body, headers=headers)
+    assert (answer.status_code, said in answer.json()["error"]) == (status, True), answer.text
+    assert untouched(one)

@@ -1,0 +1,84 @@
+"""Dead letters as a file: the same lines from the console as from the command line, as far as a person may see them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pillarbox.core.browsing import LetterFilter
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from pillarbox.ops import exports, letter_lines
+from pillarbox.ops.console import Person
+from pillarbox.ops.console.logins import HostLogin
+from tests.console.conftest import Visit
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import fresh_pillarbox
+
+CARRIED = {"content_type", "headers", "payload", "payload_base64"}
+
+
+@pytest.fixture
+def graves(stock: Stock) -> Stock:
+    """Three dead letters of one key and one of none."""
+    carried = {"json": {"email": "ada@example.com"}, "loose": b'{"email": "ada@example.com"}', "bytes": b"\xff\x00"}
+    for name, payload in carried.items():
+        kind = "application/octet-stream" if name == "bytes" else "application/json"
+        headers = {"authorization": "Bearer x"}
+        stock.record(Event("order.placed", payload, event_id=name, key="k", content_type=kind, headers=headers))
+    stock.record(Event("order.placed", {}, event_id="other"))
+    stock.settle(**{name: (Dead(error="no"), "orders") for name in (*carried, "other")})
+    return stock
+
+
+def read(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+async def test_everything_that_fits_leaves_whole_in_bounded_pieces(
+    visit: Visit, graves: Stock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letter_lines, "PAGE", 2)
+    monkeypatch.setattr(letter_lines, "BITE", 1)
+    answer = await (await visit(graves)).client.get("/dead/export?key=k")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    third, second, first = read(answer.text)
+    email = {"email": "ada@example.com"}
+    assert (first["payload"], first["headers"], first["letter"]) == (email, {"authorization": "Bearer x"}, 1)
+    assert (second["payload"], second["payload_base64"]) == (email, "eyJlbWFpbCI6ICJhZGFAZXhhbXBsZS5jb20ifQ==")
+    assert (third["payload_base64"], "payload" in third) == ("/wA=", False)
+
+
+async def test_the_file_is_that_of_the_command(visit: Visit, graves: Stock) -> None:
+    told = (await (await visit(graves)).client.get("/dead/export?type=order.placed")).text
+    done = fresh_pillarbox("dead", "export", "--type", "order.placed", PILLARBOX_STORE=graves.url)
+    assert read(told) == read(done.stdout)
+    assert len(read(told)) == 4
+
+
+async def test_who_may_not_see_payloads_gets_the_same_lines_without(visit: Visit, graves: Stock) -> None:
+    whole = read((await (await visit(graves)).client.get("/dead/export")).text)
+    vera = HostLogin(lambda _: Person(name="vera"))
+    told = read((await (await visit(graves, login=vera)).client.get("/dead/export")).text)
+    assert told == [{name: value for name, value in line.items() if name not in CARRIED} for line in whole]
+
+
+async def test_masks_hold_for_the_file(visit: Visit, graves: Stock) -> None:
+    visitor = await visit(graves, mask=["$.email", "header:authorization"])
+    answer = await visitor.client.get("/dead/export?key=k")
+    assert "ada@" not in answer.text
+    assert "Bearer" not in answer.text
+    found = [line["payload"] for line in read(answer.text) if "payload" in line]
+    assert found == [{"email": "•••"}, {"email": "•••"}]
+    assert not any("payload_base64" in line for line in read(answer.text))
+
+
+async def test_a_letter_that_goes_meanwhile_is_left_out(
+    visit: Visit, graves: Stock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letter_lines, "BITE", 1)
+    store = (await visit(graves)).store
+    lines = letter_lines.lines(store, LetterFilter(), exports.content)
+    newest = json.loads(await anext(lines))["letter"]
+    await store.people.discard([newest - 2])
+    assert [json.loads(line)["letter"] async for line in lines] == [newest - 1, newest - 3]

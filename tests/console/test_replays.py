@@ -1,0 +1,69 @@
+"""A replay is begun on a count that says what it is based on."""
+
+import pytest
+
+from pillarbox.core.browsing import EventFilter
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.core.replay import Replay
+from pillarbox.ops import replaying
+from pillarbox.ops.console.pages import replays
+from tests.console.conftest import Visit
+from tests.integration.cli.conftest import Stock
+
+PLACES = ["orders", "orders", "orders", "mail", "orders", "late", "late", "mail"]
+
+
+@pytest.fixture
+def past(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Stock:
+    """Eight deliveries, of which the console looks at five and the command line at all."""
+    monkeypatch.setattr(replaying, "LOOK", 1)
+    monkeypatch.setattr(replays, "LOOKS", 5)
+    names = {f"evt{number}": place for number, place in enumerate(PLACES)}
+    stock = Stock(sqlite_url)
+    stock.record(*(Event("order.placed", {}, event_id=name) for name in names))
+    stock.settle(**{name: (DELIVERED, place) for name, place in names.items()})
+    return stock
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("id=evt3", "<strong>1 delivery</strong>"),
+        ("most=4", "<strong>4 deliveries</strong>"),
+        ("destination=orders", "<strong>at least 4 deliveries</strong>"),
+        ("destination=orders", "among the first 5 deliveries of this range; the rest was not looked at"),
+        ("destination=late", "Nothing fits among the first 5 deliveries of this range; the rest was not looked at"),
+        ("type=another", "The history has nothing that fits"),
+    ],
+)
+async def test_a_count_says_how_much_was_looked_at(visit: Visit, past: Stock, asked: str, said: str) -> None:
+    assert said in await (await visit(past)).look(f"/replay?{asked}")
+
+
+async def test_there_may_be_more_than_are_counted(visit: Visit, past: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaying, "COUNTED", 2)
+    monkeypatch.setattr(replays, "COUNTED", 2)
+    assert "<strong>2 or more deliveries</strong>" in await (await visit(past)).look("/replay?destination=orders")
+
+
+async def test_what_was_found_in_part_is_replayed_whole(visit: Visit, past: Stock) -> None:
+    visitor = await visit(past)
+    answer = await visitor.post("/replay", destination="mail")
+    assert "of at least 1 delivery began" in await visitor.look(answer.headers["location"])
+    assert past.ask("SELECT count(*) FROM outbox_message") == [(2,)]
+
+
+async def test_what_was_not_found_is_not_begun(visit: Visit, past: Stock) -> None:
+    answer = await (await visit(past)).post("/replay", destination="late")
+    assert answer.status_code == 413
+    assert "Narrow it by type, key or time" in answer.text
+    assert past.ask("SELECT what FROM outbox_audit") == []
+
+
+async def test_the_command_line_counts_to_the_end(visit: Visit, past: Stock) -> None:
+    looked: list[int] = []
+    late = Replay(wanted=EventFilter(destination="late"))
+    store = (await visit(past)).store
+    assert await replaying.count(store, late, looked=looked.append) == replaying.Count(2)
+    assert looked == [1] * len(PLACES)

@@ -1,0 +1,24 @@
+"""`pillarbox inbox list`: who admits events, and what each consumer met, on each engine."""
+
+from pillarbox import Inbox
+from pillarbox.core.tally import Tally
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+
+
+def test_where_nobody_consumes_it_says_what_to_do(stock: Stock) -> None:
+    done = pillarbox("inbox", "list", PILLARBOX_STORE=stock.url)
+    assert (done.returncode, "pillarbox consume" in done.stdout) == (0, True)
+
+
+def test_consumers_are_listed_with_what_they_met_and_nothing_where_nobody_counts(stock: Stock) -> None:
+    with stock.transaction() as transaction:
+        Inbox().admit(transaction, "by hand", "e1")
+        Inbox().tally(transaction, Tally("billing", 1234, 1, 2, 1, "no address", 0.0))
+        transaction.execute("UPDATE inbox_receipt SET received_at = '2001-01-01T00:00:00.000Z'")
+    done = pillarbox("inbox", "list", PILLARBOX_STORE=stock.url)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "receipts are kept for 120 days, 1 are older: `pillarbox prune`\n"
+    _, billing, by_hand = (line.split("\t") for line in done.stdout.splitlines())
+    assert (billing[:6], billing[-1]) == (["billing", "0", "1,234", "1", "2", "1"], "no address")
+    assert by_hand == ["by hand", "1", "", "", "", "", "", ""]

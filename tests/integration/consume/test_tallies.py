@@ -1,0 +1,114 @@
+"""What a consumer met is in its store: beside the work, in a transaction of its own, and never in its way."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from pillarbox import Constant, Consumer
+from pillarbox.core.consumption import ConsumerObservation, EventHandled, TallyFailed
+from pillarbox.core.overview import ConsumerView
+from pillarbox.core.retention import Retention
+from pillarbox.core.store import Store
+from pillarbox.inbox import ConsumedEvent, tally
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.sources import incoming
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.memory_source import MemorySource
+from tests.integration.cli.conftest import Stock, sqlite_url, stock, store_url
+
+__all__ = ["sqlite_url", "stock", "store_url"]
+
+DAY = 86_400.0
+
+
+class Till:
+    """A consumer of billing on a store of each engine, which fails for whatever is called bad."""
+
+    def __init__(self, stock: Stock) -> None:
+        self._stock = stock
+        self.source = MemorySource()
+        self.told: list[ConsumerObservation] = []
+        self.consumer = Consumer(
+            self.source,
+            name="billing",
+            transaction=stock.transaction,
+            retry=Constant(wait="0s", max_attempts=3),
+            observers=[self.told.append],
+        )
+        self.consumer.on("*")(self.bill)
+
+    def bill(self, transaction: Any, event: ConsumedEvent) -> None:
+        if event.event_id == "bad":
+            raise ValueError(f"attempt {event.attempt} failed\nand this is not told")
+
+    def execute(self, sql: str) -> None:
+        with self._stock.transaction() as database:
+            database.execute(sql)
+
+    def store(self) -> Store:
+        url = self._stock.url
+        return PostgresStore(url) if url.startswith("postgres") else SqliteStore(url)
+
+    async def seen(self) -> list[ConsumerView]:
+        async with aclosing(self.store()) as store:
+            return await store.inspection.consumers()
+
+    async def says(self, *, handled: int) -> bool:
+        return [view.handled for view in await self.seen()] == [handled]
+
+    async def prune(self, *, receipts: float) -> None:
+        async with aclosing(self.store()) as store:
+            await store.upkeep.prune(Retention(receipts=receipts))
+
+    def count(self, kind: type[ConsumerObservation]) -> int:
+        return sum(isinstance(one, kind) for one in self.told)
+
+
+@pytest.fixture
+def till(stock: Stock) -> Till:
+    return Till(stock)
+
+
+async def test_what_a_consumer_met_is_in_the_store_when_it_has_stopped(till: Till) -> None:
+    for name in ("e1", "e2", "e3", "e1", "bad"):
+        till.source.queue.put(incoming(name))
+    async with till.consumer:
+        await eventually(lambda: asyncio.sleep(0, till.source.queue.dead and till.count(EventHandled) == 3))
+    [seen] = await till.seen()
+    assert (seen.name, seen.receipts) == ("billing", 3)
+    assert (seen.handled, seen.repeated, seen.failed, seen.given_up) == (3, 1, 2, 1)
+    assert seen.last_error == "ValueError: attempt 3 failed"
+    assert seen.last_failed_at is not None
+    assert seen.last_failed_at.tzinfo is not None
+
+
+async def test_without_the_table_events_are_handled_and_the_counts_come_later(
+    till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tally, "EVERY", 0.02)
+    till.execute("ALTER TABLE inbox_tally RENAME TO elsewhere")
+    async with till.consumer:
+        till.source.queue.put(incoming("e1"))
+        await eventually(lambda: asyncio.sleep(0, till.count(TallyFailed)))
+        till.source.queue.put(incoming("e2"))
+        await eventually(lambda: asyncio.sleep(0, till.count(EventHandled) == 2))
+        till.execute("ALTER TABLE elsewhere RENAME TO inbox_tally")
+        await eventually(lambda: till.says(handled=2))
+    [failed] = [one for one in till.told if isinstance(one, TallyFailed)]
+    assert "inbox_tally" in failed.error
+    assert "run `pillarbox schema apply`" in failed.error
+
+
+async def test_what_was_tallied_long_ago_is_not_shown_and_then_dropped(till: Till) -> None:
+    till.source.queue.put(incoming("bad"))
+    async with till.consumer:
+        await eventually(lambda: asyncio.sleep(0, till.source.queue.dead))
+    await till.prune(receipts=DAY)
+    assert [view.given_up for view in await till.seen()] == [1]
+    till.execute("UPDATE inbox_tally SET hour = '2001-01-01T00:00:00.000Z'")
+    assert await till.seen() == [ConsumerView("billing", 0)]
+    await till.prune(receipts=DAY)
+    assert await till.seen() == []

@@ -1,0 +1,31 @@
+"""Two relays carry out parts of the same acts at once: neither undoes the count of the other, nor waits for ever."""
+
+import asyncio
+
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.waiting import eventually
+from tests.databases import Sql
+from tests.integration.postgres.test_fencing_race import waits_for_a_lock
+
+GROW = "UPDATE outbox_audit SET count = count + 1 WHERE audit_id = $1"
+
+
+async def test_relays_that_share_acts_wait_in_the_same_order(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+    owner = await Owner.of(store)
+    await sql.execute(
+        "INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('a', 't', ''), ('b', 't', '')"
+    )
+    first, second = [await store.people.remember("discard", count=0, detail={"left": 2}) for _ in range(2)]
+    await store.people.ask("discard", [("a", "")], act=second)
+    await store.people.ask("discard", [("b", "")], act=first)
+    # As another relay does, which came first.
+    other = meddler.transaction()
+    await other.start()
+    await meddler.execute(GROW, first)
+    ours = asyncio.create_task(owner.carry_out())
+    await eventually(lambda: waits_for_a_lock(sql))
+    await meddler.execute(GROW, second)
+    await other.commit()
+    assert await ours == 2
+    assert {entry.count for entry in (await store.people.audit()).entries} == {2}

@@ -1,0 +1,29 @@
+"""How large a backlog is told to be when it is larger than is counted."""
+
+import asyncpg
+
+from pillarbox.stores.postgres import PostgresStore
+
+MANY = 15_000
+
+
+async def load(url: str) -> None:
+    """Nobody has analyzed the table yet; what a connection did is known to the server once it is closed."""
+    sql = await asyncpg.connect(url)
+    await sql.execute("ALTER TABLE outbox_message SET (autovacuum_enabled = false)")
+    await sql.execute(
+        "INSERT INTO outbox_message (event_type, payload) SELECT 'a', '{}' FROM generate_series(1, $1::int)", MANY
+    )
+    await sql.close()
+
+
+async def test_it_is_estimated_without_waiting_for_an_analyze(store: PostgresStore, postgres_url: str) -> None:
+    await load(postgres_url)
+    seen = await store.inspection.overview()
+    assert (seen.backlog, seen.exact) == (MANY, False)
+
+
+async def test_it_is_counted_as_far_as_somebody_asks(store: PostgresStore, postgres_url: str) -> None:
+    await load(postgres_url)
+    seen = await store.inspection.overview(counted=MANY)
+    assert (seen.backlog, seen.exact) == (MANY, True)

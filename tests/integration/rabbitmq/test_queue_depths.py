@@ -1,0 +1,70 @@
+"""What the pages of a relay know of dead-letter queues, and for how long after the broker has gone."""
+
+from pathlib import Path
+
+from pillarbox.core.clock import SystemClock
+from pillarbox.ops.monitor.queues import GOOD, QueueDepths
+from pillarbox.ops.settings import Settings
+from pillarbox.testing.waiting import eventually
+from tests.integration.rabbitmq.consumer import channel
+from tests.integration.rabbitmq.proxy import Proxy
+
+
+class ByHand(SystemClock):
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+def watching(proxied: str, queue: str, folder: Path, clock: ByHand) -> QueueDepths:
+    file = folder / "pillarbox.toml"
+    dead = f"dead_letter = {{ exchange = '', queue = '{queue}' }}"
+    file.write_text(f"[transports.rabbit]\nurl = '{proxied}'\nqueues = [{{ name = 'work', {dead} }}]\n")
+    settings = Settings.load(file, {})
+    return QueueDepths(settings, met=set, clock=clock)
+
+
+async def test_what_a_broker_told_stands_for_a_while(
+    url: str, proxy: Proxy, proxied: str, queue: str, tmp_path: Path
+) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=True)
+        broker.basic_publish("", queue, b"")
+    clock = ByHand()
+    depths = watching(proxied, queue, tmp_path, clock)
+    assert depths.known == {}
+    await depths.ask()
+    assert depths.known == {queue: 1}
+    await proxy.cut()
+    clock.at += GOOD - 1
+    await depths.ask()
+    assert depths.known == {queue: 1}
+    clock.at += 1
+    assert depths.known == {}
+
+
+async def test_a_queue_that_is_gone_is_known_no_more(url: str, proxied: str, queue: str, tmp_path: Path) -> None:
+    depths = watching(proxied, queue, tmp_path, ByHand())
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=True)
+        await depths.ask()
+        broker.queue_delete(queue)
+    assert depths.known == {queue: 0}
+    await depths.ask()
+    assert depths.known == {}
+
+
+async def test_they_are_asked_for_in_the_background(url: str, proxied: str, queue: str, tmp_path: Path) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=True)
+    depths = watching(proxied, queue, tmp_path, ByHand())
+
+    async def known() -> bool:
+        return depths.known == {queue: 0}
+
+    async with depths.watched():
+        await eventually(known)

@@ -1,0 +1,23 @@
+"""How large a backlog is told to be when it is larger than is counted."""
+
+import sqlite3
+
+import pytest
+
+from pillarbox.core.overview import COUNTED
+from pillarbox.stores.sqlite import SqliteStore
+
+MANY = COUNTED + 500
+
+
+@pytest.mark.parametrize(
+    ("counted", "backlog", "exact"),
+    [(COUNTED, COUNTED + 1, False), (MANY - 1, MANY, False), (MANY, MANY, True)],
+)
+async def test_it_is_counted_as_far_as_somebody_asks(
+    store: SqliteStore, sql: sqlite3.Connection, counted: int, backlog: int, exact: bool
+) -> None:
+    numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MANY})"
+    sql.execute(f"INSERT INTO outbox_message (event_type, payload) {numbers} SELECT 'a', '{{}}' FROM n")
+    seen = await store.inspection.overview(counted=counted)
+    assert (seen.backlog, seen.exact) == (backlog, exact)

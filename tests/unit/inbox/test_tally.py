@@ -1,0 +1,224 @@
+"""What a consumer met is counted, written now and then, and kept while it cannot be; nothing of it disturbs anybody."""
+
+import asyncio
+
+import pytest
+
+from pillarbox import Constant, Consumer, Event, Handlers, Outbox, Relay
+from pillarbox.core.consumption import (
+    AnswerLost,
+    ConsumerObservation,
+    EventDeadLettered,
+    EventHandled,
+    EventRepeated,
+    HandlingFailed,
+    SourceFailed,
+    TallyFailed,
+)
+from pillarbox.core.overview import ConsumerView
+from pillarbox.core.tally import Tally
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.tally import EVERY, HURRY, Tallier
+from pillarbox.stores.memory import MemoryStore, MemoryTransaction
+from pillarbox.testing.conformance.sources import incoming
+from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.testing.simulation.clock import SimulatedClock
+from pillarbox.transports.memory_source import MemorySource
+
+EVENT = {"consumer": "billing", "event_id": "e1", "event_type": "order.placed"}
+HANDLED = EventHandled(**EVENT, attempt=1, seconds=0.5)
+
+
+class Book:
+    """Where tallies are written, as long as nothing is in the way."""
+
+    def __init__(self, clock: SimulatedClock) -> None:
+        self.written: list[Tally] = []
+        self.told: list[ConsumerObservation] = []
+        self.broken: BaseException | None = None
+        self.takes = 0.0
+        self.tallier = Tallier("billing", write=self.write, tell=self.told.append, clock=clock)
+
+    async def write(self, tally: Tally) -> None:
+        await asyncio.sleep(self.takes)
+        if self.broken is not None:
+            raise self.broken
+        self.written.append(tally)
+
+    def count(self, *observations: ConsumerObservation) -> None:
+        for observation in observations:
+            self.tallier.count(observation)
+
+
+def test_each_kind_has_its_count_and_outages_have_none() -> None:
+    async def story(simulation: Simulation) -> None:
+        book = Book(simulation.clock)
+        book.count(
+            HANDLED,
+            HANDLED,
+            EventRepeated(**EVENT),
+            EventDeadLettered(**EVENT, attempt=7, error="never"),
+            HandlingFailed(**EVENT, attempt=1, error="oh", delay=1, charged=True),
+            HandlingFailed(**EVENT, attempt=1, error="no database", delay=1, charged=False),
+            AnswerLost(**EVENT, error="cut"),
+            SourceFailed(consumer="billing", error="cut", delay=1),
+        )
+        await asyncio.sleep(4)
+        await book.tallier.write(within=HURRY)
+        assert book.written == [Tally("billing", 2, 1, 1, 1, "oh", 4.0)]
+
+    simulate(story, seed=1)
+
+
+def test_where_there_is_nothing_to_say_nothing_is_written() -> None:
+    async def story(simulation: Simulation) -> None:
+        book = Book(simulation.clock)
+        await book.tallier.write(within=HURRY)
+        book.count(HANDLED)
+        await book.tallier.write(within=HURRY)
+        await book.tallier.write(within=HURRY)
+        assert book.written == [Tally("billing", handled=1)]
+
+    simulate(story, seed=1)
+
+
+@pytest.mark.parametrize("broken", [OSError("no route\nto host"), SystemExit(1), asyncio.CancelledError()], ids=repr)
+def test_what_cannot_be_written_is_kept_and_told_once(broken: BaseException) -> None:
+    async def story(simulation: Simulation) -> None:
+        book = Book(simulation.clock)
+        book.broken = broken
+        for _ in range(3):
+            book.count(HANDLED, EventDeadLettered(**EVENT, attempt=7, error="never"))
+            await book.tallier.write(within=HURRY)
+        assert [type(one) for one in book.told] == [TallyFailed]
+        book.broken = None
+        await book.tallier.write(within=HURRY)
+        assert book.written == [Tally("billing", handled=3, given_up=3, last_error="never", failed_ago=0.0)]
+        book.broken = broken
+        book.count(HANDLED)
+        await book.tallier.write(within=HURRY)
+        assert len(book.told) == 2
+
+    simulate(story, seed=1)
+
+
+def test_a_write_that_hangs_is_given_up_in_time() -> None:
+    async def story(simulation: Simulation) -> None:
+        book = Book(simulation.clock)
+        book.takes = 3600.0
+        book.count(HANDLED)
+        await book.tallier.write(within=HURRY)
+        assert simulation.clock.monotonic() == HURRY
+        assert book.told == [TallyFailed(consumer="billing", error="TimeoutError")]
+
+    simulate(story, seed=1)
+
+
+def test_a_cancellation_passes_and_the_counts_stay() -> None:
+    async def story(simulation: Simulation) -> None:
+        book = Book(simulation.clock)
+        book.takes = 1.0
+        book.count(HANDLED)
+        writing = asyncio.create_task(book.tallier.write(within=HURRY))
+        await asyncio.sleep(0.5)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        await book.tallier.write(within=HURRY)
+        assert (book.written, book.told) == ([Tally("billing", handled=1)], [])
+
+    simulate(story, seed=1)
+
+
+def test_without_a_run_of_its_own_it_is_written_at_once_and_then_every_ten_seconds() -> None:
+    async def story(simulation: Simulation) -> None:
+        book = Book(simulation.clock)
+        for _ in range(12):
+            book.count(HANDLED)
+            await book.tallier.write_if_due()
+            await asyncio.sleep(1)
+        assert [tally.handled for tally in book.written] == [1, 10]
+
+    simulate(story, seed=1)
+
+
+def test_a_consumer_that_runs_says_what_it_met_every_ten_seconds_and_when_it_stops() -> None:
+    async def story(simulation: Simulation) -> None:
+        store = MemoryStore(clock=simulation.clock)
+        source = MemorySource(clock=simulation.clock)
+        consumer = Consumer(
+            source,
+            name="billing",
+            transaction=store.transaction,
+            retry=Constant(wait="1s", max_attempts=3),
+            clock=simulation.clock,
+        )
+
+        @consumer.on("*")
+        async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+            if event.event_id == "bad":
+                raise ValueError(f"attempt {event.attempt}")
+
+        for name in ("e1", "e2", "e3", "e1", "bad"):
+            source.queue.put(incoming(name))
+        async with consumer:
+            await asyncio.sleep(EVERY - 1)
+            assert await store.inspection.consumers() == [ConsumerView("billing", 3)]
+            await asyncio.sleep(2)
+            [seen] = await store.inspection.consumers()
+            assert seen[:7] == ("billing", 3, 3, 1, 2, 1, "ValueError: attempt 3")
+            source.queue.put(incoming("e4"))
+            await asyncio.sleep(1)
+        assert [view.handled for view in await store.inspection.consumers()] == [4]
+
+    simulate(story, seed=1)
+
+
+def test_a_transaction_that_is_not_to_be_had_keeps_no_consumer_from_stopping() -> None:
+    async def story(simulation: Simulation) -> None:
+        store, source = MemoryStore(clock=simulation.clock), MemorySource(clock=simulation.clock)
+        consumer = Consumer(source, name="billing", transaction=store.transaction, clock=simulation.clock)
+
+        @consumer.on("*")
+        async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+            if event.event_id == "slow":  # no other block is entered before its own ends
+                await asyncio.sleep(3600)
+
+        async with consumer:
+            for name in ("e1", "slow"):
+                source.queue.put(incoming(name))
+                await asyncio.sleep(EVERY / 2 + 1)
+        drained = EVERY + 2 + 30
+        assert drained <= simulation.clock.monotonic() <= drained + HURRY
+        assert [view.handled for view in await store.inspection.consumers()] == [1]
+
+    simulate(story, seed=1)
+
+
+def test_in_process_the_handlers_say_when_it_is_over() -> None:
+    async def story(simulation: Simulation) -> None:
+        store, handlers = MemoryStore(clock=simulation.clock), Handlers()
+        consumer = Consumer(name="billing", transaction=store.transaction, clock=simulation.clock)
+
+        @consumer.on("*")
+        async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+            if event.attempt < 3:
+                raise ValueError(f"attempt {event.attempt}")
+
+        handlers.add(consumer)
+        with store.transaction() as transaction:
+            Outbox().record(transaction, Event("order.placed", {}))
+        relay = Relay(
+            store=store,
+            transports={"handlers": handlers},
+            retry=Constant(wait="0s", max_attempts=5),
+            clock=simulation.clock,
+        )
+        await relay.run_until_empty()
+        [seen] = await store.inspection.consumers()
+        assert (seen.handled, seen.failed, seen.last_error) == (0, 1, "ValueError: attempt 1")
+        await handlers.aclose()
+        [seen] = await store.inspection.consumers()
+        assert (seen.handled, seen.failed, seen.given_up, seen.last_error) == (1, 2, 0, "ValueError: attempt 2")
+
+    simulate(story, seed=1)

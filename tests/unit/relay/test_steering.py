@@ -1,0 +1,48 @@
+"""A relay tells what people set when it notices, once."""
+
+import random
+
+from pillarbox.core.clock import SystemClock
+from pillarbox.core.observations import Announcer, DestinationSteered, Observation
+from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.relay.gates import Gates
+
+NOTHING = Steering("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
+
+
+class Told:
+    """Gates, and what they said since it was last asked for."""
+
+    def __init__(self) -> None:
+        self._said: list[Observation] = []
+        self.gates = Gates(
+            relay="r", clock=SystemClock(), chance=random.Random(1), announce=Announcer([self._said.append])
+        )
+
+    def steer(self, *wanted: Steering) -> list[tuple[str, bool, str | None, float | None]]:
+        self._said.clear()
+        self.gates.steer(wanted, relays=1)
+        return [
+            (one.destination, one.paused, one.breaker, one.rate_limit)
+            for one in self._said
+            if isinstance(one, DestinationSteered)
+        ]
+
+
+def test_every_change_is_told_once() -> None:
+    told = Told()
+    paused = NOTHING._replace(paused=True)
+    assert told.steer(paused) == [("orders", True, None, None)]
+    assert told.steer(paused) == []
+    assert told.steer(paused._replace(breaker="open", rate_limit=5.0)) == [("orders", True, "open", 5.0)]
+    assert told.steer() == [("orders", False, None, None)]
+
+
+def test_an_error_of_the_destination_is_nobodys_wish() -> None:
+    assert Told().steer(NOTHING._replace(last_error="refused")) == []
+
+
+def test_what_is_paused_is_known_whether_or_not_it_was_met() -> None:
+    told = Told()
+    told.steer(NOTHING._replace(paused=True), NOTHING._replace(destination=EVERYWHERE, paused=True))
+    assert told.gates.paused() == {"orders", EVERYWHERE}
