@@ -25,6 +25,7 @@ SHOTS = {
     "overview": "/",
     "events": "/events",
     "event": "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
+    "follower": "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000007",
     "dead": "/dead",
     "edit": "/dead/edit?letter=1",
     "destinations": "/destinations",

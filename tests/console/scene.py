@@ -7,14 +7,13 @@ import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.core.stats import OUTBOX, Carried, Level
+from pillarbox.core.stats import OUTBOX, Carried, Level, written
 from pillarbox.core.store import Store
 from pillarbox.core.tally import Tally
 from pillarbox.testing.conformance.owner import Owner
@@ -60,8 +59,9 @@ def _events() -> Iterator[Event]:
 
 async def _work(store: Store) -> None:
     owner = await Owner.of(store, name="relay-a")
-    await store.lanes.join(RelayCard(id="9f1c2b7e", name="relay-b", host="shop-worker-2", version="0.1.0"), lease=15)
-    await store.lanes.renew(owner.relay, lease=15, breakers={"orders": "closed", "mailer": "open", "search": "closed"})
+    await store.lanes.join(RelayCard(id="9f1c2b7e", name="relay-b", host="shop-worker-2", version="0.1.0"), lease=60)
+    breakers = {"orders": "closed", "mailer": "open", "search": "closed", "partners": "closed"}
+    await store.lanes.renew(owner.relay, lease=60, breakers=breakers)
     await store.destinations.report("mailer", error=_REFUSED, next_try=30)
     await store.destinations.steer("billing", paused=True, by="ada")
     await store.destinations.steer("search", rate_limit=500, by="ada")
@@ -109,9 +109,19 @@ def past(file: str, *, minutes: int = 15) -> None:
             carried = Carried()
             for n in range(int(rate * (9 if 20 < tick < 34 else 10.1))):
                 carried.delivered(slow * (1 + (n % 97) ** 2 / 600) + (1.2 if n % 61 == 0 else 0))
+            search, partners = Carried(retried=tick % 3), Carried(retried=12)
+            for _ in range(40):
+                search.delivered(slow)
             level = Level(recorded=recorded, backlog=1200, oldest=3.0, dead=7)
-            for destination, figures in (("orders", asdict(carried)), (OUTBOX, asdict(level))):
+            told: dict[str, Carried | Level] = {
+                "orders": carried,
+                "search": search,
+                "partners": partners,
+                OUTBOX: level,
+            }
+            moment = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            for destination, figures in told.items():
                 database.execute(
                     "INSERT INTO outbox_stat (at, relay, destination, figures) VALUES (?, 'relay-1', ?, ?)",
-                    (at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), destination, json.dumps(figures)),
+                    (moment, destination, json.dumps(written(figures))),
                 )

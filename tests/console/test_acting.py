@@ -80,6 +80,26 @@ async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_le
     assert with_letters.ask("SELECT paused, breaker FROM outbox_destination") in ([(0, "open")], [(False, "open")])
 
 
+async def test_a_destination_with_dead_letters_stays_listed_although_no_relay_knows_it(
+    visit: Visit, with_letters: Stock
+) -> None:
+    visitor = await visit(with_letters)
+    for do in ("pause", "resume", "pause"):
+        assert (await visitor.post("/destinations/steer", destination="mail", do=do)).status_code == 303
+    assert (await visitor.post("/destinations/steer", destination="mail", do="resume")).status_code == 303
+    assert 'destination=mail">mail</a>' in await visitor.look("/destinations")
+    listed = (await visitor.client.get("/api/v1/destinations")).json()["destinations"]
+    assert [one["name"] for one in listed] == ["mail", "orders"]
+
+
+async def test_a_destination_that_is_not_listed_is_paused_by_the_form_for_it(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop)
+    assert 'name="force" value="yes"' in await visitor.look("/destinations")
+    assert (await visitor.post("/destinations/steer", destination="to come", do="pause")).status_code == 404
+    await visitor.post("/destinations/steer", destination="to come", do="pause", force="yes")
+    assert shop.ask("SELECT destination FROM outbox_destination WHERE paused") == [("to come",)]
+
+
 async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     await visitor.post("/everything", do="pause")
@@ -136,6 +156,8 @@ async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock)
     [
         ("/event/act", {"id": "nobody", "destination": "", "do": "retry"}, 404),
         ("/event/act", {"id": "dead1", "destination": "orders", "do": "explode"}, 400),
+        ("/event/act", {"id": "sent", "destination": "orders", "do": "retry"}, 409),
+        ("/event/act", {"id": "sent", "destination": "orders", "do": "discard"}, 409),
         ("/events/decide", {"do": "reschedule", "status": "PENDING", "count": "1", "delay": "soon"}, 400),
         ("/destinations/steer", {"destination": "orders", "do": "limit", "limit": "0/s"}, 400),
         ("/destinations/steer", {"do": "pause"}, 400),
@@ -144,6 +166,9 @@ async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock)
         ("/relays/drain", {"relay": "*"}, 400),
         ("/relays/drain", {"relay": "nobody"}, 404),
         ("/keys/head", {"id": "fresh", "destination": "", "do": "bury"}, 404),
+        ("/keys/head", {"id": "fresh", "destination": "", "do": "retry"}, 404),
+        ("/keys/head", {"id": "stuck", "destination": "mail", "do": "retry"}, 404),
+        ("/keys/head", {"do": "retry"}, 404),
         ("/everything", {"do": ""}, 400),
     ],
 )

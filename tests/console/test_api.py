@@ -8,9 +8,11 @@ import pytest
 
 from pillarbox import Inbox
 from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
 from pillarbox.core.stats import Carried
 from pillarbox.core.tally import Tally
 from pillarbox.ops.settings import Settings
+from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit, states
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import fresh_pillarbox
@@ -190,6 +192,23 @@ async def test_masks_hold_for_pages_api_and_files(visit: Visit, stock: Stock) ->
             assert "61 64 61 40" not in shown
             assert "Bearer" not in shown
     assert "12345678901234567890" in await visitor.look("/event?id=e")
+
+
+async def test_what_a_pattern_finds_in_an_error_is_nowhere(visit: Visit, stock: Stock) -> None:
+    said = "no such customer: jane.doe@example.com"
+    stock.record(*(Event("order.placed", {"to": "jane.doe@example.com"}, event_id=name, key=name) for name in "ab"))
+    visitor = await visit(stock, mask=["text:[^ ]+@[^ ]+"])
+    owner = await Owner.of(visitor.store)
+    for message in await owner.ready():
+        await owner.settle(Dead(error=said, block=message.event_id == "b"), message, to="mail")
+    await visitor.store.destinations.report("mail", error=said, next_try=60)
+    await visitor.store.destinations.steer("mail", breaker="closed")
+    paths = ["/", "/events", "/event?id=a", "/dead", "/dead?view=letters", "/dead/export", "/destinations", "/keys"]
+    api = ["status", "figures", "events", "event?id=a", "dead", "dead/groups", "destinations", "keys"]
+    for path in [*paths, *(f"/api/v1/{name}" for name in api)]:
+        shown = await visitor.look(path)
+        assert "jane.doe" not in shown, path
+        assert "no such customer" in shown, path
 
 
 async def test_figures_over_time_come_from_what_relays_noted(visit: Visit, stock: Stock) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -20,6 +20,9 @@ from tests.console.serving import chromium, serving
 from tests.console.watching import Watched, watched
 from tests.integration.cli.conftest import Stock, filled
 from tests.servers.availability import available
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 VECTOR = "</textarea><script>xss()</script><img src=x onerror=xss()>"
 PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox", "/store", "/audit")
@@ -72,6 +75,19 @@ def test_charts_are_drawn_from_what_was_measured(scene: str) -> None:
         page.get_by_role("link", name="1h").click()
         page.wait_for_selector("#chart-rate canvas")
         visitor.check()
+        without_scripts(browser, scene)
+
+
+def without_scripts(browser: Browser, scene: str) -> None:
+    """The system's colours, no button that does nothing, and a word about what is missing."""
+    context = browser.new_context(java_script_enabled=False, color_scheme="dark")
+    page = context.new_page()
+    page.goto(scene)
+    assert page.locator("noscript p").is_visible()
+    assert page.locator("#theme, #keys, .copy, .charts figure").filter(visible=True).count() == 0
+    ground = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+    assert ground == "rgb(14, 18, 22)"
+    context.close()
 
 
 def test_the_keyboard_leads_everywhere(scene: str) -> None:
@@ -85,7 +101,7 @@ def test_the_keyboard_leads_everywhere(scene: str) -> None:
         page.keyboard.press("Escape")
         page.keyboard.press("j")
         page.keyboard.press("j")
-        assert page.locator("tr.at").count() == 1
+        assert page.locator("tr:focus").count() == 1
         page.keyboard.press("Enter")
         page.wait_for_url("**/event?id=*")
         page.keyboard.press("?")
@@ -96,6 +112,9 @@ def test_the_keyboard_leads_everywhere(scene: str) -> None:
         assert page.evaluate("document.documentElement.dataset.theme") != theme
         page.reload()
         assert page.evaluate("document.documentElement.dataset.theme") != theme
+        for path in ("/dead", "/dead?view=letters", "/destinations", "/keys", "/relays", "/audit"):
+            visitor.go(path).keyboard.press("j")
+            assert (path, page.locator("tr:focus").count()) == (path, 1)
         visitor.check()
 
 
@@ -196,29 +215,6 @@ def replay_as_new(visitor: Watched, stock: Stock) -> None:
     assert len(stock.ask("SELECT event_id FROM outbox_event WHERE event_type = 'order.placed'")) == 5
 
 
-def test_numbers_move_by_themselves(letters: Stock, tmp_path: Path) -> None:
-    with (
-        serving(letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
-        available(chromium) as browser,
-    ):
-        with watched(browser, base) as visitor:
-            page = visitor.go("/")
-            page.wait_for_selector("[data-live=backlog]:text-is('2')")
-            letters.record(Event("order.placed", {}, event_id="one-more"))
-            page.wait_for_selector("[data-live=backlog]:text-is('3')")
-            visitor.go("/events?live=1&status=PENDING")
-            assert page.get_by_role("link", name="even-later").count() == 0
-            letters.record(Event("order.placed", {}, event_id="even-later"))
-            page.get_by_role("link", name="even-later").wait_for()
-            visitor.check()
-        with watched(browser, base) as visitor:
-            visitor.page.route("**/live", lambda route: route.fulfill(status=403))
-            page = visitor.go("/")
-            page.wait_for_selector("[data-live=backlog]:text-is('4')")
-            letters.record(Event("order.placed", {}, event_id="without-a-stream"))
-            page.wait_for_selector("[data-live=backlog]:text-is('5')")
-
-
 def test_people_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Path) -> None:
     known = hashed("correct horse")
     people = [Person(name="vera"), Person(name="olga", role=Role.OPERATOR), Person(name="ada", role=Role.ADMIN)]
@@ -227,13 +223,32 @@ def test_people_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Pat
         for name, buttons in {"vera": 0, "olga": 1, "ada": 1}.items():
             with watched(browser, base) as visitor:
                 page = visitor.go("/keys")
-                assert page.url.startswith(f"{base}/login?next=")
-                page.get_by_label("Name").fill(name)
-                page.get_by_label("Password").fill("correct horse")
-                page.get_by_role("button", name="Log in").click()
+                log_in(page, name)
                 assert page.url == f"{base}/keys"
                 assert page.get_by_role("button", name="Retry head").count() == buttons
+                if name == "olga":
+                    lose_the_login(page)
                 page.get_by_role("button", name="Log out").click()
                 page.wait_for_url("**/login")
                 assert visitor.go("/").url.startswith(f"{base}/login")
                 visitor.check()
+
+
+def log_in(page: Page, name: str) -> None:
+    page.wait_for_url("**/login?next=*")
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill("correct horse")
+    page.get_by_role("button", name="Log in").click()
+
+
+def lose_the_login(page: Page) -> None:
+    """A form and a list that moves lead to the login, and from there back to their page."""
+    page.context.clear_cookies()
+    page.get_by_role("button", name="Retry head").click()
+    log_in(page, "olga")
+    page.wait_for_url("**/keys")
+    page.get_by_role("link", name="Events").click()
+    page.get_by_role("link", name="Follow live").click()
+    page.context.clear_cookies()
+    log_in(page, "olga")
+    page.wait_for_url("**/events?live=1")

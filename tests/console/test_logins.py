@@ -1,5 +1,7 @@
 """Who gets in, who may do what, and what keeps everybody else out."""
 
+import asyncio
+import json
 from pathlib import Path
 
 import httpx
@@ -61,7 +63,12 @@ async def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(
     assert "samesite=strict" in plain.lower()
     assert "Secure" not in plain
     visitor.client.headers["x-forwarded-proto"] = "https"
-    assert "Secure" in (await enter(visitor, "vera")).headers["set-cookie"]
+    assert "Secure" in (await enter(visitor, "olga")).headers["set-cookie"]
+    cookie = visitor.client.cookies["pillarbox_session"]
+    visitor.client.headers["cookie"] = f"pillarbox_session={cookie}"
+    done = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
+    assert done.headers["set-cookie"].startswith("pillarbox_notice=")
+    assert "Secure" in done.headers["set-cookie"]
 
 
 @pytest.mark.parametrize("wanted", ["//evil.example", "https://evil.example", "/\\evil.example", "\\\\evil.example"])
@@ -86,6 +93,43 @@ async def test_guessing_is_stopped_even_if_the_next_guess_is_right(visit: Visit,
     tries = [(await enter(visitor, "vera", f"guess {number}")).status_code for number in range(10)]
     assert tries == [401] * 10
     assert (await enter(visitor, "vera")).status_code == 429
+    # Whoever else comes from that address, a script with HTTP Basic among them, is not held up by it.
+    script = await visitor.client.get("/api/v1/status", auth=("olga", PASSWORD))
+    assert script.status_code == 200
+
+
+@pytest.mark.parametrize("field", ["name", "password", "next"])
+async def test_half_a_character_is_refused_before_anybody_looks_at_it(
+    visit: Visit, shop: Stock, login: UserLogin, field: str
+) -> None:
+    content = json.dumps({"name": "vera", "password": "x"} | {field: "\ud800"})
+    headers = {"content-type": "application/json"}
+    answer = await (await visit(shop, login=login)).client.post("/login", content=content, headers=headers)
+    assert (answer.status_code, "U+D800" in answer.text) == (400, True)
+
+
+async def test_guesses_that_come_at_once_are_stopped_too(visit: Visit, shop: Stock, login: UserLogin) -> None:
+    visitor = await visit(shop, login=login)
+    answers = await asyncio.gather(*(enter(visitor, "vera", f"guess {number}") for number in range(30)))
+    tried = [answer.status_code for answer in answers].count(401)
+    assert 10 <= tried <= 11  # two are tried beside each other
+    assert (await enter(visitor, "vera")).status_code == 429
+
+
+async def test_a_script_may_send_many_requests_at_once(visit: Visit, shop: Stock, login: UserLogin) -> None:
+    visitor = await visit(shop, login=login)
+    asked = [visitor.client.get("/api/v1/status", auth=("vera", PASSWORD)) for _ in range(15)]
+    assert {answer.status_code for answer in await asyncio.gather(*asked)} == {200}
+
+
+async def test_nobody_is_told_where_the_users_are(
+    visit: Visit, shop: Stock, login: UserLogin, users: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    visitor = await visit(shop, login=login)
+    await asyncio.to_thread(users.unlink)
+    answer = await enter(visitor, "vera")
+    assert (answer.status_code, str(users) in answer.text) == (500, False)
+    assert str(users) in caplog.text
 
 
 async def test_a_login_ends_with_the_user_and_with_the_password(
@@ -107,9 +151,14 @@ async def test_a_login_ends_by_itself(visit: Visit, shop: Stock, login: UserLogi
 
 async def test_logging_out_ends_the_session(visit: Visit, shop: Stock, login: UserLogin) -> None:
     visitor = await visit(shop, login=login)
-    await enter(visitor, "olga")
+    kept = (await enter(visitor, "olga")).headers["set-cookie"].partition(";")[0]
+    other = (await enter(visitor, "olga")).headers["set-cookie"].partition(";")[0]
+    visitor.client.cookies.clear()
+    visitor.client.headers["cookie"] = kept
     assert (await visitor.post("/logout")).status_code == 303
     assert (await visitor.client.get("/")).status_code == 303
+    visitor.client.headers["cookie"] = other
+    assert (await visitor.client.get("/")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -180,6 +229,13 @@ async def test_the_header_of_the_proxy_is_believed(visit: Visit, shop: Stock) ->
     answer = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
     assert answer.status_code == 303
     assert shop.ask("SELECT who FROM outbox_audit") == [("ada",)]
+
+
+async def test_a_name_that_the_proxy_writes_in_utf8_is_that_name(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop, login=proxy(["127.0.0.0/8"]))
+    for sent in ("Zoë".encode(), "Zoë".encode("latin-1")):
+        answer = await visitor.client.get("/", headers={b"x-user": sent})
+        assert "<strong>Zoë</strong>" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import datetime
 
 import pytest
 
@@ -14,6 +15,7 @@ from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import fresh_pillarbox
 
 PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox", "/store", "/audit")
 
@@ -27,7 +29,7 @@ async def test_a_page_of_an_empty_store_says_what_to_do_next(visit: Visit, stock
 async def test_the_first_page_answers_the_question_in_a_sentence(visit: Visit, with_letters: Stock) -> None:
     page = await (await visit(with_letters)).look("/")
     assert '<strong data-live="state">stopped</strong>' in page
-    assert "no relay is running: start one with `pillarbox relay`" in page
+    assert "no relay is running: start one with <code>pillarbox relay</code>" in page
     assert '<p class="figure" data-live="dead">2</p>' in page
     assert '<p class="figure" data-live="backlog">2</p>' in page
 
@@ -47,11 +49,31 @@ async def test_events_are_found_wherever_they_are(visit: Visit, with_letters: St
         ("destination=mail", {"dead2"}),
         ("type=order.lost", set()),
         ("since=1h&status=PENDING", {"fresh"}),
+        ("until=1h", set()),
+        ("error=timeout", {"dead2"}),
+        ("aggregate=ORDER", set()),
     ],
 )
 async def test_the_url_is_the_filter(visit: Visit, with_letters: Stock, query: str, found: set[str]) -> None:
     page = await (await visit(with_letters)).look(f"/events?{query}")
     assert {name for name in ("dead1", "dead2", "stuck", "sent", "fresh") if f">{name}</a>" in page} == found
+
+
+async def test_what_waits_for_longer_than_is_allowed_is_held_up_although_everything_takes(
+    visit: Visit, stock: Stock
+) -> None:
+    stock.record(Event("order.placed", {}, event_id="late"))
+    for slo, state in (("1ms", "held up"), ("1h", "flowing")):
+        visitor = await visit(stock, slo=slo)
+        await Owner.of(visitor.store)
+        told = (await visitor.client.get("/api/v1/status")).json()
+        assert told["state"] == state
+        assert ("pillarbox events show late" in told["why"]) == (state == "held up")
+
+
+async def test_an_id_leads_to_its_event(visit: Visit, shop: Stock) -> None:
+    answer = await (await visit(shop)).client.get("/events?id=dead1&status=PENDING")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/event?id=dead1")
 
 
 async def test_pages_go_by_position(visit: Visit, stock: Stock) -> None:
@@ -62,6 +84,26 @@ async def test_pages_go_by_position(visit: Visit, stock: Stock) -> None:
     listed = [event["event_id"] for event in first["events"] + second["events"]]
     assert listed == [f"order-{number}" for number in reversed(range(7))]
     assert second["after"] is None
+
+
+async def test_older_pages_are_as_long_as_the_first(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop)
+    for path in ("/events?limit=2", "/dead?view=letters&limit=1"):
+        older = re.search(r'rel="next" href="([^"]+)"', await visitor.look(path))
+        assert older is not None
+        assert f"limit={path[-1]}" in older[1]
+
+
+async def test_what_is_copied_is_the_true_text(visit: Visit, shop: Stock) -> None:
+    shop.record(Event("order.placed", {}, event_id="a\u202eb"), Event("order.placed", {}, event_id="-rf"))
+    visitor = await visit(shop)
+    page = await visitor.look("/event?id=a%E2%80%AEb")
+    assert "<code>a\\x202eb</code>" in page
+    assert 'data-copy="a\u202eb"' in page
+    assert r"pillarbox events show $&#39;a\xe2\x80\xaeb&#39;" in page
+    assert "pillarbox events show -- -rf" in await visitor.look("/event?id=-rf")
+    done = fresh_pillarbox("events", "show", "--", "-rf", PILLARBOX_STORE=shop.url)
+    assert done.returncode == 0, done.stderr
 
 
 async def test_an_event_shows_its_whole_story(visit: Visit, with_letters: Stock) -> None:
@@ -141,7 +183,7 @@ async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock
         "search": [("n", "0"), ("n", "3"), ("n", "0"), ("n", "0"), ("n", "0")],
     }
     assert page.count('<tr class="error">') == 1
-    assert "</time> no &lt;address&gt;</td>" in page
+    assert "</time> no &lt;address&gt;</div>" in page
     assert "Failed, 24 h" in page
     assert "Receipts are kept for 120 d. 0 are older" in page
 
@@ -164,10 +206,32 @@ async def test_what_cannot_be_asked_is_told(visit: Visit, shop: Stock, path: str
     assert said in answer.text
 
 
+@pytest.mark.parametrize(
+    "path", ["/events?type=a", "/dead?type=a", "/dead?view=letters&type=a", "/replay?type=a", "/audit?who=a"]
+)
+async def test_a_wrong_filter_can_be_put_right_where_it_was_typed(visit: Visit, stock: Stock, path: str) -> None:
+    answer = await (await visit(stock)).client.get(f"{path}&since=yesterday")
+    assert answer.status_code == 400
+    told, _, form = answer.text.partition('<form class="filter')
+    assert "neither an age such as 1h nor a time" in told
+    assert 'value="yesterday"' in form
+    assert 'value="a"' in form
+    assert " fits" not in form
+
+
+async def test_the_doctor_says_when_it_looked(visit: Visit, stock: Stock) -> None:
+    visitor = await visit(stock, settings=Settings.load(None, {"PILLARBOX_STORE": stock.url}, {}))
+    first = (await visitor.client.get("/api/v1/doctor")).json()
+    again = (await visitor.client.get("/api/v1/doctor")).json()
+    assert again["examined_at"] == first["examined_at"]
+    assert datetime.fromisoformat(first["examined_at"]).tzinfo is not None
+    assert re.search(r"examined [\d.]+ m?s ago", await visitor.look("/store?doctor=1"))
+
+
 async def test_a_store_without_tables_is_told_with_its_remedy(
     visit: Visit, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     empty = Stock(f"sqlite:///{tmp_path_factory.mktemp('empty') / 'shop.db'}")
     answer = await (await visit(empty)).client.get("/events")
     assert answer.status_code == 503
-    assert "run `pillarbox schema apply`" in answer.text
+    assert "run <code>pillarbox schema apply</code>" in answer.text

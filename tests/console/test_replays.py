@@ -54,6 +54,36 @@ async def test_what_was_found_in_part_is_replayed_whole(visit: Visit, past: Stoc
     assert past.ask("SELECT count(*) FROM outbox_message") == [(2,)]
 
 
+async def test_what_was_counted_whole_is_what_the_audit_expects(visit: Visit, past: Stock) -> None:
+    visitor = await visit(past)
+    await visitor.post("/replay", most="4")
+    [entry] = (await visitor.client.get("/api/v1/audit")).json()["audit"]
+    assert (entry["count"], entry["detail"]["expected"]) == (4, 4)
+
+
+async def test_the_audit_shows_how_far_a_replay_is_and_looks_again_while_it_runs(visit: Visit, past: Stock) -> None:
+    visitor = await visit(past)
+    plan = Replay(wanted=EventFilter(destination="mail"), to="again")
+    replay = await visitor.store.replays.begin(plan, by="ada", expected=2)
+    page = await visitor.look("/audit?what=replay")
+    assert '<progress aria-label="Copied" value="0" max="2">' in page
+    assert "0 of 2 copied" in page
+    assert 'hx-get="/audit?what=replay"' in page
+    await replaying.go_on(visitor.store, replay)
+    page = await visitor.look("/audit?what=replay")
+    assert "2 copied" in page
+    assert "<progress" not in page
+    assert "hx-get" not in page
+
+
+async def test_a_replay_that_nobody_counted_has_no_end_in_sight(visit: Visit, past: Stock) -> None:
+    visitor = await visit(past)
+    await visitor.store.replays.begin(Replay(), by="ada")
+    page = await visitor.look("/audit")
+    assert '<progress aria-label="Copied">' in page
+    assert "0 copied" in page
+
+
 async def test_what_was_not_found_is_not_begun(visit: Visit, past: Stock) -> None:
     answer = await (await visit(past)).post("/replay", destination="late")
     assert answer.status_code == 413

@@ -66,6 +66,7 @@ async def of_events(store: PostgresStore, listener: Listener, explain: Explainer
         EventFilter(status=Status.PUBLISHED, key="stuck"),
         EventFilter(status=Status.FAILED),
         EventFilter(blocked=True),
+        EventFilter(until=datetime(2100, 1, 1, tzinfo=UTC)),
     ],
     ids=repr,
 )
@@ -88,6 +89,8 @@ async def test_a_page_that_an_index_answers(
         EventFilter(status=Status.PENDING),
         EventFilter(status=Status.PROCESSING),
         EventFilter(status=Status.FAILED, destination="nowhere"),
+        EventFilter(aggregate="NOTHING:1"),
+        EventFilter(error="nobody said this"),
     ],
     ids=repr,
 )

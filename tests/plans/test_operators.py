@@ -1,8 +1,11 @@
 """What operators ask for reads a bounded number of rows, whatever lies in the tables."""
 
+from datetime import UTC, datetime
+
+import asyncpg
 import pytest
 
-from pillarbox.core.keys import BEHIND, LINES, SAMPLE
+from pillarbox.core.keys import BEHIND, LINES, NEXT, SAMPLE
 from tests.plans.explain import Explainer
 from tests.plans.test_reads_and_writes import LANES, STATEMENTS
 
@@ -75,6 +78,20 @@ async def test_the_busiest_keys_are_those_of_a_sample(explain: Explainer) -> Non
     cost = await explain.cost(STATEMENTS.get("keys_hot"), 20, SAMPLE)
     assert cost.rows <= SAMPLE + 10, cost
     assert cost.returned > 0
+
+
+@pytest.mark.parametrize(("destination", "found"), [("orders", 6), ("", 1)])
+async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
+    explain: Explainer, bad_day: str, destination: str, found: int
+) -> None:
+    connection = await asyncpg.connect(bad_day)
+    place = await connection.fetchval("SELECT id FROM outbox_message WHERE event_id = 'b50000'")
+    await connection.close()
+    at = (datetime(2026, 1, 1, tzinfo=UTC), place, destination)
+    cost = await explain.cost(STATEMENTS.get("keys_line"), "stuck", *at, 5, NEXT)
+    # What nobody has read yet may be looked at in vain; the head and the next few are found at once.
+    assert cost.rows <= NEXT + 50, cost
+    assert cost.returned == found
 
 
 async def test_an_hour_of_figures_reads_an_hour(explain: Explainer) -> None:

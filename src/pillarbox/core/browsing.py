@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
@@ -32,10 +32,11 @@ class Position(NamedTuple):
         """The position that `str` wrote. Raises ConfigurationError."""
         try:
             recorded_at, place, destination = text.split(",")
-            position = cls(datetime.fromisoformat(recorded_at), int(place), unquote(destination, errors="strict"))
-            if position.recorded_at.utcoffset() is None or not 0 <= position.id < 2**63:
+            at = datetime.fromisoformat(recorded_at)
+            position = cls(at.astimezone(UTC), int(place), unquote(destination, errors="strict"))
+            if at.utcoffset() is None or not 0 <= position.id < 2**63 or "\0" in position.destination:
                 raise ValueError
-        except ValueError:
+        except (ValueError, OverflowError):
             raise ConfigurationError(
                 f"{text!r} is no position in a list: use the one that the last page named"
             ) from None
@@ -50,8 +51,14 @@ class EventFilter:
     event_type: str | None = None
     key: str | None = None
     destination: str | None = None
+    aggregate: str | None = None
+    """Of this type, as in ORDER, or of this very one, as in ORDER:42."""
     since: datetime | None = None
     """Recorded then or later."""
+    until: datetime | None = None
+    """Recorded before then."""
+    error: str | None = None
+    """A part of the last error, letter for letter."""
     retrying: bool = False
     """Only those that wait after a send that failed."""
     blocked: bool = False
@@ -66,8 +73,22 @@ class EventFilter:
 
     @property
     def asked(self) -> int:
-        """How many of key, type and destination are given."""
-        return sum(value is not None for value in (self.key, self.event_type, self.destination))
+        """How many of key, type, destination, aggregate and error are given."""
+        given = (self.key, self.event_type, self.destination, self.aggregate, self.error)
+        return sum(value is not None for value in given)
+
+    @property
+    def aggregate_parts(self) -> tuple[str | None, str | None]:
+        """Its type and its id, as far as they are given."""
+        kind, _, one = (self.aggregate or "").partition(":")
+        return kind or None, one or None
+
+    def after(self, position: Position | None) -> Position | None:
+        """Where a list goes on: there, or where `until` lets it begin."""
+        if self.until is None:
+            return position
+        begin = Position(self.until, 0, "")
+        return begin if position is None else min(begin, position)
 
     @property
     def waiting(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from pillarbox.core.browsing import Position
 from pillarbox.core.message import Held, Status
 
 BEHIND = 1_000
@@ -83,7 +84,7 @@ class Keys(Protocol):
         """The keys with the most messages among the first `SAMPLE` that wait."""
         ...
 
-    async def line(self, key: str, *, place: int, destination: str, limit: int = 5) -> Line:
-        """What holds a place of this key up on the way to that destination, and the next few behind it: what waits for
+    async def line(self, key: str, at: Position, *, limit: int = 5) -> Line:
+        """What holds a place of this key up on the way to its destination, and the next few behind it: what waits for
         the same destination or for none yet, and whatever was delivered or given up."""
         ...

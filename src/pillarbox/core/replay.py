@@ -67,6 +67,8 @@ class Replay:
         wanted = self.wanted
         if wanted.status not in (None, Status.PUBLISHED) or wanted.retrying or wanted.blocked:
             raise ConfigurationError("only what was delivered can be replayed: what was given up on is retried")
+        if wanted.aggregate is not None or wanted.error is not None or wanted.until is not None:
+            raise ConfigurationError("a replay is chosen by type, key, destination and time, or by ids")
         if wanted.since is not None and self.until is not None and wanted.since >= self.until:
             raise ConfigurationError(f"nothing is recorded since {wanted.since} and before {self.until}: swap them")
         if self.rate is not None and not (self.rate > 0 and math.isfinite(self.rate)):
@@ -145,6 +147,8 @@ class Progress(NamedTuple):
     copied: int
     after: Place
     done: bool
+    expected: int | None = None
+    """How many it was to be when it began; `COUNTED + 1` stands for that many or more, None for what nobody counted."""
 
     def copy_id(self, event_id: str) -> str:
         """The id of an event's copy: the same for all destinations of the event, another in every replay."""
@@ -170,8 +174,8 @@ class Replays(Protocol):
         """
         ...
 
-    async def begin(self, plan: Replay, *, by: str = "") -> Progress:
-        """Enter a replay in the audit; nothing is copied yet."""
+    async def begin(self, plan: Replay, *, by: str = "", expected: int | None = None) -> Progress:
+        """Enter a replay in the audit; nothing is copied yet. expected: how many it will be, where that is known."""
         ...
 
     async def find(self, number: int) -> Progress | None:
@@ -201,7 +205,7 @@ def chosen_of(found: Iterable[FoundDelivered], *, limit: int) -> Chosen:
     return Chosen(rows, None)
 
 
-def written(*, seed: str, plan: Replay, after: Place, done: bool) -> dict[str, Any]:
+def written(*, seed: str, plan: Replay, after: Place, done: bool, expected: int | None = None) -> dict[str, Any]:
     """A replay as the audit has it, but for its number, its time and its count."""
     wanted = plan.wanted
     given = {
@@ -216,7 +220,8 @@ def written(*, seed: str, plan: Replay, after: Place, done: bool) -> dict[str, A
         "most": plan.most,
     }
     asked = {name: value for name, value in given.items() if value is not None}
-    return {"replay": seed, "asked": asked, **position(after, done=done)}
+    counted = {} if expected is None else {"expected": expected}
+    return {"replay": seed, "asked": asked, **counted, **position(after, done=done)}
 
 
 def position(after: Place, *, done: bool) -> dict[str, Any]:
@@ -248,6 +253,7 @@ def read(number: int, began: datetime, copied: int, detail: Mapping[str, Any]) -
         copied=copied,
         after=Place(datetime.fromisoformat(published_at), place, destination),
         done=detail["done"],
+        expected=detail.get("expected"),
     )
 
 

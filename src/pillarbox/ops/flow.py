@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,11 +68,13 @@ def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: boo
     return Flow(state="flowing", why="")
 
 
-def destinations_of(relays: Sequence[RelayView], steering: Sequence[Steering]) -> list[DestinationView]:
-    """Every destination that anybody has something to say about, by name."""
+def destinations_of(
+    relays: Sequence[RelayView], steering: Sequence[Steering], *, met: Collection[str] = ()
+) -> list[DestinationView]:
+    """Every destination that anybody has something to say about, by name; met: further ones, seen in passing."""
     set_by_people = {row.destination: row for row in steering if row.destination != EVERYWHERE}
     alive = [relay for relay in relays if relay.lease > 0]
-    names = sorted(set_by_people.keys() | {name for relay in alive for name in relay.breakers})
+    names = sorted({*set_by_people, *met, *(name for relay in alive for name in relay.breakers)})
     return [_view(name, alive, set_by_people.get(name)) for name in names]
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from pillarbox.core.browsing import LetterFilter, ListedLetter
+from pillarbox.core.browsing import LetterFilter, LetterPage, ListedLetter
 from pillarbox.core.store import Store
 
 PAGE = 1000
@@ -97,10 +97,30 @@ async def letters_of(store: Store, wanted: LetterFilter, group: str | None = Non
     while True:
         page = await store.browsing.letters(wanted, limit=PAGE, before=before)
         for letter in page.letters:
-            if group is None or group == fingerprint(letter.event_type, letter.destination, letter.error):
+            if belongs(letter, group):
                 yield letter.id
         if (before := page.before) is None:
             return
+
+
+async def page_of(
+    store: Store, wanted: LetterFilter, group: str, *, limit: int, before: int | None, looks: int
+) -> LetterPage:
+    """A page of one group, the newest first; looks so often, at a thousand dead letters each time."""
+    found: list[ListedLetter] = []
+    for _ in range(looks):
+        page = await store.browsing.letters(wanted, limit=PAGE, before=before)
+        found += [letter for letter in page.letters if belongs(letter, group)]
+        if len(found) > limit:
+            return LetterPage(found[:limit], found[limit - 1].id)
+        if (before := page.before) is None:
+            break
+    return LetterPage(found, before)
+
+
+def belongs(letter: ListedLetter, group: str | None) -> bool:
+    """Is it of that group? None: every one is."""
+    return group is None or group == fingerprint(letter.event_type, letter.destination, letter.error)
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ from typing import Any
 from pillarbox.core.browsing import EventDetail, LetterFilter, ListedLetter
 from pillarbox.core.store import Store
 from pillarbox.ops import exports
+from pillarbox.ops.grouping import belongs
 
 PAGE = 500
 """Dead letters per statement."""
@@ -16,18 +17,23 @@ BITE = 50
 """Dead letters per statement that brings their content: so many payloads are in memory at once."""
 
 Content = Callable[[EventDetail], dict[str, Any]]
+Hide = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-async def lines(store: Store, wanted: LetterFilter, content: Content | None) -> AsyncIterator[str]:
-    """A line for each, the newest first, with what `content` tells of what it carries; None: nothing."""
+async def lines(
+    store: Store, wanted: LetterFilter, content: Content | None, *, group: str | None = None, hide: Hide = dict
+) -> AsyncIterator[str]:
+    """A line for each, the newest first, with what `content` tells of what it carries; None: nothing. hide: takes out
+    what nobody may see of a line."""
     before: int | None = None
     while True:
         page = await store.browsing.letters(wanted, limit=PAGE, before=before)
-        for start in range(0, len(page.letters), BITE):
-            bite = page.letters[start : start + BITE]
+        letters = [letter for letter in page.letters if belongs(letter, group)]
+        for start in range(0, len(letters), BITE):
+            bite = letters[start : start + BITE]
             told = _alone(bite) if content is None else await _whole(store, bite, content)
             for letter in told:
-                yield json.dumps(letter, ensure_ascii=False) + "\n"
+                yield json.dumps(hide(letter), ensure_ascii=False) + "\n"
         if (before := page.before) is None:
             return
 

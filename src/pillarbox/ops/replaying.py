@@ -34,6 +34,11 @@ class Count(NamedTuple):
     among: int | None = None
     """Only the first so many rows that it could be were looked at; None: all of them."""
 
+    @property
+    def expected(self) -> int | None:
+        """What is known of how many it will be."""
+        return self.found if self.among is None else None
+
 
 async def count(
     store: Store, plan: Replay, *, looks: int | None = None, looked: Callable[[int], None] | None = None
@@ -57,10 +62,17 @@ async def count(
 
 
 async def run(
-    store: Store, plan: Replay, *, by: str, progress: Told | None = None, clock: Clock | None = None
+    store: Store,
+    plan: Replay,
+    *,
+    by: str,
+    expected: int | None = None,
+    progress: Told | None = None,
+    clock: Clock | None = None,
 ) -> Progress:
     """All of it; `progress` is told how far it is at the beginning and after every bite."""
-    return await go_on(store, await store.replays.begin(plan, by=by), progress=progress, clock=clock)
+    begun = await store.replays.begin(plan, by=by, expected=expected)
+    return await go_on(store, begun, progress=progress, clock=clock)
 
 
 async def go_on(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from pillarbox.core.browsing import EventDetail
+from pillarbox.core.browsing import EventDetail, EventFilter, LetterFilter
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.lane import EVERY_RELAY
@@ -18,6 +18,8 @@ from pillarbox.core.steering import EVERYWHERE, Forced
 from pillarbox.core.store import Store
 from pillarbox.ops.flow import DestinationView, destinations_of
 
+LOOKED = 500
+"""Events that wait, and dead letters, whose destinations are looked at, the newest."""
 TOLD = 20
 """Known names that a refusal lists at most."""
 
@@ -40,16 +42,27 @@ async def destinations(store: Store) -> Destinations:
     steering = await store.destinations.steering()
     seen = await store.inspection.overview()
     paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
-    return Destinations(paused=paused, views=destinations_of(seen.relays, steering))
+    return Destinations(paused=paused, views=destinations_of(seen.relays, steering, met=await met(store)))
+
+
+async def met(store: Store) -> set[str]:
+    """Destinations for which something was put aside, or that are among the newest that wait or were given up on:
+    also where no relay lives that could tell."""
+    aside = await store.messages.aside(range(store.lanes.count))
+    waiting = await store.browsing.events(EventFilter(undelivered=True), limit=LOOKED)
+    letters = await store.browsing.letters(LetterFilter(), limit=LOOKED)
+    newest = {one.destination for one in waiting.events} | {one.destination for one in letters.letters}
+    return {*aside, *newest} - {""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Helm:
     """One person's hand on the destinations.
 
-    A name must be a clean one that somebody knows: the settings, a relay that lives, what was set or noted before, or
-    the figures of the last day. All names are looked at before anything is set. Every verb raises ConfigurationError
-    for what is no name, and for `EVERYWHERE`, which nobody may write; UnknownDestination for a name that nobody knows.
+    A name must be a clean one that somebody knows: the settings, a relay that lives, what was set or noted before,
+    events that wait or were given up on, or the figures of the last day. All names are looked at before anything is
+    set. Every verb raises ConfigurationError for what is no name, and for `EVERYWHERE`, which nobody may write;
+    UnknownDestination for a name that nobody knows.
     """
 
     store: Store
@@ -123,13 +136,18 @@ async def drain(store: Store, names: Sequence[str], *, by: str) -> list[str]:
 
 async def bury(store: Store, event_id: str, *, by: str) -> list[str]:
     """Ask that the event which holds its key up becomes a dead letter; returns the destinations it was asked for."""
-    heads = [
+    asked = await heads(store, event_id)
+    await store.people.ask("bury", asked, by=by)
+    return [destination for _, destination in asked]
+
+
+async def heads(store: Store, event_id: str) -> list[tuple[str, str]]:
+    """The event, with each destination on the way to which it holds its key up."""
+    return [
         (event_id, event.destination)
         for event in (await store.browsing.show(event_id)).events
         if event.letter is None and (event.status is Status.FAILED or _waits_for_its_time(event))
     ]
-    await store.people.ask("bury", heads, by=by)
-    return [destination for _, destination in heads]
 
 
 def _waits_for_its_time(event: EventDetail) -> bool:

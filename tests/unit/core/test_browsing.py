@@ -107,7 +107,17 @@ def test_a_position_can_be_written_down(destination: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "7", "yesterday,7,x", "2026-11-30T12:00:00,7,x", "2026-11-30T12:00:00Z,x,y", "a,b"]
+    "text",
+    [
+        "",
+        "7",
+        "yesterday,7,x",
+        "2026-11-30T12:00:00,7,x",
+        "2026-11-30T12:00:00Z,x,y",
+        "a,b",
+        "0001-01-01T00:00:00+14:00,7,x",
+        "2026-11-30T12:00:00Z,7,%00",
+    ],
 )
 def test_what_is_no_position_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="no position"):

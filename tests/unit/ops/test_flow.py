@@ -117,7 +117,8 @@ def test_what_waits_for_longer_than_is_allowed_is_held_up_and_names_itself() -> 
     late = overview(relay(orders="closed"), oldest=LONG + 1)._replace(oldest_event="evt 42")
     assert answer(late) == Flow(
         state="held up",
-        why="the oldest event waits for longer than the 60 s of console.slo; `pillarbox events show 'evt 42'` tells what for",
+        why="the oldest event waits for longer than the 60 s of console.slo; "
+        "`pillarbox events show 'evt 42'` tells what for",
     )
     assert flow(late, [], paused=False, allowed=LONG + 1).state == "flowing"
 

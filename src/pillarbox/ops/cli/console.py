@@ -70,7 +70,7 @@ async def _serve(settings: Settings, *, read_only: bool) -> None:
         with closing(open_port(given.listen, called=settings.called("console", "listen"))) as port:
             service = Service(pages, root_path=given.root_path)
             stop_on_signals(service.stop)
-            click.echo(f"console: http://{address_of(port)}{given.root_path.rstrip('/')}/")
+            click.echo(f"console: http://{address_of(port)}{given.root_path}/")
             await service.run(port)
 
 

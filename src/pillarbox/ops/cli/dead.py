@@ -48,7 +48,7 @@ def choice_options(command: F) -> F:
 
 @click.group()
 def dead() -> None:
-    """What was given up on: list it, group it, show it, take it away as a file, edit it, send it again, drop it.
+    """What was given up on: list it, group it, show it, export it, edit it, send it again, drop it.
 
     \b
     Examples:

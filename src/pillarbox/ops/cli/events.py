@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +12,7 @@ from pillarbox.ops import exports
 from pillarbox.ops.cli.events_ask import discard, reschedule, retry
 from pillarbox.ops.cli.exits import NotFound
 from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table, span
-from pillarbox.ops.cli.parameters import limit_option, position, since_option
+from pillarbox.ops.cli.parameters import event_options, limit_option, position
 from pillarbox.ops.latency import latency
 
 if TYPE_CHECKING:
@@ -39,24 +38,16 @@ events.add_command(discard)
 
 @events.command("list")
 @click.option("--status", type=click.Choice([status.value for status in Status], case_sensitive=False))
-@click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type.")
-@click.option("--key", help="Exactly this key, such as ORDER:42.")
-@click.option("--destination", metavar="NAME", help="Only on their way to this destination.")
-@click.option("--retrying", is_flag=True, help="Only those that wait after a send that failed.")
-@since_option
+@event_options
 @limit_option
 @click.option("--after", type=position, metavar="CURSOR", help="Go on where the last page ended.")
 @as_json
 def list_(
     status: str | None,
-    event_type: str | None,
-    key: str | None,
-    destination: str | None,
-    retrying: bool,
-    since: datetime | None,
     limit: int,
     after: Position | None,
     as_json: bool,
+    **chosen: Any,
 ) -> None:
     """List events by the time they were recorded, the newest first.
 
@@ -67,14 +58,7 @@ def list_(
     """
     from pillarbox.ops.cli.working import with_shared_store
 
-    wanted = EventFilter(
-        status=None if status is None else Status(status.upper()),
-        event_type=event_type,
-        key=key,
-        destination=destination,
-        since=since,
-        retrying=retrying,
-    )
+    wanted = EventFilter(status=None if status is None else Status(status.upper()), **chosen)
     page = with_shared_store(lambda store: _page(store, wanted, limit=limit, after=after))
     if as_json:
         listed = [exports.listed_event(event) for event in page.events]

@@ -14,7 +14,7 @@ from pillarbox.core.browsing import EventFilter
 from pillarbox.core.wording import plural
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
-from pillarbox.ops.cli.parameters import age, since_option
+from pillarbox.ops.cli.parameters import age, event_options
 
 if TYPE_CHECKING:
     from pillarbox.core.people import Action
@@ -30,11 +30,7 @@ def _choice(command: F) -> F:
         as_json,
         yes_option,
         dry_run_option,
-        since_option,
-        click.option("--retrying", is_flag=True, help="Only those that wait after a send that failed."),
-        click.option("--destination", metavar="NAME", help="Only on their way to this destination."),
-        click.option("--key", help="Exactly this key, such as ORDER:42."),
-        click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type."),
+        event_options,
         click.argument("event_ids", nargs=-1),
     ):
         command = option(command)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops import moments
 
 if TYPE_CHECKING:
     from pillarbox.core.browsing import Position
@@ -38,16 +39,9 @@ def retention(text: str) -> float:
 def moment(text: str) -> datetime:
     """A time, or an age counted back from now."""
     try:
-        return datetime.now(UTC) - timedelta(seconds=seconds(text))
-    except (ConfigurationError, OverflowError):
-        pass
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is neither an age such as 1h nor a time such as 2026-11-30T09:00:00Z"
-        ) from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+        return moments.moment(text)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def header(text: str) -> tuple[str, str]:
@@ -92,6 +86,22 @@ since_option = click.option("--since", type=moment, metavar="TIME", help="An age
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most to show."
 )
+
+
+def event_options(command: F) -> F:
+    """The options by which events are chosen."""
+    for option in (
+        click.option("--error", metavar="TEXT", help="Only where the last error contains this text."),
+        click.option("--until", type=moment, metavar="TIME", help="Recorded before then; as --since."),
+        since_option,
+        click.option("--retrying", is_flag=True, help="Only those that wait after a send that failed."),
+        click.option("--aggregate", metavar="TYPE[:ID]", help="Of this aggregate, such as ORDER or ORDER:42."),
+        click.option("--destination", metavar="NAME", help="Only on their way to this destination."),
+        click.option("--key", help="Exactly this key, such as ORDER:42."),
+        click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type."),
+    ):
+        command = option(command)
+    return command
 
 
 def letter_options(command: F) -> F:

@@ -104,7 +104,9 @@ def replay(
         return
     if not event_ids:
         confirm(f"Replay {_told(plan, matched)}?", yes=yes)
-    done = _watched(lambda store, told: replaying.run(store, plan, by=operator(), progress=told), size=matched)
+    done = _watched(
+        lambda store, told: replaying.run(store, plan, by=operator(), expected=matched, progress=told), size=matched
+    )
     _tell(plan, matched, done, as_json=as_json, dry_run=False)
 
 

@@ -19,7 +19,7 @@ COMMANDS = {
     "config": "The settings: show them, check them.",
     "console": "Serve the web console until SIGTERM or SIGINT.",
     "consume": "Run a consumer of yours until told to stop.",
-    "dead": "What was given up on: list it, group it, show it, take it away as a file, edit it, send it again, drop it.",
+    "dead": "What was given up on: list it, group it, show it, export it, edit it, send it again, drop it.",
     "demo": "A small order service, handlers that fail and dawdle, a relay that may be killed, and a verdict.",
     "destinations": "How destinations fare; pause them, limit them, hold their breakers.",
     "doctor": "Examine settings, store, transports, guarantees and symptoms; each finding comes with its fix.",

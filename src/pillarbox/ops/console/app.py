@@ -15,7 +15,6 @@ from typing import Any
 try:
     import jinja2  # noqa: F401  # the templates need it, and this is where its absence is told
     from starlette.applications import Starlette
-    from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute, Mount
@@ -46,8 +45,10 @@ from pillarbox.ops.console.pages import (
     replays,
     running,
 )
+from pillarbox.ops.console.patience import LONG
+from pillarbox.ops.console.refusing import refusal
 from pillarbox.ops.console.sessions import Signer
-from pillarbox.ops.console.visiting import action, entrance, page, refusal
+from pillarbox.ops.console.visiting import action, entrance, page
 from pillarbox.ops.settings import Settings
 from pillarbox.record.size import Size, payload_limit
 
@@ -89,13 +90,15 @@ class Console:
             destinations=() if settings is None else settings.destinations,
             retention=None if settings is None else settings.relay.tuning.retention.receipts,
         )
-        guard = Middleware(Guard, local_only=isinstance(login, NoLogin), origins=origins)
-        self._app = Starlette(
+        pages = Starlette(
             routes=[*_looking(), *([] if read_only else _writing()), *_entering(login)],
-            middleware=[guard],
             exception_handlers={404: _no_page, 405: _no_page},
         )
-        self._app.state.desk = self.desk
+        pages.state.desk = self.desk
+        # It would redirect to whatever host the request names.
+        pages.router.redirect_slashes = False
+        # Around all of it: what becomes of a bug is an answer, too.
+        self._app = Guard(pages, local_only=isinstance(login, NoLogin), origins=origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
@@ -127,7 +130,7 @@ def _looking() -> list[BaseRoute]:
         page("/keys", running.keys),
         page("/relays", running.relays),
         page("/inbox", insight.inbox),
-        page("/store", insight.store),
+        page("/store", insight.store, patience=LONG),
         page("/audit", insight.audit),
         page("/audit/export", insight.export_audit),
         page("/metrics", metrics.metrics),
@@ -139,13 +142,13 @@ def _looking() -> list[BaseRoute]:
 def _writing() -> list[BaseRoute]:
     return [
         action("/event/act", acting.act_on_event),
-        page("/dead/decide", dead.confirm),
+        page("/dead/decide", dead.confirm, patience=LONG),
         action("/dead/decide", dead.decide),
         page("/dead/edit", editing.edit),
         action("/dead/edit", editing.decide),
-        page("/events/decide", acting.confirm_waiting),
+        page("/events/decide", acting.confirm_waiting, patience=LONG),
         action("/events/decide", acting.decide_waiting),
-        page("/replay", replays.confirm),
+        page("/replay", replays.confirm, patience=LONG),
         action("/replay", replays.begin),
         action("/everything", acting.pause_everything),
         action("/destinations/steer", destinations.steer),

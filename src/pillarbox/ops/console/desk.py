@@ -60,9 +60,23 @@ class Desk:
             lstrip_blocks=True,
         )
         made.globals["release"] = version("pillarbox")
-        names = ("ago", "at_most", "clean", "commands", "iso", "number", "plural", "rate", "short", "span")
+        names = (
+            "ago",
+            "at_most",
+            "clean",
+            "commands",
+            "due",
+            "iso",
+            "number",
+            "plural",
+            "rate",
+            "short",
+            "span",
+            "tail",
+        )
         made.filters |= {name: getattr(words, name) for name in names} | {
             "latency": latency,
+            "masked": self.masks.text,
             "limit": rate_text,
             "size": size,
         }

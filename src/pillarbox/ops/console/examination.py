@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
+from typing import NamedTuple
 
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.store import Store
@@ -12,6 +14,13 @@ from pillarbox.ops.settings import Settings
 FRESH = 30.0
 
 
+class Examined(NamedTuple):
+    """A report, and when it was made."""
+
+    report: Report
+    at: datetime
+
+
 class Examination:
     """The last report, made anew when it is too old."""
 
@@ -19,12 +28,12 @@ class Examination:
         self._settings, self._store = settings, store
         self._clock = clock or SystemClock()
         self._turn = asyncio.Lock()
-        self._report: Report | None = None
+        self._last: Examined | None = None
         self._stale_at = 0.0
 
-    async def report(self) -> Report:
+    async def last(self) -> Examined:
         async with self._turn:
-            if self._report is None or self._clock.monotonic() >= self._stale_at:
-                self._report = await examine(self._settings, self._store)
+            if self._last is None or self._clock.monotonic() >= self._stale_at:
+                self._last = Examined(await examine(self._settings, self._store), self._clock.now())
                 self._stale_at = self._clock.monotonic() + FRESH
-            return self._report
+            return self._last

@@ -6,19 +6,25 @@ What must stay true: however many browsers watch, the store is looked at no more
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.errors import PillarboxError
 from pillarbox.core.overview import Overview
 from pillarbox.core.stats import EVERY, Carried, Level, Sample
 from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.core.store import Store
+from pillarbox.ops.console.patience import PATIENCE, within
 from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
 FRESH = 1.0
 """Seconds for which a glance is good."""
+SPAN = 300.0
+"""Seconds over which the pace of a destination is told."""
+FAILING = 0.5
+"""The share of failed sends from which on a destination is in trouble, although its breaker is closed."""
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -47,20 +53,25 @@ class Lookout:
         self._allowed = allowed
         self._clock = clock or SystemClock()
         self._turn = asyncio.Lock()
-        self._glance: Glance | None = None
+        self._found: Glance | PillarboxError | None = None
         self._stale_at = 0.0
 
     async def glance(self) -> Glance:
-        """At most a second old. Raises what the store raises."""
+        """At most a second old. Raises what the store raises: one look's failure to all who waited for it."""
         async with self._turn:
-            if self._glance is None or self._clock.monotonic() >= self._stale_at:
-                self._glance = await look(self._store, allowed=self._allowed)
+            if self._found is None or self._clock.monotonic() >= self._stale_at:
+                try:
+                    self._found = await within(PATIENCE, look(self._store, allowed=self._allowed))
+                except PillarboxError as error:
+                    self._found = error
                 self._stale_at = self._clock.monotonic() + FRESH
-            return self._glance
+            if isinstance(self._found, PillarboxError):
+                raise self._found.with_traceback(None)
+            return self._found
 
     def forget(self) -> None:
         """Somebody changed something: what was seen before is not true any more."""
-        self._glance = None
+        self._found = None
 
 
 async def look(store: Store, *, allowed: float = LONG) -> Glance:
@@ -132,6 +143,20 @@ class Pace:
     failed: float
     """The share of sends that failed, from 0 to 1."""
     p95: float | None
+
+    @property
+    def fails(self) -> bool:
+        return self.failed >= FAILING
+
+
+async def lately(store: Store) -> dict[str, Pace]:
+    """How each destination fared in the last minutes."""
+    return paces(await store.stats.since(SPAN), seconds=SPAN)
+
+
+def troubled(destinations: Iterable[DestinationView], fared: Mapping[str, Pace]) -> list[DestinationView]:
+    """Those that take nothing, and those where most fails."""
+    return [one for one in destinations if not one.takes or (one.name in fared and fared[one.name].fails)]
 
 
 def paces(samples: Iterable[Sample], *, seconds: float) -> dict[str, Pace]:

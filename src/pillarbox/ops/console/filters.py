@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Mapping
+from datetime import datetime
+from typing import TypeVar
 
 from pillarbox.core.browsing import EventFilter, EventPage, LetterFilter, LetterPage, Position
-from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
 from pillarbox.core.store import Store
+from pillarbox.ops import grouping, moments
+
+T = TypeVar("T")
 
 LOOKS = 5
 """How often a store is asked for one page: a filter that no index answers may bring short ones."""
@@ -17,7 +20,7 @@ PER_PAGE = 50
 MOST = 500
 """Rows that a page may be asked to have."""
 
-EVENT_FIELDS = ("status", "type", "key", "destination", "since")
+EVENT_FIELDS = ("status", "type", "key", "destination", "since", "until", "aggregate", "error")
 LETTER_FIELDS = ("id", "type", "key", "destination", "since", "error")
 
 
@@ -33,7 +36,10 @@ def event_filter(query: Mapping[str, str]) -> EventFilter:
         event_type=query.get("type"),
         key=query.get("key"),
         destination=query.get("destination"),
+        aggregate=query.get("aggregate"),
         since=moment(query.get("since")),
+        until=moment(query.get("until")),
+        error=query.get("error"),
         retrying=retrying,
         blocked=blocked,
     )
@@ -51,6 +57,14 @@ def letter_filter(query: Mapping[str, str]) -> LetterFilter:
     )
 
 
+def group_of(query: Mapping[str, str]) -> str | None:
+    """Raises ConfigurationError."""
+    group = query.get("group")
+    if group is not None and not grouping.is_fingerprint(group):
+        raise ConfigurationError(f"{group!r} is no group of dead letters: it has twelve hexadecimal digits")
+    return group
+
+
 def given(query: Mapping[str, str], fields: tuple[str, ...]) -> dict[str, str]:
     """The filter as the URL has it, for links to the next page."""
     return {name: query[name] for name in fields if name in query}
@@ -58,19 +72,7 @@ def given(query: Mapping[str, str], fields: tuple[str, ...]) -> dict[str, str]:
 
 def moment(text: str | None) -> datetime | None:
     """A time, or an age counted back from now. Raises ConfigurationError."""
-    if text is None:
-        return None
-    try:
-        return datetime.now(UTC) - timedelta(seconds=seconds(text))
-    except (ConfigurationError, OverflowError):
-        pass
-    try:
-        at = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ConfigurationError(
-            f"since {text!r} is neither an age such as 1h nor a time such as 2026-11-30T09:00:00Z"
-        ) from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return None if text is None else moments.moment(text)
 
 
 def whole(text: str | None, name: str, *, default: int, most: int) -> int:
@@ -99,6 +101,8 @@ async def letter_page(store: Store, query: Mapping[str, str]) -> LetterPage:
     """A page of dead letters, from a bounded number of statements. Raises ConfigurationError."""
     wanted, limit = letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
     before = whole(query["before"], "before", default=0, most=2**63 - 1) if "before" in query else None
+    if (group := group_of(query)) is not None:
+        return await grouping.page_of(store, wanted, group, limit=limit, before=before, looks=LOOKS)
     page = await store.browsing.letters(wanted, limit=limit, before=before)
     for _ in range(LOOKS - 1):
         if page.before is None or len(page.letters) >= limit:
@@ -106,3 +110,11 @@ async def letter_page(store: Store, query: Mapping[str, str]) -> LetterPage:
         more = await store.browsing.letters(wanted, limit=limit - len(page.letters), before=page.before)
         page = LetterPage(page.letters + more.letters, more.before)
     return page
+
+
+async def found_or(nothing: T, search: Awaitable[T]) -> tuple[T, str]:
+    """What `search` finds; or nothing, and what was wrong with the question."""
+    try:
+        return await search, ""
+    except ConfigurationError as error:
+        return nothing, str(error)

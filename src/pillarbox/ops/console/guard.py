@@ -54,7 +54,9 @@ class Guard:
             await send(message)
 
         request = Request(scope)
-        if refusal := self._refusal(request):
+        if not _is_readable(request):
+            await PlainTextResponse("This request cannot be read.", status_code=400)(scope, receive, send_guarded)
+        elif refusal := self._refusal(request):
             await PlainTextResponse(refusal, status_code=403)(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)
@@ -73,6 +75,17 @@ class Guard:
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return "This request came from a page of another site."
         return ""
+
+
+def _is_readable(request: Request) -> bool:
+    """Whether the parts of its address are what they are called."""
+    host, origin = (request.headers.get(name, "") for name in ("host", "origin"))
+    try:
+        request.scope["query_string"].decode()
+        urlsplit(origin)
+        return urlsplit(f"//{host}").netloc == host
+    except ValueError:
+        return False
 
 
 def is_local(host: str) -> bool:

@@ -7,6 +7,7 @@ A payload is shown to people who compare it with another system's: 1234567890123
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -24,6 +25,8 @@ class Members:
 
 
 Node: TypeAlias = "Members | list[Node] | Digits | str | bool | None"
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 DEEPEST = 100
 """Levels that are laid out; what lies deeper is not worth a page."""
@@ -97,7 +100,8 @@ def _scalar(node: Node) -> Piece:
 
 
 def _quoted(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    # Half a character can be written out only: no encoding has it.
+    return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _check(node: Node, left: int) -> None:

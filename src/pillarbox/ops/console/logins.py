@@ -12,6 +12,7 @@ import asyncio
 import base64
 import binascii
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -23,9 +24,11 @@ from starlette.requests import Request
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
 from pillarbox.ops.console.access import Person, Role, rights
-from pillarbox.ops.console.sessions import SESSION, Session, Signer, mark_of, open_session
+from pillarbox.ops.console.sessions import SESSION, Ended, Session, Signer, mark_of, open_session
 from pillarbox.ops.console.throttle import Throttle
 from pillarbox.ops.console.users import Users, read
+
+_log = logging.getLogger("pillarbox.console")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +71,14 @@ class UsersFile:
         self._stamp, self._users = self._look(), read(file)
 
     def __call__(self) -> Users:
-        """Raises ConfigurationError if the file has become unreadable: then nobody is let in."""
+        """Raises NobodyKnown if the file has become unreadable: then nobody is let in."""
         if (stamp := self._look()) != self._stamp:
-            self._stamp, self._users = stamp, read(self._file)
+            try:
+                self._stamp, self._users = stamp, read(self._file)
+            except ConfigurationError as error:
+                # Strangers are not told where it lies.
+                _log.error("%s", error)
+                raise NobodyKnown from None
         return self._users
 
     def _look(self) -> tuple[int, int]:
@@ -94,6 +102,7 @@ class UserLogin:
         self._throttle = Throttle()
         self._turn = asyncio.Semaphore(2)  # each takes 16 MiB
         self._nobody = passwords.hashed("")
+        self._ended = Ended()
 
     async def who(self, request: Request, signer: Signer) -> Known | None:
         if (credentials := _basic(request)) is not None:
@@ -101,31 +110,39 @@ class UserLogin:
             return None if person is None else Known(person=person, holder=person.name, by_header=True)
         session = open_session(signer, request.cookies.get(SESSION))
         user = None if session is None else self._users().get(session.name)
-        if session is None or user is None or mark_of(user.hash) != session.mark:
+        if session is None or user is None or mark_of(user.hash) != session.mark or session.number in self._ended:
             return None
         return Known(person=user.person, holder=session.number)
 
     async def enter(self, name: str, password: str, *, address: str) -> Person | None:
         """The person of this name and password. Raises TooManyTries."""
-        whose = f"name {name}", f"address {address}"
-        if self._throttle.closed(*whose):
-            raise TooManyTries
         user = self._users().get(name)
+        # Looked at and counted within the turn: of guesses that come at once hardly more are tried than one by one.
         async with self._turn:
+            if self._throttle.closed(address=address, name=name):
+                raise TooManyTries
             # A name that does not exist takes as long as one that does.
             right = await asyncio.to_thread(passwords.matches, password, user.hash if user else self._nobody)
-        if user is None or not right:
-            self._throttle.failed(*whose)
-            return None
-        self._throttle.forget(*whose)
+            if user is None or not right:
+                self._throttle.failed(address=address, name=name)
+                return None
+        self._throttle.forget(address=address, name=name)
         return user.person
 
     def begin(self, person: Person) -> Session:
         return Session.begin(person.name, self._users()[person.name].hash)
 
+    def end(self, number: str, *, life: float) -> None:
+        """A session that would have lasted for `life` seconds at most."""
+        self._ended.add(number, life=life)
+
 
 class TooManyTries(Exception):
     """Somebody guesses."""
+
+
+class NobodyKnown(Exception):
+    """Who may log in cannot be found out."""
 
 
 class ProxyLogin:
@@ -144,7 +161,7 @@ class ProxyLogin:
         self._rights = rights(role)
 
     async def who(self, request: Request, signer: Signer) -> Known | None:
-        name = request.headers.get(self._user_header, "")
+        name = _text(request.headers.get(self._user_header, ""))
         if not name or not from_one_of(self._networks, request):
             return None
         said = request.headers.get(self._role_header, "") if self._role_header else ""
@@ -191,6 +208,14 @@ def _network(address: str) -> Network:
         raise ConfigurationError(
             f"{address!r} is no address of a proxy: write for example 10.0.0.7 or 10.0.0.0/24"
         ) from None
+
+
+def _text(header: str) -> str:
+    """A header as it was meant: proxies write names in UTF-8, and HTTP takes every byte for a letter."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeError:
+        return header
 
 
 def _address(request: Request) -> str:

@@ -4,9 +4,10 @@
     $.items[*].name         of every item of a list
     $..email                wherever it is
     header:authorization    a header, by its name in any case
+    text:[^ ]+@[^ ]+        whatever this regular expression finds: in errors, headers and values of payloads
 
-A rule that finds nothing does no harm. What rules cannot reach into, such as a payload that is no JSON, is not shown
-at all where there are rules for payloads.
+Keys, ids and names are links and filters: they are shown as they are. A rule that finds nothing does no harm. What
+rules cannot reach into, such as a payload that is no JSON, is not shown at all where there are rules for payloads.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.json_text import Members, Node
 
 HIDDEN = "•••"
-_HEADER = "header:"
+_HEADER, _TEXT = "header:", "text:"
+_SAID = {"error", "last_error", "reason", "why", "said"}
+"""Members of an answer that hold what some place or program said."""
 _STEP = re.compile(r"\.\.([^.\[\]*]+)|\.([^.\[\]*]+)|\[(\*|\d+)\]|\.(\*)")
 
 
@@ -38,22 +42,57 @@ class Masks:
 
     def __init__(self, rules: Sequence[str] = ()) -> None:
         headers = [rule for rule in rules if rule.lower().startswith(_HEADER)]
+        texts = [rule for rule in rules if rule.lower().startswith(_TEXT)]
         self._headers = {rule[len(_HEADER) :].strip().lower() for rule in headers}
-        self._paths = [_path(rule) for rule in rules if rule not in headers]
+        self._patterns = [_pattern(rule) for rule in texts]
+        self._paths = [_path(rule) for rule in rules if rule not in (*headers, *texts)]
 
     @property
     def payloads(self) -> bool:
         """Whether there are rules for payloads."""
-        return bool(self._paths)
+        return bool(self._paths or self._patterns)
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        return {name: HIDDEN if name.lower() in self._headers else value for name, value in headers.items()}
+        return {name: HIDDEN if name.lower() in self._headers else self.text(value) for name, value in headers.items()}
+
+    def text(self, said: str | None) -> str:
+        """An error, or any other text, without what patterns find in it; None is nothing."""
+        shown = said or ""
+        for pattern in self._patterns:
+            shown = pattern.sub(HIDDEN, shown)
+        return shown
+
+    def answer(self, told: dict[str, Any]) -> dict[str, Any]:
+        """An answer of the API, without what patterns find in the errors it tells."""
+        return {name: self._told(name, value) for name, value in told.items()}
 
     def payload(self, node: Node) -> Node:
         """The same document without what is to be hidden."""
         for path in self._paths:
             node = _masked(node, path)
-        return node
+        return self._searched(node) if self._patterns else node
+
+    def _searched(self, node: Node) -> Node:
+        match node:
+            case Members(pairs):
+                return Members([(name, self._searched(value)) for name, value in pairs])
+            case list():
+                return [self._searched(value) for value in node]
+            case str() if (shown := self.text(node)) != node:
+                return shown
+            case _:
+                return node
+
+    def _told(self, name: str, value: Any) -> Any:
+        match value:
+            case str() if name in _SAID:
+                return self.text(value)
+            case dict():
+                return self.answer(value)
+            case list():
+                return [self._told(name, one) for one in value]
+            case _:
+                return value
 
 
 def _path(rule: str) -> tuple[Step, ...]:
@@ -63,8 +102,19 @@ def _path(rule: str) -> tuple[Step, ...]:
         if steps and "".join(text for text, _ in steps) == rest[1:]:
             return tuple(step for _, step in steps)
     raise ConfigurationError(
-        f"console.mask: {rule!r} is no rule; write $.customer.email, $.items[*].name, $..email or header:authorization"
+        f"console.mask: {rule!r} is no rule; write $.customer.email, $.items[*].name, $..email, header:authorization "
+        "or text:[^ ]+@[^ ]+"
     )
+
+
+def _pattern(rule: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(rule[len(_TEXT) :].strip())
+    except re.error as error:
+        raise ConfigurationError(f"console.mask: {rule!r} is no rule: {error}") from None
+    if pattern.search(""):
+        raise ConfigurationError(f"console.mask: {rule!r} is no rule: it would find something in nothing")
+    return pattern
 
 
 def _steps(text: str) -> Iterator[tuple[str, Step]]:

@@ -30,6 +30,8 @@ class Shown:
     pieces: Sequence[Piece] = ()
     cut: int = 0
     """Bytes that are not shown, because there are too many."""
+    too_large: bool = False
+    """It would be shown as JSON, and is shown raw."""
     withheld: str = ""
     """Why nothing is shown."""
     masked: bool = False
@@ -41,6 +43,8 @@ def show(detail: EventDetail, form: Form | None, masks: Masks) -> Shown:
     document = _document(raw, detail.content_type)
     form = form or ("json" if document is not None else "raw" if _is_text(raw) else "hex")
     shown = Shown(size=len(raw), content_type=detail.content_type, form=form)
+    if not raw:
+        return replace(shown, withheld="It is empty.")
     if masks.payloads:
         return _masked(shown, document, masks)
     match form:
@@ -51,7 +55,8 @@ def show(detail: EventDetail, form: Form | None, masks: Masks) -> Shown:
         case "hex":
             return replace(shown, pieces=[Piece("", hex_dump(raw[:SHOWN_HEX]))], cut=max(0, len(raw) - SHOWN_HEX))
         case _:
-            return replace(shown, pieces=[Piece("", _readable(raw[:SHOWN]))], cut=max(0, len(raw) - SHOWN))
+            pieces = [Piece("", _readable(raw[:SHOWN]))]
+            return replace(shown, form="raw", pieces=pieces, cut=max(0, len(raw) - SHOWN), too_large=form == "json")
 
 
 def download(detail: EventDetail, masks: Masks) -> bytes | None:
@@ -68,7 +73,7 @@ def content(detail: EventDetail, masks: Masks) -> dict[str, Any]:
     told = {"content_type": detail.content_type, "headers": masks.headers(detail.headers)}
     raw = download(detail, masks)
     carried = {} if raw is None else exports.carried(raw, detail.content_type)
-    if masks.payloads:
+    if masks.payloads and "payload" in carried:
         # The bytes are those of our layout.
         carried.pop("payload_base64", None)
     return told | carried

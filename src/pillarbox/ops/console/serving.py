@@ -24,7 +24,7 @@ class Service:
             log_config=None,
             access_log=False,
             log_level="warning",
-            root_path=root_path.rstrip("/"),
+            root_path=root_path,
             # Who is at the other end must be the truth: a login by proxy is decided by it.
             proxy_headers=False,
             server_header=False,

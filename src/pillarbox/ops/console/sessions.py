@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.settings.console_kinds import Secret
 
 SESSION, NOTICE = "pillarbox_session", "pillarbox_notice"
 _NOTICE_LIFE = 60.0
@@ -26,7 +28,12 @@ class Signer:
     """Signs values for a purpose and a while."""
 
     def __init__(self, key: str = "", *, clock: Clock | None = None) -> None:
-        """key: '' makes one that ends with this process."""
+        """key: '' makes one that ends with this process. Raises ConfigurationError for one that could be guessed."""
+        if key:
+            try:
+                Secret().read(key)
+            except ValueError as error:
+                raise ConfigurationError(f"the secret that cookies are signed with is too short: {error}") from None
         self._key = hashlib.sha256(key.encode() or secrets.token_bytes(32)).digest()
         self._clock = clock or SystemClock()
 
@@ -66,6 +73,23 @@ class Session:
     @classmethod
     def begin(cls, name: str, known: str) -> Session:
         return cls(name=name, mark=mark_of(known), number=secrets.token_urlsafe(12))
+
+
+class Ended:
+    """Numbers of sessions that were ended before their time. This process alone knows them, for as long as it lives."""
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._until: dict[str, float] = {}
+
+    def add(self, number: str, *, life: float) -> None:
+        """life: seconds after which the session is over anyway."""
+        now = self._clock.monotonic()
+        # Each was a login with a right password, so there are not many.
+        self._until = {one: until for one, until in self._until.items() if until > now} | {number: now + life}
+
+    def __contains__(self, number: str) -> bool:
+        return number in self._until
 
 
 def mark_of(known: str) -> str:

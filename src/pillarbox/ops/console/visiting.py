@@ -16,19 +16,20 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, RecordError
 from pillarbox.ops.console.access import Person, Role
 from pillarbox.ops.console.desk import Desk
-from pillarbox.ops.console.logins import Known, TooManyTries
+from pillarbox.ops.console.fields import TOKEN, check_texts
+from pillarbox.ops.console.logins import Known, NobodyKnown, TooManyTries
+from pillarbox.ops.console.patience import PATIENCE, within
+from pillarbox.ops.console.refusing import desk_of, refusal, unanswered, unknown
 from pillarbox.ops.console.sessions import NOTICE, make_token, open_notice, sign_notice, token_fits
 
 BODY = 2 * 1024 * 1024
 """Bytes of a form or a request to the API, at most."""
-FOR_MACHINES = ("/api/", "/metrics")
-"""What scripts and scrapers ask for: they are told that they need a password, not led to the login page."""
 
 NAVIGATION = (
     ("/", "Overview", "o"),
@@ -94,7 +95,7 @@ class Visit:
         return f"{self.base}{path}" + (f"?{urlencode(told)}" if told else "")
 
     def render(self, template: str, **context: object) -> Response:
-        """A page."""
+        """A page; with status 400 where it says what is `wrong` with what was asked."""
         desk, cookies = self.desk, self.request.cookies
         notice = open_notice(desk.signer, cookies.get(NOTICE))
         common = {
@@ -108,8 +109,10 @@ class Visit:
             "token": make_token(desk.signer, self.known.holder, life=desk.session),
             "acts": self.may(Role.OPERATOR),
             "rules": self.may(Role.ADMIN),
-        }
-        answer = HTMLResponse(desk.templates.get_template(template).render(common | context))
+            "wrong": "",
+        } | context
+        drawn = desk.templates.get_template(template).render(common)
+        answer = HTMLResponse(drawn, status_code=400 if common["wrong"] else 200)
         if notice:
             answer.delete_cookie(NOTICE, path=f"{self.base}/")
         return answer
@@ -117,19 +120,26 @@ class Visit:
     def go(self, path: str, said: str, **query: object) -> Response:
         """To another page, which tells what was done."""
         answer = RedirectResponse(self.link(path, **query), status_code=303)
-        notice = sign_notice(self.desk.signer, said)
-        answer.set_cookie(NOTICE, notice, max_age=60, path=f"{self.base}/", httponly=True, samesite="strict")
+        answer.set_cookie(
+            NOTICE,
+            sign_notice(self.desk.signer, said),
+            max_age=60,
+            path=f"{self.base}/",
+            httponly=True,
+            samesite="strict",
+            secure=is_https(self.request),
+        )
         return answer
 
 
 Page = Callable[[Visit], Awaitable[Response]]
 
 
-def page(path: str, show: Page) -> Route:
-    """What anybody may look at who is logged in."""
+def page(path: str, show: Page, *, patience: float = PATIENCE) -> Route:
+    """What anybody may look at who is logged in. patience: seconds that it may take."""
 
     async def answer(request: Request) -> Response:
-        return await _answered(request, lambda: _shown(request, show))
+        return await _answered(request, lambda: _shown(request, show, patience))
 
     return Route(path, answer, methods=["GET"])
 
@@ -152,21 +162,21 @@ def entrance(path: str, answer: Callable[[Request], Awaitable[Response]], *, met
     return Route(path, answered, methods=[method])
 
 
-async def _shown(request: Request, show: Page) -> Response:
+async def _shown(request: Request, show: Page, patience: float) -> Response:
     desk = desk_of(request)
     known = await desk.login.who(request, desk.signer)
     if known is None:
-        return _unknown(request, desk)
-    return await show(Visit(desk=desk, request=request, known=known))
+        return unknown(request)
+    return await within(patience, show(Visit(desk=desk, request=request, known=known)))
 
 
 async def _acted(request: Request, act: Page, needs: Role) -> Response:
     desk = desk_of(request)
     known = await desk.login.who(request, desk.signer)
     if known is None:
-        return _unknown(request, desk)
+        return unknown(request)
     form = await read_form(request)
-    token = request.headers.get("x-csrf-token") or str(form.get("token", ""))
+    token = request.headers.get("x-csrf-token") or str(form.get(TOKEN, ""))
     if not known.by_header and not token_fits(desk.signer, token, known.holder):
         raise Refused(403, "The form was too old, or of another login. Go back, reload the page and try again.")
     check_role(known.person, needs)
@@ -185,49 +195,30 @@ def check_role(person: Person, needs: Role) -> None:
 async def _answered(request: Request, work: Callable[[], Awaitable[Response]]) -> Response:
     """Our errors become pages, or objects for the API; everything else is a bug and stays one."""
     try:
+        check_texts(request.query_params)
         return await work()
     except Refused as refused:
         return refusal(request, refused.status, refused.why)
     except TooManyTries:
         return refusal(request, 429, "Too many wrong passwords. Wait a minute and try again.")
+    except NobodyKnown:
+        return refusal(request, 500, "Nobody can log in now: the log of the console says why.")
     except (ConfigurationError, RecordError) as error:
         return refusal(request, 400, str(error))
     except PillarboxError as error:
-        return refusal(request, 503, str(error))
+        return unanswered(request, error)
 
 
-def refusal(request: Request, status: int, why: str) -> Response:
-    """Why there is no such page."""
-    base = str(request.scope.get("root_path", "")).rstrip("/")
-    if request.url.path.removeprefix(base).startswith(FOR_MACHINES):
-        return JSONResponse({"error": why}, status_code=status)
-    desk = desk_of(request)
-    drawn = desk.templates.get_template("refusal.html").render(
-        base=base, status=status, why=why, title_of_console=desk.title
-    )
-    return HTMLResponse(drawn, status_code=status)
+def is_https(request: Request) -> bool:
+    """Whether the browser speaks TLS, with us or with a proxy in front of us.
 
-
-def _unknown(request: Request, desk: Desk) -> Response:
-    base = str(request.scope.get("root_path", "")).rstrip("/")
-    path = request.url.path.removeprefix(base)
-    if not desk.login.page or path.startswith(FOR_MACHINES):
-        answer = refusal(request, 401, "You are not logged in.")
-        # Our own pages ask, too, when their login has ended: a browser would bring up a window of its own.
-        if desk.login.page and "sec-fetch-site" not in request.headers:
-            answer.headers["www-authenticate"] = 'Basic realm="pillarbox"'
-        return answer
-    wanted = path + (f"?{request.url.query}" if request.url.query else "")
-    return RedirectResponse(f"{base}/login?{urlencode({'next': wanted})}", status_code=303)
-
-
-def desk_of(request: Request) -> Desk:
-    desk: Desk = request.app.state.desk
-    return desk
+    Anybody may claim that: it only makes a cookie stricter.
+    """
+    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
 
 
 async def read_form(request: Request) -> Mapping[str, Any]:
-    """The fields of a form or of a JSON object. Raises Refused."""
+    """The fields of a form or of a JSON object. Raises Refused, ConfigurationError."""
     body = bytearray()
     async for piece in request.stream():
         body += piece
@@ -236,12 +227,14 @@ async def read_form(request: Request) -> Mapping[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         if kind == "application/json":
-            decoded = json.loads(body or b"{}")
-            if isinstance(decoded, dict):
-                return decoded
+            posted = json.loads(body or b"{}")
+        elif kind == "application/x-www-form-urlencoded":
+            posted = dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=bool(body)))
+        else:
+            raise Refused(415, "Post a form or a JSON object.")
+        if not isinstance(posted, dict):
             raise ValueError
-        if kind == "application/x-www-form-urlencoded":
-            return dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=bool(body)))
+        check_texts(posted)
     except (ValueError, RecursionError):
         raise Refused(400, "What was posted cannot be read.") from None
-    raise Refused(415, "Post a form or a JSON object.")
+    return posted

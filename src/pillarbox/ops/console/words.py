@@ -14,6 +14,8 @@ from pillarbox.core.wording import plural as plural
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+_TAIL = 12
+
 NOTHING = "\N{EN DASH}"
 """In place of a figure that nobody knows."""
 
@@ -26,6 +28,11 @@ def clean(value: object) -> str:
 def escaped(json_text: str) -> str:
     """JSON that says the same without these characters; what it has of them is in strings."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+
+
+def tail(event_id: str) -> str:
+    """An id for a list: what ids of one time have in common is left out in front."""
+    return event_id if len(event_id) <= _TAIL + 1 else f"\N{HORIZONTAL ELLIPSIS}{event_id[-_TAIL:]}"
 
 
 def commands(value: object) -> Markup:
@@ -71,6 +78,11 @@ def ago(at: datetime | None, now: datetime) -> str:
         return ""
     away = (now - at).total_seconds()
     return f"{span(away)} ago" if away >= 0 else f"in {span(-away)}"
+
+
+def due(at: datetime | None, now: datetime) -> str:
+    """When something is to be done; what is late is due."""
+    return "due" if at is None or at <= now else ago(at, now)
 
 
 def number(count: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pillarbox.ops.settings.console_kinds import Prefix, Secret
 from pillarbox.ops.settings.describing import key
 from pillarbox.ops.settings.kinds import Listen, Span, Text, Texts
 
@@ -33,19 +34,22 @@ class ConsoleSettings:
     proxy_role: str = key(Text(), "the role of those for whom that header is missing", default="viewer")
     session: str = key(Span(), "how long a login lasts", default="8h")
     secret: str | None = key(
-        Text(),
-        "what cookies are signed with; without it a new one at each start, which ends all logins",
+        Secret(),
+        "what cookies are signed with, 16 characters or more; without it a new one at each start, and all logins end",
         default=None,
         secret=True,
     )
     origins: tuple[str, ...] = key(
         Texts(), "what browsers call the console where a proxy changes the host: `https://ops.example.com`", default=()
     )
-    root_path: str = key(Text(), "what a proxy takes off the front of every path, as in `/outbox`", default="")
-    slo: str = key(Span(), "how long an event may wait before it counts as held up, and the first page turns red", default="60s")
+    root_path: str = key(Prefix(), "what a proxy takes off the front of every path, as in `/outbox`", default="")
+    slo: str = key(
+        Span(), "how long an event may wait before it counts as held up, and the first page turns red", default="60s"
+    )
     mask: tuple[str, ...] = key(
         Texts(),
-        "what nobody sees: `$.customer.email`, `$.items[*].name`, `$..email`, `header:authorization`",
+        "what nobody sees: `$.customer.email`, `$.items[*].name`, `$..email`, `header:authorization`, and in any text "
+        "`text:[^ ]+@[^ ]+`",
         default=(),
     )
     statement_timeout: str = key(Span(), "how long a query of the console may take (PostgreSQL)", default="5s")

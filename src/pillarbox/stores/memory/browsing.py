@@ -34,10 +34,13 @@ class MemoryBrowsing:
 
     @verb
     def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+        after = wanted.after(after)
         found = [
             FoundEvent(event, True, False)
             for detail, held in self._all()
-            if _fits(event := _listed(detail), held, wanted) and (after is None or event.position < after)
+            if _fits(event := _listed(detail), held, wanted)
+            and _is_of(detail, *wanted.aggregate_parts)
+            and (after is None or event.position < after)
         ]
         return event_page(found, limit=limit)
 
@@ -139,10 +142,15 @@ def _fits(event: ListedEvent, held: str | None, wanted: EventFilter) -> bool:
         and wanted.key in (None, event.key)
         and wanted.destination in (None, event.destination)
         and (wanted.since is None or event.recorded_at >= wanted.since)
+        and (wanted.error is None or wanted.error in (event.last_error or ""))
         and (not wanted.retrying or (event.retry_count > 0 and event.status in (Status.PENDING, Status.PROCESSING)))
         and (not wanted.blocked or held == Held.BLOCKED)
         and (not wanted.undelivered or _waits(event, held))
     )
+
+
+def _is_of(detail: EventDetail, aggregate_type: str | None, aggregate_id: str | None) -> bool:
+    return aggregate_type in (None, detail.aggregate_type) and aggregate_id in (None, detail.aggregate_id)
 
 
 def _waits(event: ListedEvent, held: str | None) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
-from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey, HotKey
-from pillarbox.core.message import Held
-from pillarbox.stores.memory.tables import Stored, Tables, verb
+from pillarbox.core.browsing import Position
+from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.core.message import Held, Message, Status
+from pillarbox.stores.memory.tables import Stored, Tables, concerns, verb
 
 
 class MemoryKeys:
@@ -33,6 +34,29 @@ class MemoryKeys:
         counts = Counter(key for _, _, key in islice(first, SAMPLE))
         return [HotKey(*pair) for pair in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]]
 
+    @verb
+    def line(self, key: str, at: Position, *, limit: int = 5) -> Line:
+        waiting = sorted(
+            (stored.message for stored in self._tables.waiting.values() if stored.message.key == key),
+            key=lambda m: m.id,
+        )
+        heads = (m for m in waiting if m.id < at.id and concerns(at.destination, m) and _is_head(m))
+        later = sorted(self._later(key, at, waiting), key=lambda one: (one.id, one.destination))
+        return Line(next(map(_head, heads), None), later[:limit])
+
+    def _later(self, key: str, at: Position, waiting: list[Message]) -> Iterator[Neighbour]:
+        for m in waiting:
+            if m.id > at.id and m.destination in ("", at.destination) and not _is_delayed(m):
+                yield _neighbour(m, Status.FAILED if m.held == Held.BLOCKED else Status.PENDING)
+        for published in self._tables.history.values():
+            m = published.stored.message
+            if m.key == key and (m.recorded_at, m.id) > (at.recorded_at, at.id):
+                yield _neighbour(m, Status.PUBLISHED)
+        for buried in self._tables.dead.values():
+            m = buried.stored.message
+            if m.key == key and m.id > at.id:
+                yield _neighbour(m, Status.FAILED)
+
     def _retrying(self) -> Iterator[BlockedKey]:
         now = self._tables.now()
         for stored in self._tables.waiting.values():
@@ -49,3 +73,20 @@ class MemoryKeys:
         return BlockedKey(
             m.key, m.destination, m.event_id, m.event_type, stored.last_error, since, min(behind, BEHIND + 1), next_try
         )
+
+
+def _is_head(m: Message) -> bool:
+    return m.held in (Held.ASIDE, Held.BLOCKED) or (m.held is None and m.available_at is not None and m.failures > 0)
+
+
+def _is_delayed(m: Message) -> bool:
+    return m.held is None and m.available_at is not None and not m.failures
+
+
+def _head(m: Message) -> Head:
+    held = Held(m.held) if m.held else None
+    return Head(m.event_id, m.destination, m.event_type, held, m.available_at if held is None else None)
+
+
+def _neighbour(m: Message, status: Status) -> Neighbour:
+    return Neighbour(m.recorded_at, m.id, m.destination, m.event_id, status, m.event_type)

@@ -44,8 +44,8 @@ class MemoryReplays:
         return chosen_of([FoundDelivered(row, True, False) for row in left], limit=limit)
 
     @verb
-    def begin(self, plan: Replay, *, by: str = "") -> Progress:
-        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False)
+    def begin(self, plan: Replay, *, by: str = "", expected: int | None = None) -> Progress:
+        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False, expected=expected)
         entry = self._tables.remember(by, WHAT, plan.to or "", count=0, **detail)
         return read(entry.id, entry.at, 0, detail)
 

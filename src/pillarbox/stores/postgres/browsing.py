@@ -53,7 +53,7 @@ class PostgresBrowsing:
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
         rows = await self._connection.fetch(
             sql,
-            *(after or Position(_NEVER, _LAST, "")),
+            *(wanted.after(after) or Position(_NEVER, _LAST, "")),
             wanted.since or _EVER,
             wanted.status,
             wanted.event_type,
@@ -64,6 +64,8 @@ class PostgresBrowsing:
             walk(limit, asked=wanted.asked + more, answered=False) if wanted.waiting else 0,
             walk(limit, asked=wanted.asked, answered=wanted.index is not None) if wanted.delivered else 0,
             walk(limit, asked=wanted.asked, answered=False) if wanted.dead else 0,
+            *wanted.aggregate_parts,
+            wanted.error,
         )
         return event_page([_event(row) for row in rows], limit=limit)
 

@@ -62,8 +62,8 @@ class PostgresReplays:
         found = [FoundDelivered(Delivered._make(facts), fits, edge) for *facts, fits, edge in rows]
         return chosen_of(found, limit=limit)
 
-    async def begin(self, plan: Replay, *, by: str = "") -> Progress:
-        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False)
+    async def begin(self, plan: Replay, *, by: str = "", expected: int | None = None) -> Progress:
+        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False, expected=expected)
         [(number, began)] = await self._writing.fetch(self._begin, by, WHAT, plan.to or "", 0, json.dumps(detail))
         return read(number, began, 0, detail)
 

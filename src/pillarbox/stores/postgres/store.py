@@ -72,7 +72,7 @@ class PostgresStore:
         writing, living = (Connection(url, statement_timeout=bound, answer_within=given_up) for _ in range(2))
         listening = Connection(url, statement_timeout=bound)
         # Opened only for whoever asks how the server itself fares.
-        asking, asking_too = Connection(url, **PATIENCE), Connection(url, **PATIENCE)
+        asking, asking_too = (Connection(url, answer_within=GRACE * 2, **PATIENCE) for _ in range(2))
         self._connections = (reading, writing, living, listening, asking, asking_too)
         self.lanes = PostgresLanes(living, statements)
         self.messages = PostgresMessages(reading, statements)

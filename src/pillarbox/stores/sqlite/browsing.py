@@ -49,6 +49,8 @@ class SqliteBrowsing:
         )
         # Nothing but the hot table knows of these.
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
+        after = wanted.after(after)
+        aggregate_type, aggregate_id = wanted.aggregate_parts
         given = {
             "recorded_at": written(after.recorded_at) if after else NEVER,
             "id": after.id if after else _LAST,
@@ -58,6 +60,9 @@ class SqliteBrowsing:
             "type": wanted.event_type,
             "key": wanted.key,
             "destination": wanted.destination,
+            "aggregate_type": aggregate_type,
+            "aggregate_id": aggregate_id,
+            "error": wanted.error,
             "retrying": wanted.retrying,
             "most": limit + 1,
             "waiting": walk(limit, asked=wanted.asked + more, answered=False) if wanted.waiting else 0,

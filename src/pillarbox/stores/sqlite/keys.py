@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
-from pillarbox.core.keys import BEHIND, LINES, SAMPLE, BlockedKey, HotKey
+from pillarbox.core.browsing import Position
+from pillarbox.core.keys import BEHIND, LINES, NEXT, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.core.message import Held, Status
+from pillarbox.stores.sqlite.browsing import written
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -16,6 +21,7 @@ class SqliteKeys:
         self._connection = connection
         self._blocked = statements.get("keys_blocked")
         self._hot = statements.get("keys_hot")
+        self._line = statements.get("keys_line")
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
         given = {"limit": limit, "most": BEHIND, "lines": LINES}
@@ -31,3 +37,27 @@ class SqliteKeys:
         given = {"limit": limit, "most": SAMPLE}
         rows = await self._connection.read(lambda db: db.execute(self._hot, given).fetchall())
         return [HotKey._make(row) for row in rows]
+
+    async def line(self, key: str, at: Position, *, limit: int = 5) -> Line:
+        given = {
+            "key": key,
+            "recorded_at": written(at.recorded_at),
+            "id": at.id,
+            "destination": at.destination,
+            "limit": limit,
+            "walk": NEXT,
+        }
+        rows = await self._connection.read(lambda db: db.execute(self._line, given).fetchall())
+        return _line_of(rows)
+
+
+def _line_of(rows: Iterable[Iterable[Any]]) -> Line:
+    head, later = None, []
+    for is_head, recorded_at, place, destination, event_id, status, event_type, held, next_try in rows:
+        if is_head:
+            until = next_try and datetime.fromisoformat(next_try)
+            head = Head(event_id, destination, event_type, Held(held) if held else None, until)
+        else:
+            since = datetime.fromisoformat(recorded_at)
+            later.append(Neighbour(since, place, destination, event_id, Status(status), event_type))
+    return Line(head, later)

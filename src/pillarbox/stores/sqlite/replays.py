@@ -93,8 +93,8 @@ class SqliteReplays:
 
         return await self._connection.read(work)
 
-    async def begin(self, plan: Replay, *, by: str = "") -> Progress:
-        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False)
+    async def begin(self, plan: Replay, *, by: str = "", expected: int | None = None) -> Progress:
+        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False, expected=expected)
         given = {"by": by, "what": WHAT, "subject": plan.to or "", "count": 0, "detail": json.dumps(detail)}
         # Fetched to the end: a statement that is still running would keep the transaction from committing.
         [(number, began)] = await self._connection.write(lambda db: db.execute(self._begin, given).fetchall())

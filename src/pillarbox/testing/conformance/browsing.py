@@ -91,6 +91,10 @@ class ListConformance:
             ({"key": "key of retry", "status": Status.FAILED}, []),
             ({"key": "nobody's"}, []),
             ({"destination": "y"}, []),
+            ({"error": "given"}, ["dead"]),
+            ({"error": "tuck"}, ["blocked"]),
+            ({"error": "no", "status": Status.PENDING}, ["retry"]),
+            ({"error": "%"}, []),
             ({"event_type": "another"}, []),
             ({"event_type": "thing.happened", "destination": "x", "status": Status.FAILED}, ["blocked", "dead"]),
         ],
@@ -110,6 +114,7 @@ class ListConformance:
             ({"key": "key of dead"}, ["dead"]),
             ({"key": "key of retry", "destination": "x"}, ["retry"]),
             ({"destination": "y"}, []),
+            ({"error": "given up"}, ["dead"]),
         ],
     )
     async def test_a_search_in_short_looks_leaves_nothing_out(
@@ -145,6 +150,33 @@ class ListConformance:
             row.event_id for row in rows if row.recorded_at >= middle
         ]
         assert await listed(harness, since=at(HOUR)) == []
+
+    @pytest.mark.parametrize("limit", [1, 100])
+    async def test_until_leaves_out_what_was_recorded_then_or_later(self, harness: StoreHarness, limit: int) -> None:
+        await one_of_each(harness)
+        rows = await pages(harness, EventFilter(), limit=100)
+        middle = rows[3].recorded_at
+        assert await listed(harness, until=middle, limit=limit) == [
+            row.event_id for row in rows if row.recorded_at < middle
+        ]
+        assert len(await listed(harness, until=at(HOUR), limit=limit)) == len(rows)
+
+    @pytest.mark.parametrize(
+        ("aggregate", "found"),
+        [("ORDER", ["waits", "dead", "sent"]), ("ORDER:42", ["dead", "sent"]), ("ORDER:4", []), ("42", [])],
+    )
+    async def test_a_list_can_be_narrowed_to_an_aggregate_whatever_the_key(
+        self, harness: StoreHarness, aggregate: str, found: list[str]
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("none"))
+        await harness.commit(event("sent", aggregate_type="ORDER", aggregate_id="42"))
+        await harness.commit(event("dead", "another key", aggregate_type="ORDER", aggregate_id="42"))
+        await harness.commit(event("waits", aggregate_type="ORDER", aggregate_id="43"))
+        messages = {message.event_id: message for message in await owner.ready()}
+        await owner.settle(DELIVERED, messages["sent"])
+        await owner.settle(Dead(error="no"), messages["dead"])
+        assert await listed(harness, aggregate=aggregate) == found
 
     async def test_copies_for_several_destinations_are_apart_even_at_the_edge_of_a_page(
         self, harness: StoreHarness

@@ -44,10 +44,10 @@ async def delivered(harness: StoreHarness, *events: Event, to: str = "x") -> Own
 async def replayed(store: Store, plan: Replay, *, bite: int = 100, by: str = "") -> Progress:
     """The whole of it, in bites: as many as were counted before."""
     expected = await _counted(store, plan)
-    progress = await store.replays.begin(plan, by=by)
+    progress = await store.replays.begin(plan, by=by, expected=expected)
     while not progress.done:
         progress = await _bite(store, progress, bite)
-    assert progress.copied == expected
+    assert progress.copied == progress.expected == expected
     return progress
 
 
@@ -271,9 +271,9 @@ class ReplayConformance:
             rate=2.5,
             most=7,
         )
-        progress = await harness.store.replays.begin(plan, by="ada")
+        progress = await harness.store.replays.begin(plan, by="ada", expected=12)
         assert await harness.store.replays.find(progress.number) == progress
-        assert (progress.plan, progress.copied, progress.done) == (plan, 0, False)
+        assert (progress.plan, progress.copied, progress.done, progress.expected) == (plan, 0, False, 12)
         await harness.store.destinations.steer("x", paused=True)
         newest, _ = await entries(harness)
         assert await harness.store.replays.find(newest.id) is None

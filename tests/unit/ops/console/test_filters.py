@@ -35,7 +35,7 @@ def test_times_are_ages_or_moments() -> None:
     assert moment(None) is None
 
 
-@pytest.mark.parametrize("text", ["yesterday", "-1h", "99999999999999w", "2026-13-01"])
+@pytest.mark.parametrize("text", ["yesterday", "-1h", "99999999999999w", "2026-13-01", "0001-01-01T00:00:00+14:00"])
 def test_what_is_no_time_is_told(text: str) -> None:
     with pytest.raises(ConfigurationError, match="neither an age such as 1h nor a time"):
         moment(text)

@@ -42,6 +42,34 @@ def test_headers_are_masked_by_name_in_any_case() -> None:
     assert not masks.payloads
 
 
+def test_patterns_are_searched_in_errors_headers_and_values_of_payloads() -> None:
+    masks = Masks(["text:[^ ]+@[^ ]+", r"TEXT: \b\d{16}\b"])
+    assert masks.text("no mail for jane@example.com, card 4242424242424242") == f"no mail for {HIDDEN} card {HIDDEN}"
+    assert masks.text(None) == ""
+    assert masks.headers({"from": "jane@example.com", "tenant": "north"}) == {"from": HIDDEN, "tenant": "north"}
+    document = parse(b'{"note":"call ada@example.com","list":[4242424242424242,1.10],"n":null}')
+    shown = "".join(text(masks.payload(document)).split())
+    assert shown == f'{{"note":"call{HIDDEN}","list":["{HIDDEN}",1.10],"n":null}}'
+    assert masks.payloads
+
+
+def test_of_an_answer_what_was_said_is_searched_and_what_is_a_link_is_not() -> None:
+    masks = Masks(["text:[^ ]+@[^ ]+"])
+    told = {"key": "a@b", "last_error": "no a@b", "groups": [{"reason": "a@b", "event_id": "a@b"}], "why": None}
+    assert masks.answer(told) == {
+        "key": "a@b",
+        "last_error": f"no {HIDDEN}",
+        "groups": [{"reason": HIDDEN, "event_id": "a@b"}],
+        "why": None,
+    }
+
+
+@pytest.mark.parametrize("rule", ["text:", "text:(", "text:a*"])
+def test_a_pattern_that_cannot_work_is_refused(rule: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no rule"):
+        Masks([rule])
+
+
 @pytest.mark.parametrize("rule", ["", "$", "customer.email", "$customer", "$.a[", "$.a[x]", "$.a..", "$. "])
 def test_what_is_no_rule_is_refused(rule: str) -> None:
     with pytest.raises(ConfigurationError, match="is no rule"):

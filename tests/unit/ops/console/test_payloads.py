@@ -49,6 +49,11 @@ def test_a_large_payload_is_cut_and_says_by_how_much() -> None:
     shown = show(carrying(b'"' + b"x" * (SHOWN + 98) + b'"'), None, NO_MASKS)
     assert shown.cut == 100
     assert len(shown.pieces[0].text) == SHOWN
+    assert (shown.form, shown.too_large) == ("raw", True)
+
+
+def test_an_empty_payload_is_said_to_be_empty() -> None:
+    assert show(carrying(b"", "text/plain"), None, NO_MASKS).withheld == "It is empty."
 
 
 @pytest.mark.parametrize("form", ["json", "raw", "hex"])

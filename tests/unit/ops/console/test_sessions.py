@@ -2,7 +2,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pillarbox.ops.console.sessions import Session, Signer, make_token, open_session, sign_session, token_fits
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.console.sessions import Ended, Session, Signer, make_token, open_session, sign_session, token_fits
+
+KEY = "sixteen letters, or more"
 
 
 class Clock:
@@ -20,13 +23,13 @@ class Clock:
 
 
 def test_a_session_comes_back_as_it_was() -> None:
-    signer, session = Signer("key"), Session.begin("ada", "hash")
+    signer, session = Signer(KEY), Session.begin("ada", "hash")
     assert open_session(signer, sign_session(signer, session, life=60)) == session
 
 
 def test_it_ends_on_time() -> None:
     clock = Clock()
-    signer = Signer("key", clock=clock)
+    signer = Signer(KEY, clock=clock)
     text = sign_session(signer, Session.begin("ada", "hash"), life=60)
     clock.at += timedelta(seconds=59)
     assert open_session(signer, text) is not None
@@ -34,25 +37,42 @@ def test_it_ends_on_time() -> None:
     assert open_session(signer, text) is None
 
 
+async def test_what_was_ended_is_remembered_until_it_would_have_ended_by_itself() -> None:
+    clock = Clock()
+    ended = Ended(clock=clock)
+    ended.add("one", life=60)
+    await clock.sleep(30)
+    ended.add("two", life=60)
+    assert "one" in ended
+    await clock.sleep(30)
+    ended.add("three", life=60)
+    assert [number in ended for number in ("one", "two", "three")] == [False, True, True]
+
+
+def test_a_key_that_could_be_guessed_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="write at least 16 characters"):
+        Signer("s")
+
+
 def test_another_key_opens_nothing() -> None:
-    text = sign_session(Signer("key"), Session.begin("ada", "hash"), life=60)
-    assert open_session(Signer("other"), text) is None
+    text = sign_session(Signer(KEY), Session.begin("ada", "hash"), life=60)
+    assert open_session(Signer(KEY[::-1]), text) is None
     assert open_session(Signer(), text) is None
-    assert open_session(Signer("key"), text) is not None
+    assert open_session(Signer(KEY), text) is not None
 
 
 def test_what_was_signed_for_one_purpose_is_worth_nothing_for_another() -> None:
-    signer = Signer("key")
+    signer = Signer(KEY)
     assert open_session(signer, make_token(signer, "ada", life=60)) is None
 
 
 @pytest.mark.parametrize("text", [None, "", ".", "x", "x.y", "é.é", "e30.e30", "a" * 5000])
 def test_what_is_no_signature_is_refused_without_a_word(text: str | None) -> None:
-    assert open_session(Signer("key"), text) is None
+    assert open_session(Signer(KEY), text) is None
 
 
 def test_every_changed_letter_is_noticed() -> None:
-    signer = Signer("key")
+    signer = Signer(KEY)
     text = sign_session(signer, Session.begin("ada", "hash"), life=60)
     for at, letter in enumerate(text[:-1]):
         changed = text[:at] + ("A" if letter != "A" else "B") + text[at + 1 :]
@@ -60,7 +80,7 @@ def test_every_changed_letter_is_noticed() -> None:
 
 
 def test_a_token_is_for_one_holder() -> None:
-    signer = Signer("key")
+    signer = Signer(KEY)
     assert token_fits(signer, make_token(signer, "one", life=60), "one")
     assert not token_fits(signer, make_token(signer, "one", life=60), "two")
     assert not token_fits(signer, None, "one")

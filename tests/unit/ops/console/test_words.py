@@ -35,6 +35,16 @@ def test_before_and_after_now() -> None:
     assert words.ago(NOON + timedelta(minutes=2), NOON) == "in 2 min"
 
 
+def test_what_is_late_is_due() -> None:
+    assert words.due(NOON - timedelta(seconds=636), NOON) == "due"
+    assert words.due(NOON + timedelta(minutes=2), NOON) == "in 2 min"
+
+
+def test_of_a_long_id_its_end_is_told() -> None:
+    assert words.tail("0193c2f0-6b1e-7c3a-9f57-00000000002a") == "\N{HORIZONTAL ELLIPSIS}00000000002a"
+    assert words.tail("thirteen-long") == "thirteen-long"
+
+
 @pytest.mark.parametrize(
     ("backlog", "exact", "told"),
     [(12_345_678, True, "12,345,678"), (12_345_678, False, "~12,345,678"), (10_001, False, "10,000+")],

@@ -55,6 +55,12 @@ def test_each_retry_policy(write: Write) -> None:
         ("[relay]\nenabled = 'yes'", "relay.enabled in pillarbox.toml is 'yes': write true or false"),
         ("[relay]\npoll_interval = 1000", "a number has no unit; write for example 1000ms, 1000s or 1000h"),
         ("[relay]\noutages = 'ignore'", 'relay.outages in pillarbox.toml is \'ignore\': write "wait" or "count"'),
+        (
+            "[console]\nroot_path = 'outbox'",
+            "console.root_path in pillarbox.toml is 'outbox': write a path that begins",
+        ),
+        ("[console]\nroot_path = '/outbox/'", "begins with a slash and ends with none, for example /outbox"),
+        ("[console]\nsecret = 'short'", "console.secret in pillarbox.toml: write at least 16 characters"),
         ("[store]\nhistory = 'long'", 'or 7 days, or "off", or "forever"'),
         ("[store]\nprefix = 'a-b'", "store.prefix in pillarbox.toml 'a-b' is not a plain identifier"),
         ("[record]\nmax_payload = '1 GiB'", "record.max_payload in pillarbox.toml is '1 GiB': write a size"),

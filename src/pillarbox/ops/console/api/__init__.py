@@ -26,7 +26,10 @@ def looking() -> list[BaseRoute]:
         actions = () if visit.desk.read_only else ACTIONS
         return JSONResponse(document([*READINGS, *actions], base=visit.base))
 
-    return [page(f"{PREFIX}/openapi.json", described), *(page(one.route, _json(one)) for one in READINGS)]
+    return [
+        page(f"{PREFIX}/openapi.json", described),
+        *(page(one.route, _json(one), patience=one.patience) for one in READINGS),
+    ]
 
 
 def writing() -> list[BaseRoute]:
@@ -38,7 +41,8 @@ def _json(endpoint: Endpoint) -> Page:
     answer: Callable[[Visit], Awaitable[dict[str, Any]]] = endpoint.answer
 
     async def answered(visit: Visit) -> Response:
-        told = await answer(visit)
+        endpoint.check(visit)
+        told = visit.desk.masks.answer(await answer(visit))
         return JSONResponse(told, background=visit.later)
 
     return answered

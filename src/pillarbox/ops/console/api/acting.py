@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pillarbox.core.errors import ConfigurationError
@@ -11,6 +10,7 @@ from pillarbox.ops.acts import Scope
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.api.endpoint import Endpoint
 from pillarbox.ops.console.counting import check_count
+from pillarbox.ops.console.fields import is_yes, texts_of
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter
 from pillarbox.ops.console.pages.acting import action_of, delay_of, do_to_event, pause_or_resume, waiting_for
 from pillarbox.ops.console.pages.dead import CHOICE_FIELDS, chosen
@@ -31,7 +31,7 @@ _CONFIRMED = {
 }
 _CHOICE = {
     "ids": "event ids; without them, what fits the filter",
-    **{name: _FILTER for name in CHOICE_FIELDS if name != "id"},
+    **dict.fromkeys(CHOICE_FIELDS, _FILTER),
     "all": "true: everything that was given up; without it, ids or a filter must be there",
     **_CONFIRMED,
 }
@@ -48,14 +48,14 @@ async def discard(visit: Visit) -> dict[str, Any]:
 async def _decide(visit: Visit, decision: Decision) -> dict[str, Any]:
     body, store = visit.form, visit.desk.store
     ids = _texts("ids", body.get("ids") or [])
-    asked = _asked(body, CHOICE_FIELDS)
-    if not (ids or asked or body.get("all") is True):
+    asked = texts_of(body, CHOICE_FIELDS)
+    if not (ids or asked or is_yes(body, "all")):
         raise ConfigurationError("name events by ids, give a filter, or say all")
     choice = await chosen(visit, asked, ids)
     if "count" in body:
         check_count(choice.count, body["count"])
     done = requested = 0
-    dry_run = body.get("dry_run") is True
+    dry_run = is_yes(body, "dry_run")
     if not dry_run:
         done, requested = await decisions.carry_out(store, decision, choice, by=visit.person.name)
     return {"matched": choice.count, "done": done, "requested": requested, "dry_run": dry_run}
@@ -74,7 +74,7 @@ async def edit(visit: Visit) -> dict[str, Any]:
         removed=_texts("removed", body.get("removed") or []),
         max_payload=visit.desk.max_payload,
     )
-    dry_run = body.get("dry_run") is True
+    dry_run = is_yes(body, "dry_run")
     done = change.changes and not dry_run
     if done:
         await amend(visit, letter, change)
@@ -88,14 +88,14 @@ async def act_on_event(visit: Visit) -> dict[str, Any]:
 
 async def act_on_events(visit: Visit) -> dict[str, Any]:
     body = visit.form
-    asked, do = _asked(body, EVENT_FIELDS), action_of(str(body.get("do", "")))
+    asked, do = texts_of(body, EVENT_FIELDS), action_of(str(body.get("do", "")))
     if not asked:
         raise ConfigurationError("say which events that wait are meant: give a filter")
     delay = delay_of(body) if do == "reschedule" else 0
     waiting = await waiting_for(visit, asked)
     if "count" in body:
         check_count(len(waiting), body["count"])
-    requested, dry_run = 0, body.get("dry_run") is True
+    requested, dry_run = 0, is_yes(body, "dry_run")
     if not dry_run:
         scope = Scope(wanted=event_filter(asked))
         requested = await asking.ask(visit.desk.store, do, waiting, scope, delay=delay, by=visit.person.name)
@@ -127,10 +127,6 @@ def _texts(name: str, given: object) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise ConfigurationError(f"{name} is no list of texts")
     return given
-
-
-def _asked(body: Mapping[str, Any], fields: Sequence[str]) -> dict[str, str]:
-    return {name: str(body[name]) for name in fields if body.get(name)}
 
 
 _OPERATOR = Role.OPERATOR

@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.access import Role
+from pillarbox.ops.console.fields import TOKEN, check_names
+from pillarbox.ops.console.patience import PATIENCE
 from pillarbox.ops.console.visiting import Visit
 
 PREFIX = "/api/v1"
@@ -22,7 +25,15 @@ class Endpoint:
     fields: Mapping[str, str] = field(default_factory=dict)
     posts: bool = False
     needs: Role = Role.VIEWER
+    patience: float = PATIENCE
+    """Seconds that a GET may take."""
 
     @property
     def route(self) -> str:
         return PREFIX + self.path
+
+    def check(self, visit: Visit) -> None:
+        """Raises ConfigurationError for a field that this endpoint does not have."""
+        if self.posts and visit.request.query_params:
+            raise ConfigurationError("the query of a POST is not read: put its fields into the body")
+        check_names([*visit.request.query_params, *(name for name in visit.form if name != TOKEN)], self.fields)

@@ -12,11 +12,12 @@ from pillarbox.ops import exports
 from pillarbox.ops.console import payloads
 from pillarbox.ops.console.api.endpoint import Endpoint
 from pillarbox.ops.console.figures import course as course_of
-from pillarbox.ops.console.figures import paces
-from pillarbox.ops.console.filters import PER_PAGE, event_page, letter_filter, letter_page
-from pillarbox.ops.console.pages.destinations import SPAN
-from pillarbox.ops.console.pages.insight import audit_filter, before_of
+from pillarbox.ops.console.figures import lately
+from pillarbox.ops.console.filters import event_page, letter_filter, letter_page
+from pillarbox.ops.console.pages.destinations import listed
+from pillarbox.ops.console.pages.insight import audit_page
 from pillarbox.ops.console.pages.overview import WINDOWS, figures
+from pillarbox.ops.console.patience import LONG
 from pillarbox.ops.console.visiting import Refused, Visit
 from pillarbox.ops.grouping import groups
 from pillarbox.ops.inbox import look
@@ -88,12 +89,12 @@ async def dead_groups(visit: Visit) -> dict[str, Any]:
 
 async def destinations(visit: Visit) -> dict[str, Any]:
     glance = await visit.desk.lookout.glance()
-    pace = paces(await visit.desk.store.stats.since(SPAN), seconds=SPAN)
+    pace = await lately(visit.desk.store)
     return {
         "paused": glance.paused,
         "destinations": [
             asdict(view) | {"pace": asdict(pace[view.name]) if view.name in pace else None}
-            for view in glance.destinations
+            for view in await listed(visit)
         ],
     }
 
@@ -126,7 +127,7 @@ async def store(visit: Visit) -> dict[str, Any]:
 
 
 async def audit(visit: Visit) -> dict[str, Any]:
-    page = await visit.desk.store.people.audit(audit_filter(visit.query), limit=PER_PAGE, before=before_of(visit.query))
+    page = await audit_page(visit)
     entries = [
         {
             "number": entry.id,
@@ -145,8 +146,12 @@ async def audit(visit: Visit) -> dict[str, Any]:
 async def doctor(visit: Visit) -> dict[str, Any]:
     if visit.desk.examination is None:
         raise Refused(404, "this console does not know the settings: run `pillarbox doctor`")
-    report = await visit.desk.examination.report()
-    return {"result": report.worst, "findings": [asdict(finding) for finding in report.findings]}
+    report, at = await visit.desk.examination.last()
+    return {
+        "result": report.worst,
+        "examined_at": exports.written(at),
+        "findings": [asdict(finding) for finding in report.findings],
+    }
 
 
 def _detail(visit: Visit, detail: EventDetail) -> dict[str, Any]:
@@ -173,6 +178,9 @@ READINGS = (
         fields={
             "status": "PENDING, PROCESSING, PUBLISHED, FAILED, RETRYING or BLOCKED",
             **_EVENTS,
+            "until": "recorded before then, as since",
+            "aggregate": "of this type, as in ORDER, or this very one, as in ORDER:42",
+            "error": "where the last error contains this",
             "after": "where the last page ended",
         },
     ),
@@ -197,7 +205,11 @@ READINGS = (
         path="/dead/groups",
         summary="Dead letters by reason, the largest group first",
         answer=dead_groups,
-        fields={name: said for name, said in _EVENTS.items() if name != "limit"} | {"error": "part of the error"},
+        fields={
+            "id": "of this event",
+            **{name: said for name, said in _EVENTS.items() if name != "limit"},
+            "error": "part of the error",
+        },
     ),
     Endpoint(path="/destinations", summary="How destinations fare", answer=destinations),
     Endpoint(path="/keys", summary="Keys that stand still, and keys that are busy", answer=keys),
@@ -214,5 +226,10 @@ READINGS = (
         answer=audit,
         fields={"who": "a name", "what": "an action", "since": _EVENTS["since"], "before": "where the last page ended"},
     ),
-    Endpoint(path="/doctor", summary="Everything that can be wrong, examined; changes nothing", answer=doctor),
+    Endpoint(
+        path="/doctor",
+        summary="Everything that can be wrong, examined at most half a minute ago; changes nothing",
+        answer=doctor,
+        patience=LONG,
+    ),
 )

@@ -11,12 +11,14 @@ from starlette.responses import Response
 
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.message import Status
 from pillarbox.core.people import Action
 from pillarbox.ops import asking, decisions
 from pillarbox.ops.acts import Scope
 from pillarbox.ops.asking import Waiting
 from pillarbox.ops.console import words
 from pillarbox.ops.console.counting import check_count, counted
+from pillarbox.ops.console.fields import TOKEN, check_names
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter, given
 from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.pages.dead import chosen, decision_of, told
@@ -37,8 +39,11 @@ async def do_to_event(visit: Visit) -> str:
     store, by = visit.desk.store, visit.person.name
     story = await store.browsing.show(event_id)
     found = [detail for detail in story.events if detail.destination == destination]
+    found.sort(key=lambda detail: detail.status is Status.PUBLISHED)
     if not found:
         raise Refused(404, f"There is no event {event_id!r} on its way to {destination!r}.")
+    if found[0].status is Status.PUBLISHED:
+        raise Refused(409, f"The event {event_id!r} was delivered to {destination!r}: replay it to send it once more.")
     if found[0].letter is None:
         delay = delay_of(visit.form) if do == "reschedule" else 0
         await store.people.ask(action_of(do), [(event_id, destination)], delay=delay, by=by)
@@ -50,6 +55,7 @@ async def do_to_event(visit: Visit) -> str:
 
 async def confirm_waiting(visit: Visit) -> Response:
     """How many waiting events it would be, exactly."""
+    check_names(visit.query, (*EVENT_FIELDS, "do"))
     asked, do = given(visit.query, EVENT_FIELDS), action_of(visit.query.get("do", ""))
     waiting = await waiting_for(visit, asked)
     return visit.render("confirm_waiting.html", do=do, asked=asked, count=len(waiting))
@@ -57,6 +63,7 @@ async def confirm_waiting(visit: Visit) -> Response:
 
 async def decide_waiting(visit: Visit) -> Response:
     """Every waiting event that fits, if that is still as many as were confirmed."""
+    check_names(visit.form, (*EVENT_FIELDS, "do", "delay", "count", TOKEN))
     posted = {name: str(value) for name, value in visit.form.items() if str(value).strip()}
     asked, do = given(posted, EVENT_FIELDS), action_of(posted.get("do", ""))
     delay = delay_of(posted) if do == "reschedule" else 0

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from functools import partial
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.core.browsing import EventFilter, LetterPage
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.store import Store
 from pillarbox.ops import decisions
-from pillarbox.ops.console import payloads, words
+from pillarbox.ops.console import command_line, payloads, words
 from pillarbox.ops.console.counting import check_count, counted
-from pillarbox.ops.console.filters import LETTER_FIELDS, given, letter_filter, letter_page
+from pillarbox.ops.console.fields import TOKEN, check_names
+from pillarbox.ops.console.files import file_of
+from pillarbox.ops.console.filters import LETTER_FIELDS, found_or, given, group_of, letter_filter, letter_page
 from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.visiting import Visit
 from pillarbox.ops.decisions import Choice, Decision
-from pillarbox.ops.grouping import groups, is_fingerprint
+from pillarbox.ops.grouping import Groups, groups
 from pillarbox.ops.letter_lines import lines
 
 CHOICE_FIELDS = (*LETTER_FIELDS, "group")
@@ -26,26 +28,34 @@ _DONE = {"retry": "sent again", "discard": "dropped"}
 
 async def dead(visit: Visit) -> Response:
     """By reason, or with view=letters one by one."""
-    store, asked = visit.desk.store, given(visit.query, LETTER_FIELDS)
+    store, asked = visit.desk.store, given(visit.query, CHOICE_FIELDS)
     held = await store.browsing.events(EventFilter(blocked=True), limit=1)
-    common = {"asked": asked, "held": bool(held.events)}
-    if visit.query.get("view") == "letters":
-        page = await letter_page(store, visit.query)
-        return visit.render("dead_letters.html", page=page, command=command(asked), **common)
-    found = await groups(store, letter_filter(asked))
-    return visit.render("dead_groups.html", found=found, command=command(asked, "groups"), **common)
+    one_by_one, narrowed = visit.query.get("view") == "letters", given(asked, LETTER_FIELDS)
+    common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
+    if one_by_one:
+        page, wrong = await found_or(LetterPage([], None), letter_page(store, visit.query))
+        return visit.render("dead_letters.html", page=page, command=command(narrowed), wrong=wrong, **common)
+    found, wrong = await found_or(Groups([], whole=True), _groups(store, narrowed))
+    return visit.render("dead_groups.html", found=found, command=command(narrowed, "groups"), wrong=wrong, **common)
+
+
+async def _groups(store: Store, asked: Mapping[str, str]) -> Groups:
+    """Raises ConfigurationError."""
+    return await groups(store, letter_filter(asked))
 
 
 async def export(visit: Visit) -> Response:
     """Every dead letter that fits, a line of JSON each; with what it carries for those who may see that."""
     content = partial(payloads.content, masks=visit.desk.masks) if visit.person.payloads else None
-    found = lines(visit.desk.store, letter_filter(visit.query), content)
-    headers = {"content-disposition": 'attachment; filename="dead-letters.ndjson"'}
-    return StreamingResponse(found, media_type="application/x-ndjson", headers=headers)
+    found = lines(
+        visit.desk.store, letter_filter(visit.query), content, group=group_of(visit.query), hide=visit.desk.masks.answer
+    )
+    return await file_of(found, "dead-letters.ndjson", media_type="application/x-ndjson")
 
 
 async def confirm(visit: Visit) -> Response:
     """How many it would be, exactly."""
+    check_names(visit.query, (*CHOICE_FIELDS, "do"))
     asked, do = given(visit.query, CHOICE_FIELDS), decision_of(visit.query.get("do", ""))
     choice = await chosen(visit, asked)
     return visit.render("confirm_dead.html", do=do, asked=asked, choice=choice, command=command(asked, do))
@@ -53,6 +63,7 @@ async def confirm(visit: Visit) -> Response:
 
 async def decide(visit: Visit) -> Response:
     """Everything that fits, if that is still as many as were confirmed."""
+    check_names(visit.form, (*CHOICE_FIELDS, "do", "count", TOKEN))
     posted = {name: str(value) for name, value in visit.form.items() if str(value).strip()}
     asked, do = given(posted, CHOICE_FIELDS), decision_of(posted.get("do", ""))
     choice = await chosen(visit, asked)
@@ -63,10 +74,8 @@ async def decide(visit: Visit) -> Response:
 
 async def chosen(visit: Visit, asked: Mapping[str, str], event_ids: list[str] | None = None) -> Choice:
     """What a decision is about. Raises Refused if there is too much of it, ConfigurationError for a wrong filter."""
-    group = asked.get("group")
-    if group is not None and not is_fingerprint(group):
-        raise ConfigurationError(f"{group!r} is no group of dead letters: it has twelve hexadecimal digits")
-    return await counted(decisions.choose(visit.desk.store, event_ids or (), letter_filter(asked), group=group))
+    choice = decisions.choose(visit.desk.store, event_ids or (), letter_filter(asked), group=group_of(asked))
+    return await counted(choice)
 
 
 async def told(visit: Visit, do: Decision, choice: Choice, done: int, requested: int) -> str:
@@ -91,6 +100,7 @@ def decision_of(text: str) -> Decision:
 
 def command(asked: Mapping[str, str], verb: str = "list") -> str:
     """The same on a command line."""
-    ids = [shlex.quote(asked["id"])] if "id" in asked else []
-    options = [f"--{name} {shlex.quote(value)}" for name, value in asked.items() if name != "id"]
-    return " ".join(["pillarbox", "dead", verb, *ids, *options])
+    options = {name: value for name, value in asked.items() if name != "id"}
+    if not asked and verb in _DONE:
+        verb += " --all"
+    return command_line.command(f"dead {verb}", asked.get("id"), options)

@@ -6,19 +6,24 @@ from starlette.responses import Response
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.access import Role
-from pillarbox.ops.console.figures import paces
+from pillarbox.ops.console.fields import is_yes
+from pillarbox.ops.console.figures import lately
 from pillarbox.ops.console.visiting import Refused, Visit
-from pillarbox.ops.steering import Helm, UnknownDestination
+from pillarbox.ops.flow import DestinationView, destinations_of
+from pillarbox.ops.steering import Helm, UnknownDestination, met
 from pillarbox.relay.routing import per_second
-
-SPAN = 300.0
-"""Seconds over which rates and shares are told."""
 
 
 async def destinations(visit: Visit) -> Response:
     glance = await visit.desk.lookout.glance()
-    samples = await visit.desk.store.stats.since(SPAN)
-    return visit.render("destinations.html", glance=glance, paces=paces(samples, seconds=SPAN))
+    found = await listed(visit)
+    return visit.render("destinations.html", glance=glance, listed=found, paces=await lately(visit.desk.store))
+
+
+async def listed(visit: Visit) -> list[DestinationView]:
+    """What relays and people told, and what is met among events."""
+    glance = await visit.desk.lookout.glance()
+    return destinations_of(glance.seen.relays, glance.steering, met=await met(visit.desk.store))
 
 
 async def steer(visit: Visit) -> Response:
@@ -35,7 +40,7 @@ async def steer_one(visit: Visit) -> str:
         store=visit.desk.store,
         by=visit.person.name,
         configured=visit.desk.destinations,
-        force=visit.form.get("force") is True,
+        force=is_yes(visit.form, "force"),
     )
     try:
         return await _turn(helm, name, do, str(visit.form.get("limit") or "").strip())

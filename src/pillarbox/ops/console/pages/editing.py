@@ -7,7 +7,6 @@ it, so a letter that has anything to hide is not edited here.
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
 
 from starlette.responses import Response
@@ -15,7 +14,7 @@ from starlette.responses import Response
 from pillarbox.core.amendment import Amendment
 from pillarbox.core.browsing import EventDetail
 from pillarbox.core.errors import RecordError
-from pillarbox.ops.console import payloads
+from pillarbox.ops.console import command_line, payloads
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.filters import whole
 from pillarbox.ops.console.letter_form import LetterForm, Line, compared
@@ -83,11 +82,11 @@ async def amend(visit: Visit, letter: EventDetail, change: Amendment) -> None:
 
 def command(letter: EventDetail) -> str:
     """The same on a command line."""
-    return f"pillarbox dead edit {shlex.quote(letter.event_id)} --letter {letter.letter}"
+    return command_line.command("dead edit", letter.event_id, {"letter": letter.letter})
 
 
 def _form(visit: Visit, letter: EventDetail, form: LetterForm, *, wrong: str = "") -> Response:
-    answer = visit.render(
+    return visit.render(
         "dead_edit.html",
         letter=letter,
         form=form,
@@ -96,8 +95,6 @@ def _form(visit: Visit, letter: EventDetail, form: LetterForm, *, wrong: str = "
         wrong=wrong,
         command=command(letter),
     )
-    answer.status_code = 400 if wrong else 200
-    return answer
 
 
 async def _confirm(visit: Visit, letter: EventDetail, typed: LetterForm, change: Amendment) -> Response:

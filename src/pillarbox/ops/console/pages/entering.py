@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pillarbox.ops.console.logins import UserLogin
+from pillarbox.ops.console.refusing import desk_of
 from pillarbox.ops.console.sessions import SESSION, sign_session
-from pillarbox.ops.console.visiting import Visit, desk_of, read_form
+from pillarbox.ops.console.visiting import Visit, is_https, read_form
 
 _log = logging.getLogger("pillarbox.console")
 
@@ -44,17 +45,13 @@ async def login(request: Request) -> Response:
 
 
 async def logout(visit: Visit) -> Response:
+    """The session is over, and whoever has kept its cookie has nothing."""
+    desk = visit.desk
+    if isinstance(desk.login, UserLogin) and not visit.known.by_header:
+        desk.login.end(visit.known.holder, life=desk.session)
     answer = RedirectResponse(visit.link("/login"), status_code=303)
     answer.delete_cookie(SESSION, path=f"{visit.base}/", httponly=True, samesite="strict")
     return answer
-
-
-def is_https(request: Request) -> bool:
-    """Whether the browser speaks TLS, with us or with a proxy in front of us.
-
-    Anybody may claim that: it only makes a cookie stricter.
-    """
-    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
 
 
 def _drawn(request: Request, *, wanted: str, name: str = "", wrong: bool = False) -> Response:

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import shlex
+from starlette.responses import RedirectResponse, Response
 
-from starlette.responses import Response
-
-from pillarbox.core.browsing import EventDetail, EventFilter, ListedEvent, Story
-from pillarbox.core.message import Status
-from pillarbox.ops.console import payloads
-from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, given
+from pillarbox.core.browsing import EventDetail, EventFilter, EventPage, ListedEvent, Position, Story
+from pillarbox.core.keys import Head, Line, Neighbour
+from pillarbox.core.message import Held, Status
+from pillarbox.core.steering import EVERYWHERE
+from pillarbox.ops.console import command_line, payloads, words
+from pillarbox.ops.console.fields import is_yes
+from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
 from pillarbox.ops.console.payloads import FORMS, Form
 from pillarbox.ops.console.visiting import Refused, Visit
 
-NEIGHBOURS = 10
-"""Events of the same key that are shown beside one."""
+NEIGHBOURS = 5
+"""Events of the same key that are shown before one, and after it."""
 
 
 async def events(visit: Visit) -> Response:
-    page = await event_page(visit.desk.store, visit.query)
+    """A page of them; an id leads to that one."""
+    if "id" in visit.query:
+        return RedirectResponse(visit.link("/event", id=visit.query["id"]), status_code=303)
+    page, wrong = await found_or(EventPage([], None), event_page(visit.desk.store, visit.query))
     asked = given(visit.query, EVENT_FIELDS)
     return visit.render(
         "events.html",
         page=page,
         asked=asked,
-        live="live" in visit.query and "after" not in visit.query,
+        live=is_yes(visit.query, "live") and "after" not in visit.query and not wrong,
         command=_command("events list", asked),
         statuses=(*Status.__members__, "RETRYING", "BLOCKED"),
+        wrong=wrong,
     )
 
 
 async def event(visit: Visit) -> Response:
     story, detail = await find(visit)
     form = _form(visit.query.get("as"))
+    line = await _line(visit, detail)
     shown = payloads.show(detail, form, visit.desk.masks) if visit.person.payloads else None
     return visit.render(
         "event.html",
@@ -43,7 +49,9 @@ async def event(visit: Visit) -> Response:
         shown=shown,
         headers=visit.desk.masks.headers(detail.headers) if visit.person.payloads else {},
         forms=FORMS,
-        neighbours=await _neighbours(visit, detail),
+        neighbours=await _neighbours(visit, detail, line),
+        head=line.head,
+        head_waits=await _why(visit, line.head) if line.head else "",
         commands=_commands(detail),
     )
 
@@ -73,17 +81,42 @@ async def find(visit: Visit) -> tuple[Story, EventDetail]:
     return story, fitting[0]
 
 
-async def _neighbours(visit: Visit, detail: EventDetail) -> list[ListedEvent]:
-    """Others of its key that are not delivered yet: what it waits for, and what waits for it."""
+async def _line(visit: Visit, detail: EventDetail) -> Line:
+    """What holds it up, if it waits, and what comes behind it."""
+    if detail.key is None:
+        return Line(None, [])
+    line = await visit.desk.store.keys.line(detail.key, _position(detail), limit=NEIGHBOURS)
+    return line if detail.status in (Status.PENDING, Status.PROCESSING) else line._replace(head=None)
+
+
+async def _neighbours(visit: Visit, detail: EventDetail, line: Line) -> list[ListedEvent | Neighbour | EventDetail]:
+    """Its place in its key: a few before it, itself, a few after it."""
     if detail.key is None:
         return []
-    page = await visit.desk.store.browsing.events(EventFilter(key=detail.key), limit=NEIGHBOURS)
-    return sorted(page.events, key=lambda one: one.id)
+    wanted = EventFilter(key=detail.key)
+    earlier = await visit.desk.store.browsing.events(wanted, limit=NEIGHBOURS, after=_position(detail))
+    return [*reversed(earlier.events), detail, *line.later]
+
+
+def _position(detail: EventDetail) -> Position:
+    return Position(detail.recorded_at, detail.id, detail.destination)
+
+
+async def _why(visit: Visit, head: Head) -> str:
+    """Why the head of a key is not sent."""
+    match head.held:
+        case Held.BLOCKED:
+            return "given up"
+        case Held.ASIDE:
+            steering = await visit.desk.store.destinations.steering()
+            paused = any(row.paused for row in steering if row.destination in (EVERYWHERE, head.destination))
+            return "destination paused" if paused else "its destination takes nothing now"
+        case _:
+            return f"retry {words.due(head.next_try, visit.now)}"
 
 
 def _commands(detail: EventDetail) -> list[str]:
     """The page, and what one would do next, on a command line."""
-    event_id = shlex.quote(detail.event_id)
     match detail.status:
         case Status.PUBLISHED:
             act = "replay"
@@ -91,7 +124,7 @@ def _commands(detail: EventDetail) -> list[str]:
             act = "dead retry"
         case _:
             act = "events retry"
-    return [f"pillarbox events show {event_id}", f"pillarbox {act} {event_id}"]
+    return [command_line.command(verb, detail.event_id) for verb in ("events show", act)]
 
 
 def _form(text: str | None) -> Form | None:
@@ -106,4 +139,4 @@ def _command(command: str, asked: dict[str, str]) -> str:
         case "RETRYING":
             asked = {name: value for name, value in asked.items() if name != "status"}
             command += " --retrying"
-    return " ".join(["pillarbox", command, *(f"--{name} {shlex.quote(value)}" for name, value in asked.items())])
+    return command_line.command(command, options=asked)

@@ -6,11 +6,14 @@ import csv
 import io
 from collections.abc import AsyncIterator, Mapping
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from pillarbox.core.audit import AuditEntry, AuditFilter
+from pillarbox.core.audit import AuditEntry, AuditFilter, AuditPage
+from pillarbox.core.overview import COUNTED
 from pillarbox.ops.console import words
-from pillarbox.ops.console.filters import MOST, PER_PAGE, given, moment, whole
+from pillarbox.ops.console.fields import is_yes
+from pillarbox.ops.console.files import file_of
+from pillarbox.ops.console.filters import MOST, PER_PAGE, found_or, given, moment, whole
 from pillarbox.ops.console.visiting import Visit
 from pillarbox.ops.inbox import look
 
@@ -22,8 +25,8 @@ async def store(visit: Visit) -> Response:
     status = await visit.desk.store.schema.status()
     taken = await visit.desk.store.diagnosis.footprint()
     doctor = visit.desk.examination
-    report = await doctor.report() if doctor is not None and "doctor" in visit.query else None
-    return visit.render("store.html", status=status, taken=taken, report=report, has_doctor=doctor is not None)
+    examined = await doctor.last() if doctor is not None and is_yes(visit.query, "doctor") else None
+    return visit.render("store.html", status=status, taken=taken, examined=examined, has_doctor=doctor is not None)
 
 
 async def inbox(visit: Visit) -> Response:
@@ -32,8 +35,16 @@ async def inbox(visit: Visit) -> Response:
 
 
 async def audit(visit: Visit) -> Response:
-    page = await visit.desk.store.people.audit(audit_filter(visit.query), limit=PER_PAGE, before=before_of(visit.query))
-    return visit.render("audit.html", page=page, asked=given(visit.query, AUDIT_FIELDS))
+    page, wrong = await found_or(AuditPage([], None), audit_page(visit))
+    running = any("replay" in entry.detail and not entry.detail["done"] for entry in page.entries)
+    asked = given(visit.query, AUDIT_FIELDS)
+    return visit.render("audit.html", page=page, asked=asked, running=running, counted=COUNTED, wrong=wrong)
+
+
+async def audit_page(visit: Visit) -> AuditPage:
+    """Raises ConfigurationError."""
+    wanted, before = audit_filter(visit.query), before_of(visit.query)
+    return await visit.desk.store.people.audit(wanted, limit=PER_PAGE, before=before)
 
 
 async def export_audit(visit: Visit) -> Response:
@@ -41,17 +52,16 @@ async def export_audit(visit: Visit) -> Response:
     wanted, people = audit_filter(visit.query), visit.desk.store.people
 
     async def lines() -> AsyncIterator[str]:
+        page = await people.audit(wanted, limit=MOST)
         yield _line(["number", "at", "who", "what", "subject", "count", "detail"])
-        before: int | None = None
         while True:
-            page = await people.audit(wanted, limit=MOST, before=before)
             for entry in page.entries:
                 yield _line(_row(entry))
-            if (before := page.before) is None:
+            if page.before is None:
                 return
+            page = await people.audit(wanted, limit=MOST, before=page.before)
 
-    headers = {"content-disposition": 'attachment; filename="audit.csv"'}
-    return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=headers)
+    return await file_of(lines(), "audit.csv", media_type="text/csv; charset=utf-8")
 
 
 def audit_filter(query: Mapping[str, str]) -> AuditFilter:

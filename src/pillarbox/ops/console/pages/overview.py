@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Mapping
 from starlette.responses import Response, StreamingResponse
 
 from pillarbox.core.errors import PillarboxError
+from pillarbox.core.wording import noun
 from pillarbox.ops.console import words
 from pillarbox.ops.console.desk import Desk
-from pillarbox.ops.console.figures import Glance
+from pillarbox.ops.console.figures import Glance, lately, troubled
 from pillarbox.ops.console.visiting import Visit
 
 WINDOWS = {"15m": 900.0, "1h": 3600.0, "6h": 21_600.0, "24h": 86_400.0}
@@ -24,12 +25,15 @@ async def overview(visit: Visit) -> Response:
     glance = await visit.desk.lookout.glance()
     wanted = visit.query.get("window", "15m")
     lanes = Counter(lane.owner for lane in glance.seen.lanes)
+    paces = await lately(visit.desk.store)
     return visit.render(
         "overview.html",
         glance=glance,
         figures=figures(glance, visit.desk),
         alarms=alarms(glance, visit.desk),
         lanes=lanes,
+        paces=paces,
+        troubled=troubled(glance.destinations, paces),
         windows=WINDOWS,
         window=wanted if wanted in WINDOWS else "15m",
     )
@@ -64,7 +68,7 @@ def figures(glance: Glance, desk: Desk) -> dict[str, str]:
     seen = glance.seen
     return {
         "state": glance.flow.state,
-        "why": words.clean(glance.flow.why),
+        "why": words.clean(desk.masks.text(glance.flow.why)),
         "backlog": words.backlog(seen),
         "oldest": words.span(seen.oldest),
         "oldest_level": level(seen.oldest, desk.slo),
@@ -85,12 +89,14 @@ def alarms(glance: Glance, desk: Desk) -> list[str]:
     found = []
     oldest = glance.seen.oldest
     if oldest is not None and oldest > desk.slo:
-        found.append(f"The oldest event has waited for {words.span(oldest)}; {words.span(desk.slo)} are allowed.")
+        found.append(
+            f"The oldest event has waited for {words.span(oldest)}; no more than {words.span(desk.slo)} is allowed."
+        )
     ended = [relay for relay in glance.seen.relays if relay.lease <= 0]
     if ended:
-        found.append(
-            f"{words.plural(len(ended), 'relay')} stopped without giving its lanes back; others take them over."
-        )
+        lanes = noun(len(ended), "its lanes", "their lanes")
+        rest = "others take them over" if glance.alive else "no other is there to take them over"
+        found.append(f"{words.plural(len(ended), 'relay')} stopped without giving {lanes} back; {rest}.")
     crashes = sum(lane.crashes for lane in glance.seen.lanes)
     if crashes:
         found.append(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Mapping
 
 from starlette.background import BackgroundTask
@@ -15,7 +14,9 @@ from pillarbox.core.overview import COUNTED
 from pillarbox.core.replay import Progress, Replay
 from pillarbox.core.store import Store
 from pillarbox.ops import replaying
-from pillarbox.ops.console.filters import given, moment, whole
+from pillarbox.ops.console import command_line
+from pillarbox.ops.console.fields import TOKEN, check_names, texts_of
+from pillarbox.ops.console.filters import found_or, given, moment, whole
 from pillarbox.ops.console.visiting import Refused, Visit
 from pillarbox.ops.replaying import Count
 from pillarbox.relay.routing import per_second
@@ -30,10 +31,16 @@ _log = logging.getLogger("pillarbox.console")
 
 async def confirm(visit: Visit) -> Response:
     """What it would be; nothing is counted before somebody has said what he wants."""
+    check_names(visit.query, FIELDS)
     asked = given(visit.query, FIELDS)
-    count = await replaying.count(visit.desk.store, plan_of(asked), looks=LOOKS) if asked else None
+    count, wrong = await found_or(None, _counted(visit.desk.store, asked))
     said = {} if count is None else {"many": many(count), "nothing": nothing(count)}
-    return visit.render("replay.html", asked=asked, count=count, command=_command(asked), **said)
+    return visit.render("replay.html", asked=asked, count=count, command=_command(asked), wrong=wrong, **said)
+
+
+async def _counted(store: Store, asked: Mapping[str, str]) -> Count | None:
+    """Raises ConfigurationError."""
+    return await replaying.count(store, plan_of(asked), looks=LOOKS) if asked else None
 
 
 async def begin(visit: Visit) -> Response:
@@ -48,14 +55,15 @@ async def begin(visit: Visit) -> Response:
 
 async def begun(visit: Visit) -> tuple[Progress, str, BackgroundTask]:
     """A replay, what there is to say of it, and what is left to be done. Raises Refused, ConfigurationError."""
-    asked = {name: str(visit.form[name]) for name in FIELDS if str(visit.form.get(name) or "").strip()}
+    check_names(visit.form, (*FIELDS, TOKEN))
+    asked = texts_of(visit.form, FIELDS)
     if not asked:
         raise Refused(400, "Say what is to be replayed: an event, a type, a key, a destination or a time.")
     plan, store = plan_of(asked), visit.desk.store
     count = await replaying.count(store, plan, looks=LOOKS)
     if not count.found:
         raise Refused(404 if count.among is None else 413, nothing(count))
-    progress = await store.replays.begin(plan, by=visit.person.name)
+    progress = await store.replays.begin(plan, by=visit.person.name, expected=count.expected)
     said = f"Replay {progress.number} of {many(count)} began; the audit tells how far it is."
     return progress, said, BackgroundTask(_go_on, store, progress)
 
@@ -105,6 +113,5 @@ async def _go_on(store: Store, progress: Progress) -> None:
 
 def _command(asked: Mapping[str, str]) -> str:
     named = {"most": "limit"}
-    ids = [shlex.quote(asked["id"])] if "id" in asked else []
-    options = [f"--{named.get(name, name)} {shlex.quote(value)}" for name, value in asked.items() if name != "id"]
-    return " ".join(["pillarbox", "replay", *ids, *options])
+    options = {named.get(name, name): value for name, value in asked.items() if name != "id"}
+    return command_line.command("replay", asked.get("id"), options)

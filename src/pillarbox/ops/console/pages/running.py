@@ -45,6 +45,8 @@ async def do_to_head(visit: Visit) -> str:
     event_id, destination, do = (str(visit.form.get(name, "")) for name in ("id", "destination", "do"))
     match do:
         case "retry":
+            if (event_id, destination) not in await steering.heads(visit.desk.store, event_id):
+                raise Refused(404, f"The event {event_id!r} holds no key up on its way to {destination!r}.")
             await visit.desk.store.people.ask("retry", [(event_id, destination)], by=visit.person.name)
             return await answer(
                 visit, "Asked of the relay that owns its lane: it is sent again within a second or two."

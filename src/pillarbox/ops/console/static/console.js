@@ -41,19 +41,37 @@
     field.remove();
   }
 
-  // A list that is drawn anew would close the question that somebody reads, or vanish with an ended login.
-  document.body.addEventListener("htmx:beforeRequest", (event) => {
-    if (document.querySelector("details.sure[open]")) event.preventDefault();
-  });
+  // A list that is drawn anew would close the question that somebody reads, or vanish with the login of a proxy.
+  let focused = null;
   document.body.addEventListener("htmx:beforeSwap", (event) => {
-    if (!event.detail.serverResponse.includes(`id="${event.detail.target.id}"`)) event.detail.shouldSwap = false;
+    const asked = document.querySelector("details.sure[open]");
+    if (asked || !event.detail.serverResponse.includes(`id="${event.detail.target.id}"`)) event.detail.shouldSwap = false;
+    focused = placeOf(document.activeElement);
   });
+  // The focus stays on the same thing of the same row.
+  document.body.addEventListener("htmx:afterSwap", () => {
+    const within = document.getElementById(focused?.id);
+    if (within && !within.contains(document.activeElement)) partsOf(within)[focused.at]?.focus({ preventScroll: true });
+  });
+
+  function placeOf(element) {
+    const within = element.closest("[id]");
+    return within && { id: within.id, at: partsOf(within).indexOf(element) };
+  }
+
+  function partsOf(within) { return [within, ...within.querySelectorAll("a, button, summary, input")]; }
 
   let before = "";
   const pages = new Map([...document.querySelectorAll(".side nav a")].map((link) => [link.dataset.key, link]));
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    const asked = document.querySelector("details.sure[open]");
+    if (asked && event.key === "Escape") {
+      asked.open = false;
+      asked.querySelector("summary").focus();
+      return;
+    }
     if (event.target.matches("input, select, textarea")) {
       if (event.key === "Escape") event.target.blur();
       return;
@@ -79,19 +97,17 @@
   }
 
   function move(by) {
-    const rows = [...document.querySelectorAll(".rows tbody tr:not(.error)")];
+    const rows = [...document.querySelectorAll(".list tbody tr:not(.error)")];
     if (!rows.length) return;
-    const at = rows.findIndex((row) => row.classList.contains("at"));
+    const at = rows.indexOf(document.activeElement.closest("tr"));
     const next = rows[Math.min(rows.length - 1, Math.max(0, at === -1 ? 0 : at + by))];
-    rows[at]?.classList.remove("at");
-    next.classList.add("at");
+    next.tabIndex = -1;
+    next.focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });
   }
 
   function openRow(event) {
-    const link = document.querySelector(".rows tr.at a.id");
-    if (!link || event.target.closest("a, button, summary")) return;
-    event.preventDefault();
-    link.click();
+    if (!event.target.matches("tr")) return;
+    (event.target.querySelector("a.id") ?? event.target.querySelector("a"))?.click();
   }
 })();

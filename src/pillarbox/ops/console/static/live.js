@@ -12,6 +12,7 @@
     source.addEventListener("message", (event) => { failures = 0; show(JSON.parse(event.data)); });
     source.addEventListener("error", () => {
       failures += 1;
+      tell("no-answer");
       if (failures < 3 && source.readyState !== EventSource.CLOSED) return;
       source.close();
       setInterval(() => poll(pollUrl), 2000);
@@ -24,19 +25,36 @@
       const answer = await fetch(url);
       if (answer.ok) show(await answer.json());
       else if (answer.status === 401) location.reload();
-    } catch { /* the next one may get through */ }
+      else show({ state: "unknown", why: (await answer.json()).error });
+    } catch { tell("no-answer"); }
   }
+
+  function tell(kind) { document.dispatchEvent(new Event(`live:${kind}`)); }
 
   function show(figures) {
     for (const [name, text] of Object.entries(figures)) {
       for (const element of document.querySelectorAll(`[data-live="${name}"]`)) {
-        if (element.textContent !== text) element.textContent = text;
+        write(element, text);
       }
     }
     const health = document.querySelector("[data-live-state]");
     if (health && figures.state) health.dataset.state = figures.state;
+    tell(figures.state === "unknown" ? "no-store" : "figures");
+    if (figures.dead) document.querySelector("[data-live=dead]").closest(".tile").classList.toggle("has-dead", figures.dead !== "0");
     const oldest = document.querySelector("[data-live-level]");
     if (oldest && figures.oldest_level) oldest.dataset.level = figures.oldest_level;
+  }
+
+  // What stands between backticks is a command, as on the page itself.
+  function write(element, text) {
+    const pieces = text.split("`");
+    if (element.textContent === pieces.join("")) return;
+    element.replaceChildren(...pieces.map((piece, at) => {
+      if (at % 2 === 0) return piece;
+      const command = document.createElement("code");
+      command.textContent = piece;
+      return command;
+    }));
   }
 
   function draw(charts) {
@@ -113,11 +131,18 @@
             stroke: colour(`--series-${at + 1}`),
             width: 2,
             spanGaps: false,
-            points: { show: values[0].length < 20 },
+            points: { show: true, size: 5, filter: alone },
             value: (self, value) => (value === null || value === undefined ? "–" : how.values(value)),
           })),
         ],
       }, values, into);
+    }
+
+    // A line needs two points: what was measured alone is a point.
+    function alone(self, series) {
+      const values = self.data[series];
+      const measured = (at) => values[at] !== null && values[at] !== undefined;
+      return values.map((value, at) => at).filter((at) => measured(at) && !measured(at - 1) && !measured(at + 1));
     }
 
     function clock(at) {

@@ -7,8 +7,8 @@ WITH hand AS MATERIALIZED (
   SELECT w.*, d.next_try_at, CASE WHEN w.held = 'blocked' THEN 'FAILED' WHEN h.event_id IS NOT NULL THEN 'PROCESSING'
                                   ELSE 'PENDING' END AS status
   FROM (SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
-          SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.last_error,
-                 m.last_attempt_at, m.available_at, m.held
+          SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
+                 m.tries, m.last_error, m.last_attempt_at, m.available_at, m.held
           FROM {message} m
           WHERE {from_position} AND m.recorded_at >= $4 {of_waiting}
           ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $11) m) w
@@ -16,14 +16,15 @@ WITH hand AS MATERIALIZED (
   LEFT JOIN {destination} d ON d.destination = w.destination AND w.destination <> '' AND w.tries > 0
 ), delivered AS (
   SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
-    SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.last_error,
-           m.last_attempt_at, m.published_at
+    SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
+           m.tries, m.last_error, m.last_attempt_at, m.published_at
     FROM {history} m
     WHERE {from_position} AND m.recorded_at >= $4 {of_history}
     ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $12) m
 ), dead AS (
   SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
-    SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.error, m.last_attempt_at
+    SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
+           m.tries, m.error AS last_error, m.last_attempt_at
     FROM {dead} m
     WHERE {from_position} AND m.recorded_at >= $4
     ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $13) m
@@ -43,7 +44,7 @@ FROM (
           last_attempt_at, NULL, published_at, wanted, n = $12
    FROM delivered m CROSS JOIN LATERAL (SELECT {wanted}) AS w(wanted) WHERE wanted OR n = $12 ORDER BY n LIMIT $10)
   UNION ALL
-  (SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts, tries, error, last_attempt_at, NULL,
+  (SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts, tries, last_error, last_attempt_at, NULL,
           NULL, wanted, n = $13
    FROM dead m CROSS JOIN LATERAL (SELECT {wanted}) AS w(wanted) WHERE wanted OR n = $13 ORDER BY n LIMIT $10)
 ) AS found

@@ -11,23 +11,24 @@ WITH hand (event_id, destination) AS MATERIALIZED (
                             WHERE h.event_id = w.event_id AND w.destination IN ('', h.destination)) THEN 'PROCESSING'
               ELSE 'PENDING' END AS status,
          (SELECT d.next_try_at FROM {destination} AS d WHERE d.destination = w.destination AND w.tries > 0) AS next_try_at
-    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.last_error,
-                 m.last_attempt_at, m.available_at, m.held
+    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
+                 m.attempts, m.tries, m.last_error, m.last_attempt_at, m.available_at, m.held
             FROM {message} AS m
            WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since {of_waiting}
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
            LIMIT :waiting) AS w
 ), delivered AS (
   SELECT h.*, row_number() OVER (ORDER BY h.recorded_at DESC, h.id DESC, h.destination DESC) AS n
-    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.last_error,
-                 m.last_attempt_at, m.published_at
+    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
+                 m.attempts, m.tries, m.last_error, m.last_attempt_at, m.published_at
             FROM {history} AS m
            WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since {of_history}
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
            LIMIT :delivered) AS h
 ), dead AS (
   SELECT d.*, row_number() OVER (ORDER BY d.recorded_at DESC, d.id DESC, d.destination DESC) AS n
-    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.attempts, m.tries, m.error, m.last_attempt_at
+    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
+                 m.attempts, m.tries, m.error AS last_error, m.last_attempt_at
             FROM {dead} AS m
            WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
@@ -48,7 +49,7 @@ WITH hand (event_id, destination) AS MATERIALIZED (
     FROM delivered AS m
   UNION ALL
   SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts,
-         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END, error, last_attempt_at, NULL, NULL,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END, last_error, last_attempt_at, NULL, NULL,
          {wanted}, n = :dead, n, 3
     FROM dead AS m
 ), ranked AS (

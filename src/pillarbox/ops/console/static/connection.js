@@ -1,0 +1,40 @@
+// Whether what a page shows is still true: if console or store stop answering, it says so and since when.
+(function () {
+  "use strict";
+  const banner = document.getElementById("lost");
+  const soon = 4000; // Milliseconds: a stream ends once a minute and is back within one second.
+  const late = 20000; // Without any failure: longer than a slow store makes a page wait.
+  let heard = Date.now();
+  let answered = heard;
+  let failed = false;
+
+  document.addEventListener("live:figures", () => { heard = Date.now(); reached(""); });
+  document.addEventListener("live:no-store", () => reached("The store does not answer"));
+  document.addEventListener("live:no-answer", () => { failed = true; });
+  document.addEventListener("visibilitychange", () => { answered = Date.now(); });
+  document.body.addEventListener("htmx:afterRequest", (event) => {
+    const status = event.detail.xhr.status;
+    const kind = event.detail.successful ? "figures" : status >= 500 ? "no-store" : "no-answer";
+    document.dispatchEvent(new Event(`live:${kind}`));
+  });
+  if (document.querySelector("[data-live-url], [hx-trigger]")) setInterval(watch, 1000);
+
+  function reached(trouble) {
+    answered = Date.now();
+    failed = false;
+    tell(trouble);
+  }
+
+  // A page that nobody sees asks more seldom: browsers slow its clock.
+  function watch() {
+    if (!document.hidden && Date.now() - answered > (failed ? soon : late)) tell("No connection to the console");
+  }
+
+  function tell(trouble) {
+    const since = new Date(heard).toISOString().slice(11, 19);
+    const said = trouble && `${trouble} since ${since} UTC; figures are old.`;
+    if (banner.textContent !== said) banner.textContent = said;
+    banner.hidden = !trouble;
+    document.body.classList.toggle("old", trouble !== "");
+  }
+})();

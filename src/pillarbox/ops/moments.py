@@ -1,0 +1,23 @@
+"""A time as people write it, on a command line or in an address: an age counted back from now, or a date."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from pillarbox.core.duration import seconds
+from pillarbox.core.errors import ConfigurationError
+
+
+def moment(text: str) -> datetime:
+    """In UTC, as far as every store can count. Raises ConfigurationError."""
+    try:
+        return datetime.now(UTC) - timedelta(seconds=seconds(text))
+    except (ConfigurationError, OverflowError):
+        pass
+    try:
+        at = datetime.fromisoformat(text.strip())
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ConfigurationError(
+            f"{text!r} is neither an age such as 1h nor a time such as 2026-11-30T09:00:00Z"
+        ) from None

@@ -1,0 +1,97 @@
+"""A store that is down, locked or slow: every request is answered, in time, and with what to do."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from typing import Any
+
+import asyncpg
+import httpx
+import psycopg
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import Response
+
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.ops.console import Console, NoLogin
+from pillarbox.ops.console.figures import Lookout
+from pillarbox.ops.console.visiting import Visit as Asked
+from pillarbox.ops.console.visiting import page
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from tests.console.conftest import LOCAL, Visit, Visitor
+from tests.integration.cli.conftest import Stock
+
+
+@pytest.mark.parametrize("path", ["/dead/export", "/audit/export"])
+async def test_a_file_that_cannot_be_made_is_refused_before_its_first_byte(
+    visit: Visit, tmp_path_factory: pytest.TempPathFactory, path: str
+) -> None:
+    empty = Stock(f"sqlite:///{tmp_path_factory.mktemp('empty') / 'shop.db'}")
+    answer = await (await visit(empty)).client.get(path)
+    assert answer.status_code == 503
+    assert "content-disposition" not in answer.headers
+
+
+async def test_a_page_that_takes_too_long_is_given_up_and_can_be_asked_for_again() -> None:
+    async def never(visit: Asked) -> Response:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    console = Starlette(routes=[page("/slow", never, patience=0.01)])
+    console.state.desk = Console(MemoryStore(), login=NoLogin("ada")).desk
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(console), base_url=LOCAL) as client:
+        answer = await client.get("/slow?type=a&key=b")
+    assert answer.status_code == 503
+    assert "the store did not answer within 0.01 s" in answer.text
+    assert 'href="/slow?type=a&amp;key=b">Try again</a>' in answer.text
+
+
+async def test_whoever_waited_for_the_same_look_learns_of_its_failure(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    fetch = asyncpg.Connection.fetch
+
+    async def noting(connection: Any, query: str, *arguments: Any, **options: Any) -> Any:
+        sent.append(query)
+        return await fetch(connection, query, *arguments, **options)
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", noting)
+    store = PostgresStore(postgres_url, statement_timeout="100ms")
+    lookout = Lookout(store)
+    with psycopg.connect(postgres_url) as holder:
+        holder.execute("LOCK TABLE outbox_message IN ACCESS EXCLUSIVE MODE")
+        found = await asyncio.gather(*(lookout.glance() for _ in range(10)), return_exceptions=True)
+        asked = len(sent)
+    assert {type(one) for one in found} == {StoreUnavailable}
+    sent.clear()
+    lookout.forget()
+    await lookout.glance()
+    await store.aclose()
+    assert asked <= len(sent)
+
+
+@pytest.fixture
+async def hasty(sqlite_url: str) -> AsyncIterator[Visitor]:
+    """A visitor of a console that hardly waits for a lock."""
+    store = SqliteStore(sqlite_url, busy_timeout="10ms")
+    await store.schema.apply()
+    transport = httpx.ASGITransport(Console(store, login=NoLogin("ada")))
+    async with httpx.AsyncClient(transport=transport, base_url=LOCAL) as client:
+        yield Visitor(client, store)
+    await store.aclose()
+
+
+async def test_what_a_lock_kept_from_being_done_is_not_said_to_be_tried_again(hasty: Visitor, sqlite_url: str) -> None:
+    token = await hasty.token("/dead")
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        answer = await hasty.client.post("/everything", data={"token": token, "do": "pause"})
+    assert answer.status_code == 503
+    assert "was locked by another writer" in answer.text
+    assert "It is not tried again by itself" in answer.text
+    assert "; it is tried again" not in answer.text
+    assert "Try again</a>" not in answer.text

@@ -1,0 +1,35 @@
+"""A login that ended while a page was open: the page learns of it, and the way back leads to where it was."""
+
+import httpx
+import pytest
+
+from pillarbox.ops.console import Person
+from pillarbox.ops.console.access import Role
+from pillarbox.ops.console.logins import UserLogin
+from pillarbox.ops.console.passwords import hashed
+from pillarbox.ops.console.users import User
+from tests.console.conftest import Visit
+from tests.integration.cli.conftest import Stock
+
+ADA = User(person=Person(name="ada", role=Role.ADMIN), hash=hashed("correct horse"))
+
+
+@pytest.fixture
+async def stranger(visit: Visit, stock: Stock) -> httpx.AsyncClient:
+    """Somebody whose login has ended."""
+    return (await visit(stock, login=UserLogin(lambda: {"ada": ADA}))).client
+
+
+async def test_a_part_of_a_page_is_answered_so_that_the_page_is_loaded_anew(stranger: httpx.AsyncClient) -> None:
+    answer = await stranger.get("/events?live=1", headers={"hx-request": "true"})
+    assert (answer.status_code, answer.headers["hx-refresh"]) == (401, "true")
+    assert (await stranger.get("/events?live=1")).headers["location"] == "/login?next=%2Fevents%3Flive%3D1"
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"), [("/destinations/steer", "/destinations"), ("/dead/decide", "/dead"), ("/everything", "/")]
+)
+async def test_a_form_leads_back_to_its_page(stranger: httpx.AsyncClient, path: str, wanted: str) -> None:
+    answer = await stranger.post(path, data={"do": "pause"})
+    assert answer.status_code == 303
+    assert httpx.URL(answer.headers["location"]).params["next"] == wanted

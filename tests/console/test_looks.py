@@ -1,0 +1,107 @@
+"""What does not fit, or reads the other way round, in a real Chromium: numbers, names, letters of other scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from pillarbox.core.stats import Carried
+from pillarbox.core.store import Store
+from tests.console.serving import chromium, serving
+from tests.console.watching import watched
+from tests.integration.cli.conftest import Stock
+from tests.servers.availability import available
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+NAME, VALUE = "\u05e9\u05dd", "\u05e2\u05e8\u05da"
+LARGEST = "~987,654,321"
+_OVERFLOW = "element => element.scrollWidth - element.clientWidth"
+_DRAWN = """canvas => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const red = (at) => data[at] > 150 && data[at + 1] < 60 && data[at + 2] < 60 && data[at + 3] > 200;
+  return data.some((value, at) => at % 4 === 0 && red(at));
+}"""
+"""Is anything drawn in the colour of p99?"""
+
+
+def test_what_is_long_wide_or_alone_is_shown_as_it_is(sqlite_url: str, tmp_path: Path) -> None:
+    stock = Stock(sqlite_url)
+    stock.record(
+        Event("bill.wanted." + "long." * 20, {NAME: VALUE}, event_id="stuck", key="k"),
+        Event("order.placed", b"\x00" * 64, event_id="bytes", content_type="application/octet-stream"),
+    )
+    stock.settle(stuck=(Dead(error="no " * 700, block=True), "orders"))
+    stock.run(_measure_once_and_pause)
+    with (
+        serving(stock.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
+        available(chromium) as browser,
+    ):
+        for width in (1280, 800, 390):
+            with watched(browser, base, width=width) as visitor:
+                the_largest_number_fits(visitor.go("/"))
+                if width == 1280:
+                    the_head_of_a_key_can_be_reached(visitor.go("/keys"))
+                    a_single_sample_is_a_point(visitor.go("/"))
+                    a_name_comes_before_its_value(visitor.go("/event?id=stuck"))
+                if width == 390:
+                    what_is_in_one_cell_is_in_one_column(visitor.go("/destinations"))
+                    bytes_stay_in_line(visitor.go("/event?id=bytes&as=hex"))
+                visitor.check()
+
+
+async def _measure_once_and_pause(store: Store) -> None:
+    carried = Carried()
+    carried.delivered(0.02)
+    await store.stats.add("relay-1", {"orders": carried})
+    await store.destinations.steer("orders", paused=True, by="ada")
+
+
+def the_largest_number_fits(page: Page) -> None:
+    figure = page.locator("[data-live=backlog]")
+    figure.evaluate("(element, text) => { element.removeAttribute('data-live'); element.textContent = text; }", LARGEST)
+    assert page.locator(f".figure:text-is('{LARGEST}')").evaluate(_OVERFLOW) <= 0
+
+
+def the_head_of_a_key_can_be_reached(page: Page) -> None:
+    link = page.get_by_role("link", name="stuck")
+    assert link.evaluate(
+        "link => link.getBoundingClientRect().right <= link.closest('td').getBoundingClientRect().right"
+    )
+    error = page.locator(".clamp")
+    clamped = error.bounding_box()
+    error.click()
+    whole = error.bounding_box()
+    assert clamped is not None
+    assert whole is not None
+    assert clamped["height"] < 80 < whole["height"]
+
+
+def a_single_sample_is_a_point(page: Page) -> None:
+    page.wait_for_selector("#chart-lag canvas")
+    assert page.locator("#chart-lag canvas").evaluate(_DRAWN)
+
+
+def a_name_comes_before_its_value(page: Page) -> None:
+    name, value = (page.locator(f".payload .{kind}").bounding_box() for kind in ("name", "text"))
+    assert name is not None
+    assert value is not None
+    assert name["x"] + name["width"] <= value["x"]
+
+
+def what_is_in_one_cell_is_in_one_column(page: Page) -> None:
+    cell = page.locator("td[data-label=State]")
+    state, by = cell.locator(".badge").bounding_box(), cell.locator(".by").bounding_box()
+    assert state is not None
+    assert by is not None
+    assert by["x"] > state["x"]
+
+
+def bytes_stay_in_line(page: Page) -> None:
+    assert page.locator(".payload").evaluate(_OVERFLOW) > 0
+    assert page.locator(".payload").evaluate(
+        "pre => pre.clientHeight < 6 * parseFloat(getComputedStyle(pre).lineHeight)"
+    )

@@ -1,0 +1,178 @@
+"""What people read on a page: what an event waits for, what is in trouble, and words that fit one as well as many."""
+
+import asyncio
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.lane import RelayCard
+from pillarbox.core.message import Held
+from pillarbox.core.outcome import Dead, Outcome, Retry
+from pillarbox.core.stats import Carried
+from pillarbox.core.steering import EVERYWHERE
+from pillarbox.ops.console import HostLogin, Person
+from pillarbox.testing.conformance.owner import Owner
+from tests.console.conftest import Visit, Visitor
+from tests.integration.cli.conftest import Stock
+
+
+@pytest.fixture
+def sqlite_stock(sqlite_url: str) -> Stock:
+    """For what does not depend on the engine."""
+    return Stock(sqlite_url)
+
+
+async def follower(visit: Visit, stock: Stock, outcome: Outcome | Held) -> Visitor:
+    """Twenty events of one key, of which the first became of what is said; a relay has looked at ten of them."""
+    stock.record(*(Event("order.placed", {}, event_id=f"order-{n:02}", key="k") for n in range(20)))
+    visitor = await visit(stock)
+    owner = await Owner.of(visitor.store)
+    head, *behind = await owner.ready()
+    if isinstance(outcome, Held):
+        await owner.hold(outcome, head, to="orders")
+    else:
+        await owner.settle(outcome, head, to="orders")
+    await owner.hold(Held.BEHIND, *behind[:9], to="orders")
+    return visitor
+
+
+@pytest.mark.parametrize(
+    ("outcome", "why"),
+    [
+        (Dead(error="refused", block=True), "given up"),
+        (Retry(delay=590, error="refused"), r"retry in 9 min \d+ s"),
+        (Retry(delay=0, error="refused"), "retry due"),
+        (Held.ASIDE, "its destination takes nothing now"),
+    ],
+)
+async def test_a_follower_tells_what_it_waits_for(
+    visit: Visit, stock: Stock, outcome: Outcome | Held, why: str
+) -> None:
+    page = await (await follower(visit, stock, outcome)).look("/event?id=order-08")
+    assert re.search(rf"Waits behind order\.placed <a [^>]+>order-00</a> \({why}\)", page)
+    assert re.findall(r'<td data-label="Event"[^>]*><a [^>]+>([^<]+)<', page) == [
+        f"order-{n:02}" for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
+    ]
+    assert "Waits behind" not in await (await visit(stock)).look("/event?id=order-00")
+
+
+async def test_a_follower_of_a_paused_destination_says_so(visit: Visit, sqlite_stock: Stock) -> None:
+    visitor = await follower(visit, sqlite_stock, Held.ASIDE)
+    await visitor.store.destinations.steer(EVERYWHERE, paused=True, by="ada")
+    assert "(destination paused)" in await visitor.look("/event?id=order-08")
+
+
+async def test_ids_of_one_minute_are_told_apart_by_their_tails(visit: Visit, sqlite_stock: Stock) -> None:
+    whole = "0193c2f0-6b1e-7c3a-9f57-00000000002a"
+    sqlite_stock.record(Event("order.placed", {}, event_id=whole))
+    page = await (await visit(sqlite_stock)).look("/events")
+    assert f'title="{whole}">\N{HORIZONTAL ELLIPSIS}00000000002a</a>' in page
+
+
+async def test_a_retry_that_is_late_is_due(visit: Visit, sqlite_stock: Stock) -> None:
+    sqlite_stock.record(Event("order.placed", {}, event_id="late"))
+    await asyncio.to_thread(sqlite_stock.settle, late=(Retry(delay=0, error="refused"), "orders"))
+    page = await (await visit(sqlite_stock)).look("/events")
+    assert re.search(r'>due</time><span class="note">, 1 failed</span>', page)
+
+
+async def test_a_group_leads_to_its_letters_and_keeps_the_filter(visit: Visit, sqlite_stock: Stock) -> None:
+    errors = {"red1": "no red paint", "red2": "no red paint", "blue": "no blue paint"}
+    sqlite_stock.record(*(Event("wall.painted", {}, event_id=name) for name in errors))
+    await asyncio.to_thread(sqlite_stock.settle, **{name: (Dead(error=e), "orders") for name, e in errors.items()})
+    visitor = await visit(sqlite_stock)
+    found = re.search(r'href="([^"]+group=[^"]+)">wall.painted', await visitor.look("/dead?error=paint"))
+    assert found is not None
+    path = found[1].replace("&amp;", "&")
+    assert "error=paint" in path
+    page = await visitor.look(path)
+    assert {name for name in errors if f">{name}</a>" in page} == {"red1", "red2"}
+    assert "Retry 2" in await visitor.look(path.replace("/dead?view=letters", "/dead/decide?do=retry"))
+    assert re.search(r'href="/dead/decide\?do=retry&amp;[^"]*group=', page)
+    exported = (await visitor.client.get(path.replace("/dead", "/dead/export"))).text
+    assert len(exported.splitlines()) == 2
+    assert "Of one reason only." in page
+    assert (await visitor.client.get("/dead?view=letters&group=red")).status_code == 400
+
+
+async def test_more_reasons_than_a_page_has_are_told(visit: Visit, sqlite_stock: Stock) -> None:
+    names = [f"type.{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(101)]
+    sqlite_stock.record(*(Event(name, {}, event_id=name) for name in names))
+    await asyncio.to_thread(sqlite_stock.settle, **{name: (Dead(error="no"), "orders") for name in names})
+    assert "The 100 largest of 101 reasons are shown." in await (await visit(sqlite_stock)).look("/dead")
+
+
+async def test_what_holds_its_key_is_counted_apart_from_dead_letters(visit: Visit, shop: Stock) -> None:
+    page = await (await visit(shop)).look("/dead/decide?do=retry")
+    assert "<strong>2 dead letters</strong> and <strong>1 event that holds its key</strong> again?" in page
+    assert "<code>pillarbox dead retry --all</code>" in page
+
+
+@pytest.mark.parametrize(
+    "path", ["/dead/decide?do=discard", "/events/decide?do=retry&status=PENDING", "/replay?destination=orders"]
+)
+async def test_a_viewer_is_shown_no_button_that_would_be_refused(visit: Visit, shop: Stock, path: str) -> None:
+    page = await (await visit(shop, login=HostLogin(lambda request: Person(name="vera")))).look(path)
+    assert "This needs the role operator, and vera is viewer." in page
+    assert 'method="post"' not in page
+    assert 'method="post"' in await (await visit(shop)).look(path)
+
+
+async def test_a_destination_where_most_fails_is_in_trouble(visit: Visit, sqlite_stock: Stock) -> None:
+    visitor = await visit(sqlite_stock)
+    owner = await Owner.of(visitor.store)
+    breakers = {"billing": "closed", "orders": "closed", "mailer": "open"}
+    await visitor.store.lanes.renew(owner.relay, lease=15, breakers=breakers)
+    fine = Carried(retried=1)
+    fine.delivered(0.1)
+    fine.delivered(0.1)
+    await visitor.store.stats.add(owner.relay, {"billing": Carried(retried=3, dead=1), "orders": fine})
+    page = await visitor.look("/")
+    assert re.findall(r'"Destination" class="cut">(\w+)</td><td data-label="State"><span [^>]+>([\w-]+)<', page) == [
+        ("billing", "failing"),
+        ("mailer", "open"),
+    ]
+    page = await visitor.look("/destinations")
+    assert re.findall(r'data-label="Failed" class="([^"]+)">([^<]+)<', page) == [
+        ("n bad", "100.0 %"),
+        ("n", "outage"),
+        ("n", "33.3 %"),
+    ]
+
+
+async def test_a_long_error_is_cut_in_a_list_and_whole_on_the_page_of_its_event(
+    visit: Visit, sqlite_stock: Stock
+) -> None:
+    error = "the broker said a lot: " + "no " * 700
+    sqlite_stock.record(Event("order.placed", {}, event_id="long"))
+    await asyncio.to_thread(sqlite_stock.settle, long=(Retry(delay=60, error=error), "orders"))
+    visitor = await visit(sqlite_stock)
+    assert '<div class="clamp" tabindex="0" title="Press to read all of it">the broker said' in await visitor.look(
+        "/events"
+    )
+    assert '<p class="said">the broker said' in await visitor.look("/event?id=long")
+
+
+async def test_alarms_are_in_words_for_one_and_for_many(visit: Visit, sqlite_stock: Stock) -> None:
+    store = (await visit(sqlite_stock)).store
+    await store.lanes.join(RelayCard(id="one", name="one", host="h", version="1"), lease=-1)
+    told = await (await visit(sqlite_stock)).look("/")
+    assert "1 relay stopped without giving its lanes back; no other is there to take them over." in told
+    assert "<span>ended, 0 lanes</span>" in told
+    await store.lanes.join(RelayCard(id="two", name="two", host="h", version="1"), lease=-1)
+    await store.lanes.join(RelayCard(id="three", name="three", host="h", version="1"), lease=15)
+    await store.lanes.renew("three", lease=15, breakers={"orders": "closed"})
+    told = await (await visit(sqlite_stock)).look("/")
+    assert "2 relays stopped without giving their lanes back; others take them over." in told
+    assert "<span>alive, 0 lanes</span>" in told
+    assert "The one that is known takes messages." in told
+
+
+async def test_what_waits_too_long_says_what_is_allowed(visit: Visit, sqlite_stock: Stock) -> None:
+    old = datetime.now(UTC) - timedelta(hours=1)
+    sqlite_stock.record(Event("order.placed", {}, event_id="old"))
+    with sqlite_stock.transaction() as transaction:
+        transaction.execute(f"UPDATE outbox_message SET recorded_at = '{old:%Y-%m-%dT%H:%M:%S}.000Z'")
+    assert "; no more than 1 min is allowed." in await (await visit(sqlite_stock)).look("/")
