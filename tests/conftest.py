@@ -1,6 +1,7 @@
 """Servers for every test that asks for one: started at the first request, stopped with the session."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,8 @@ from tests.servers.rabbitmq import RabbitMQServer
 
 # The shipped suites are tests too: their asserts are to show values when they fail.
 pytest.register_assert_rewrite("pillarbox.testing.conformance")
+# A shell that starts this in the background has it ignore Ctrl-C, and so would every process that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,8 @@ from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.core.store import Store
+from pillarbox.core.tally import Tally
+from pillarbox.inbox import Inbox
 from pillarbox.ops.console import Person, Role
 from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.users import User, write
@@ -82,10 +84,18 @@ async def work(store: Store) -> None:
     await store.people.retry([letter.id for letter in await store.people.dead(limit=5)], by=VECTORS[3])
 
 
+def consume(stock: Stock) -> None:
+    inbox = Inbox()
+    with stock.transaction() as handle:
+        for vector in VECTORS[::5]:
+            inbox.admit(handle, vector, vector)
+            inbox.tally(handle, Tally(consumer=vector, failed=1, last_error=vector, failed_ago=1))
+
+
 def paths() -> Iterator[str]:
     """Everything that is shown, and everything that a URL could bring in."""
     yield from ("/", "/events?limit=500", "/dead", "/dead?view=letters&limit=500", "/destinations", "/keys", "/relays")
-    yield from ("/audit", "/store?doctor=1", "/events?live=1&limit=500")
+    yield from ("/audit", "/inbox", "/store?doctor=1", "/events?live=1&limit=500")
     for number, vector in enumerate(VECTORS):
         yield "/event?" + urlencode({"id": f"{number}{vector}", **({"as": "raw"} if number % 3 else {})})
     for letter in range(1, 21, 4):
@@ -98,6 +108,8 @@ def paths() -> Iterator[str]:
         yield "/replay?" + urlencode({"type": vector, "to": vector})
         yield "/dead/decide?" + urlencode({"do": "retry", "type": vector})
         yield "/events?" + urlencode({"since": vector})
+        yield "/events?" + urlencode({"aggregate": vector, "error": vector, "until": vector})
+        yield "/events/decide?" + urlencode({"do": "retry", "aggregate": vector, "error": vector})
         yield "/" + urlencode({"x": vector})
 
 
@@ -109,6 +121,7 @@ def test_nothing_that_an_event_says_is_obeyed(sqlite_url: str, tmp_path: Path) -
     stock = Stock(sqlite_url)
     stock.record(*events())
     stock.run(work)
+    consume(stock)
     title = {"PILLARBOX_CONSOLE__TITLE": VECTORS[11]}
     with (
         serving(stock.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none", **title) as base,
