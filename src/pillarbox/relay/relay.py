@@ -199,20 +199,24 @@ class Relay:
         self._announce(RelayStarted(relay=self.id, name=self._name))
         heartbeat = self._heartbeat()
         self._crew.begin(self._duties(reading=reading))
-        drained = False
         try:
             yield
         finally:
-            try:
-                drained = await self._drain()
-            finally:
-                # No beat may come after the relay has left: it would find its lease gone.
-                await heartbeat.end()
-                await self._crew.end()
-                await self._tending.leave()
-                self._announce(RelayStopped(relay=self.id, drained=drained))
+            # In a task of its own: where a task was cancelled, Python 3.11.2 takes every timeout for one more cancellation.
+            await asyncio.create_task(self._end_of_life(heartbeat))
         if self._crew.failure is not None:
             raise self._crew.failure
+
+    async def _end_of_life(self, heartbeat: Heartbeat | HeartbeatThread) -> None:
+        drained = False
+        try:
+            drained = await self._drain()
+        finally:
+            # No beat may come after the relay has left: it would find its lease gone.
+            await heartbeat.end()
+            await self._crew.end()
+            await self._tending.leave()
+            self._announce(RelayStopped(relay=self.id, drained=drained))
 
     def _duties(self, *, reading: bool) -> list[Duty]:
         duties: list[Duty] = [self._settlement.run, partial(self._crew.patiently, self._tending.run)]

@@ -131,11 +131,19 @@ async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresSto
 
 
 async def test_a_migration_is_given_its_time_and_nothing_else_is(empty_postgres_url: str) -> None:
-    connection = Connection(empty_postgres_url, statement_timeout="1ms")
-    schema = PostgresSchema(connection, Statements(Names(schema="public")), max_payload=1024)
-    assert await schema.apply() == [path.stem for path in MIGRATIONS]
-    assert [tuple(row) for row in await connection.fetch("SHOW statement_timeout")] == [("1ms",)]
-    await connection.aclose()
+    sql = await asyncpg.connect(empty_postgres_url)
+    await sql.execute("""
+        CREATE FUNCTION dawdle() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.2); END';
+        CREATE EVENT TRIGGER slow_views ON ddl_command_end WHEN TAG IN ('CREATE VIEW') EXECUTE FUNCTION dawdle();
+    """)
+    await sql.close()
+    connection = Connection(empty_postgres_url, statement_timeout="1s")
+    try:
+        schema = PostgresSchema(connection, Statements(Names(schema="public")), max_payload=1024)
+        assert await schema.apply() == [path.stem for path in MIGRATIONS]
+        assert [tuple(row) for row in await connection.fetch("SHOW statement_timeout")] == [("1s",)]
+    finally:
+        await connection.aclose()
 
 
 async def test_prefix_and_schema_are_the_users(empty_postgres_url: str) -> None:
