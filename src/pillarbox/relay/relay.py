@@ -202,7 +202,7 @@ class Relay:
         try:
             yield
         finally:
-            # In a task of its own: where a task was cancelled, Python 3.11.2 takes every timeout for one more cancellation.
+            # In a task of its own: in a cancelled one, Python 3.11.2 takes every timeout for another cancellation.
             await asyncio.create_task(self._end_of_life(heartbeat))
         if self._crew.failure is not None:
             raise self._crew.failure

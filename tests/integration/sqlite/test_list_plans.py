@@ -11,7 +11,8 @@ from pillarbox.stores.sqlite.statements import Statements
 STATEMENTS = Statements(Names())
 PAGE: dict[str, object] = {
     "recorded_at": "9999", "id": 1, "place": "", "since": "0000", "status": None, "type": "t", "key": "k",
-    "destination": None, "aggregate_type": None, "aggregate_id": None, "error": None, "retrying": False, "most": 51, "waiting": 51, "delivered": 51, "dead": 51,
+    "destination": None, "aggregate_type": None, "aggregate_id": None, "error": None, "retrying": False, "most": 51,
+    "waiting": 51, "delivered": 51, "dead": 51,
 }  # fmt: skip
 LETTERS: dict[str, object] = {
     "before": 9, "event_id": "e", "type": "t", "key": "k", "destination": None, "since": "0000", "error": None,
