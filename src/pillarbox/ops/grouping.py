@@ -19,6 +19,8 @@ from pillarbox.core.store import Store
 
 PAGE = 1000
 """Dead letters per statement."""
+CHOSEN = 5000
+"""Dead letters per statement where nothing but their numbers is kept."""
 
 DIGITS = 12
 """Of a fingerprint."""
@@ -95,7 +97,7 @@ async def letters_of(store: Store, wanted: LetterFilter, group: str | None = Non
     """The numbers of all dead letters that fit, and belong to that group, page by page, the newest first."""
     before: int | None = None
     while True:
-        page = await store.browsing.letters(wanted, limit=PAGE, before=before)
+        page = await store.browsing.letters(wanted, limit=CHOSEN, before=before)
         for letter in page.letters:
             if belongs(letter, group):
                 yield letter.id
