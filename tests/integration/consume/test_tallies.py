@@ -1,6 +1,6 @@
 """What a consumer met is in its store: beside the work, in a transaction of its own, and never in its way."""
 
-import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -72,11 +72,18 @@ def till(stock: Stock) -> Till:
     return Till(stock)
 
 
+async def until(condition: Callable[[], object]) -> None:
+    async def look() -> object:
+        return condition()
+
+    await eventually(look)
+
+
 async def test_what_a_consumer_met_is_in_the_store_when_it_has_stopped(till: Till) -> None:
     for name in ("e1", "e2", "e3", "e1", "bad"):
         till.source.queue.put(incoming(name))
     async with till.consumer:
-        await eventually(lambda: asyncio.sleep(0, till.source.queue.dead and till.count(EventHandled) == 3))
+        await until(lambda: till.source.queue.dead and till.count(EventHandled) == 3)
     [seen] = await till.seen()
     assert (seen.name, seen.receipts) == ("billing", 3)
     assert (seen.handled, seen.repeated, seen.failed, seen.given_up) == (3, 1, 2, 1)
@@ -92,9 +99,9 @@ async def test_without_the_table_events_are_handled_and_the_counts_come_later(
     till.execute("ALTER TABLE inbox_tally RENAME TO elsewhere")
     async with till.consumer:
         till.source.queue.put(incoming("e1"))
-        await eventually(lambda: asyncio.sleep(0, till.count(TallyFailed)))
+        await until(lambda: till.count(TallyFailed))
         till.source.queue.put(incoming("e2"))
-        await eventually(lambda: asyncio.sleep(0, till.count(EventHandled) == 2))
+        await until(lambda: till.count(EventHandled) == 2)
         till.execute("ALTER TABLE elsewhere RENAME TO inbox_tally")
         await eventually(lambda: till.says(handled=2))
     [failed] = [one for one in till.told if isinstance(one, TallyFailed)]
@@ -105,7 +112,7 @@ async def test_without_the_table_events_are_handled_and_the_counts_come_later(
 async def test_what_was_tallied_long_ago_is_not_shown_and_then_dropped(till: Till) -> None:
     till.source.queue.put(incoming("bad"))
     async with till.consumer:
-        await eventually(lambda: asyncio.sleep(0, till.source.queue.dead))
+        await until(lambda: till.source.queue.dead)
     await till.prune(receipts=DAY)
     assert [view.given_up for view in await till.seen()] == [1]
     till.execute("UPDATE inbox_tally SET hour = '2001-01-01T00:00:00.000Z'")
