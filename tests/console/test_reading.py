@@ -55,7 +55,11 @@ async def test_a_follower_tells_what_it_waits_for(
     assert re.findall(r'<td data-label="Event"[^>]*><a [^>]+>([^<]+)<', page) == [
         f"order-{n:02}" for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
     ]
-    assert "Waits behind" not in await (await visit(stock)).look("/event?id=order-00")
+    visitor = await visit(stock)
+    assert "Waits behind" not in await visitor.look("/event?id=order-00")
+    told = (await visitor.client.get("/api/v1/event?id=order-08")).json()["waits_behind"]
+    assert [(head["event_id"], head["event_type"]) for head in told] == [("order-00", "order.placed")]
+    assert (await visitor.client.get("/api/v1/event?id=order-00")).json()["waits_behind"] == []
 
 
 async def test_a_follower_of_a_paused_destination_says_so(visit: Visit, sqlite_stock: Stock) -> None:

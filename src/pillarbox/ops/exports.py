@@ -11,7 +11,7 @@ from pillarbox.core.audit import AuditEntry
 from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
 from pillarbox.core.footprint import Footprint
-from pillarbox.core.keys import BlockedKey
+from pillarbox.core.keys import BlockedKey, Head
 from pillarbox.core.people import OpenRequest
 from pillarbox.ops.grouping import LetterGroup
 
@@ -75,6 +75,12 @@ def audit_entry(entry: AuditEntry) -> dict[str, Any]:
         "count": entry.count,
         "detail": dict(entry.detail),
     }
+
+
+def head(holding: Head) -> dict[str, Any]:
+    """What holds others of its key up."""
+    held = None if holding.held is None else holding.held.value
+    return holding._asdict() | {"held": held, "next_try": written(holding.next_try)}
 
 
 def footprint(found: Footprint) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pillarbox.ops.cli.parameters import event_options, limit_option, position
 from pillarbox.ops.latency import latency
 
 if TYPE_CHECKING:
+    from pillarbox.core.keys import Head
     from pillarbox.core.store import Store
 
 
@@ -107,15 +108,22 @@ def show(event_id: str, as_json: bool) -> None:
     Example:
       pillarbox events show evt-001 --json
     """
+    from pillarbox.ops import lines
     from pillarbox.ops.cli.working import with_shared_store
 
-    story = with_shared_store(lambda store: store.browsing.show(event_id))
+    async def look(store: Store) -> tuple[Story, list[Head]]:
+        found = await store.browsing.show(event_id)
+        return found, await lines.heads(store, found)
+
+    story, heads = with_shared_store(look)
     if not story.events:
         raise NotFound(f"there is no event {event_id!r} here; what was delivered is kept for a limited time only")
     if as_json:
-        print_json(as_object(event_id, story))
+        print_json(as_object(event_id, story) | {"waits_behind": [exports.head(head) for head in heads]})
     else:
         print_story(story)
+        for head in heads:
+            click.echo(f"waits behind {clean(head.event_id)} ({clean(head.event_type)})")
 
 
 def as_object(event_id: str, story: Story) -> dict[str, object]:

@@ -21,6 +21,7 @@ from pillarbox.ops.console.patience import LONG
 from pillarbox.ops.console.visiting import Refused, Visit
 from pillarbox.ops.grouping import groups
 from pillarbox.ops.inbox import look
+from pillarbox.ops.lines import heads
 
 _EVENTS = {
     "type": "exactly this event type",
@@ -74,6 +75,7 @@ async def event(visit: Visit) -> dict[str, Any]:
         "events": [_detail(visit, detail) for detail in story.events],
         "failures": [exports.failure(failure) for failure in story.failures],
         "requests": [exports.open_request(asked) for asked in story.requests],
+        "waits_behind": [exports.head(one) for one in await heads(visit.desk.store, story)],
     }
 
 

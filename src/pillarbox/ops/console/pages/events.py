@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import RedirectResponse, Response
 
-from pillarbox.core.browsing import EventDetail, EventFilter, EventPage, ListedEvent, Position, Story
+from pillarbox.core.browsing import EventDetail, EventFilter, EventPage, ListedEvent, Story
 from pillarbox.core.keys import Head, Line, Neighbour
 from pillarbox.core.message import Held, Status
 from pillarbox.core.steering import EVERYWHERE
@@ -13,9 +13,7 @@ from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
 from pillarbox.ops.console.payloads import FORMS, Form
 from pillarbox.ops.console.visiting import Refused, Visit
-
-NEIGHBOURS = 5
-"""Events of the same key that are shown before one, and after it."""
+from pillarbox.ops.lines import NEIGHBOURS, line_of, place
 
 
 async def events(visit: Visit) -> Response:
@@ -38,7 +36,7 @@ async def events(visit: Visit) -> Response:
 async def event(visit: Visit) -> Response:
     story, detail = await find(visit)
     form = _form(visit.query.get("as"))
-    line = await _line(visit, detail)
+    line = await line_of(visit.desk.store, detail)
     shown = payloads.show(detail, form, visit.desk.masks) if visit.person.payloads else None
     return visit.render(
         "event.html",
@@ -81,25 +79,13 @@ async def find(visit: Visit) -> tuple[Story, EventDetail]:
     return story, fitting[0]
 
 
-async def _line(visit: Visit, detail: EventDetail) -> Line:
-    """What holds it up, if it waits, and what comes behind it."""
-    if detail.key is None:
-        return Line(None, [])
-    line = await visit.desk.store.keys.line(detail.key, _position(detail), limit=NEIGHBOURS)
-    return line if detail.status in (Status.PENDING, Status.PROCESSING) else line._replace(head=None)
-
-
 async def _neighbours(visit: Visit, detail: EventDetail, line: Line) -> list[ListedEvent | Neighbour | EventDetail]:
     """Its place in its key: a few before it, itself, a few after it."""
     if detail.key is None:
         return []
     wanted = EventFilter(key=detail.key)
-    earlier = await visit.desk.store.browsing.events(wanted, limit=NEIGHBOURS, after=_position(detail))
+    earlier = await visit.desk.store.browsing.events(wanted, limit=NEIGHBOURS, after=place(detail))
     return [*reversed(earlier.events), detail, *line.later]
-
-
-def _position(detail: EventDetail) -> Position:
-    return Position(detail.recorded_at, detail.id, detail.destination)
 
 
 async def _why(visit: Visit, head: Head) -> str:
