@@ -30,7 +30,10 @@ class Amendment:
         cls, old_payload: bytes, old_headers: str, *, payload: bytes | None, headers: Mapping[str, str] | None
     ) -> Amendment:
         """From what a table has and what is asked for; None leaves as it is."""
-        had: dict[str, Any] = json.loads(old_headers)
+        try:
+            had: dict[str, Any] = json.loads(old_headers)
+        except (ValueError, RecursionError):
+            had = {}  # too deep or too long to be decoded, and so never sent: it goes out without them
         return cls(
             old_payload=old_payload,
             old_headers=had,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from pillarbox.core.browsing import EventDetail
+from pillarbox.core.looks import MAX_BYTES
 from pillarbox.core.retention import Retention
 
 Table = Literal["history", "dead"]
@@ -29,11 +30,29 @@ class Archive(Protocol):
         ...
 
     async def read(
-        self, table: Table, *, older: float, limit: int, after: EventDetail | None = None
+        self,
+        table: Table,
+        *,
+        older: float,
+        limit: int,
+        after: EventDetail | None = None,
+        max_bytes: int = MAX_BYTES,
     ) -> list[EventDetail]:
-        """Rows older than that many seconds, whole, by the time they were recorded, from behind `after` on."""
+        """Rows older than that many seconds, whole, by the time they were recorded, from behind `after` on; no more
+        than have `max_bytes` of payload and headers, and at least one."""
         ...
 
     async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
         """Drop exactly these rows; returns how many of them were still there."""
         ...
+
+
+def within(rows: Iterable[EventDetail], max_bytes: int) -> list[EventDetail]:
+    """The first rows, as many as have `max_bytes` of payload and headers, and at least one."""
+    taken: list[EventDetail] = []
+    for row in rows:
+        max_bytes -= len(row.payload) + len(row.headers_json.encode())
+        if taken and max_bytes < 0:
+            break
+        taken.append(row)
+    return taken

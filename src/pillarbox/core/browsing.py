@@ -9,12 +9,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, Protocol
+from math import isfinite
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.event import LONGEST_HEADER
 from pillarbox.core.message import Status
 from pillarbox.core.people import OpenRequest
+from pillarbox.core.timestamps import timestamp
+
+UNREADABLE = "(cannot be decoded)"
+"""The name under which headers are shown that are too deep or too long to be decoded."""
 
 
 class Position(NamedTuple):
@@ -25,7 +31,7 @@ class Position(NamedTuple):
     destination: str
 
     def __str__(self) -> str:
-        return f"{self.recorded_at.isoformat()},{self.id},{quote(self.destination, safe='')}"
+        return f"{timestamp(self.recorded_at)},{self.id},{quote(self.destination, safe='')}"
 
     @classmethod
     def parse(cls, text: str) -> Position:
@@ -239,8 +245,28 @@ class EventDetail(NamedTuple):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        decoded: dict[str, str] = json.loads(self.headers_json)
-        return decoded
+        """The headers; where nobody can decode them, their beginning under `UNREADABLE`. Never raises.
+
+        `record` takes text only. Of what plain SQL inserts, numbers, true, false and null stay; the rest is text.
+        """
+        try:
+            decoded = json.loads(self.headers_json)
+            return {_encodable(name): _shown(value) for name, value in decoded.items()}
+        except (ValueError, RecursionError, AttributeError):
+            return {UNREADABLE: _encodable(self.headers_json[:LONGEST_HEADER])}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return _encodable(value)
+    if isinstance(value, (list, dict)) or (isinstance(value, float) and not isfinite(value)):
+        return _encodable(json.dumps(value, ensure_ascii=False))
+    return value
+
+
+def _encodable(text: str) -> str:
+    """Without the lone surrogates that JSON can name and UTF-8 cannot carry."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class Story(NamedTuple):

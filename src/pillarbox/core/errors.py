@@ -21,6 +21,8 @@ A message says what happened, to which event or destination, and what to try nex
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class PillarboxError(Exception):
     """Root of the tree."""
@@ -63,6 +65,15 @@ class SchemaError(PillarboxError):
 
 class StoreUnavailable(PillarboxError):
     """The database cannot be reached or took too long."""
+
+
+class RowsRefused(StoreUnavailable):
+    """The database refuses a row for what is in it, and would refuse it again; other rows are not concerned."""
+
+    def __init__(self, message: str, *, places: Iterable[tuple[int, str]] = ()) -> None:
+        super().__init__(message)
+        self.places = frozenset(places)
+        """The messages concerned, as `Message.place` names them, where that is known."""
 
 
 class SendError(PillarboxError):

@@ -39,6 +39,18 @@ class InHand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What a relay's heartbeat holds for as long as its process lives: a database session, or a lock on a file.
+
+    A session that ended tells that the process is dead or cut off; only the epochs tell who may write.
+    """
+
+    relay: str
+    token: str
+    """Which session of the relay it was: a heartbeat that reconnects has another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
     """A heartbeat that found the relay alive."""
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.message import Slot
+from pillarbox.core.message import Message, Slot
 
 MAX_BYTES = 8 * 1024 * 1024
-"""The most payload that one read brings, whatever its limit; one message always fits."""
+"""The most bytes of payload and headers that one read brings, whatever its limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,9 @@ class Bounds:
     quota: int = 500
     """The most of one lane (of one line, for `BehindHeads`): confines a hot key to its lane."""
     max_bytes: int = MAX_BYTES
+    """Payload and headers, bounded before anything is transferred."""
+    alone: bool = True
+    """Bring the first message even if it is larger than `max_bytes`: alone."""
     in_hand: Collection[tuple[int, str]] = ()
     """Places (id, destination) as `Message.place` tells them. A read never continues from a position."""
     recorded_after: datetime | None = None
@@ -51,6 +54,13 @@ class Bounds:
         return (self.recorded_after is None or recorded_at >= self.recorded_after) and (
             self.recorded_before is None or recorded_at < self.recorded_before
         )
+
+
+class Fetched(list[Message]):
+    """The messages of one look."""
+
+    left_out: Message | None = None
+    """The first one that did not fit into `max_bytes`, without its payload and headers; more may follow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

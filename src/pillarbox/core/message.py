@@ -14,9 +14,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+"""What a store tells for a time before Python's calendar begins, or for one that is no time at all."""
+LATEST: Final = datetime.max.replace(tzinfo=UTC)
+"""What a store tells for a time after Python's calendar ends. `record` refuses both."""
+_ENDS = (EARLIEST, LATEST)
 
 
 class Status(StrEnum):
@@ -75,6 +81,23 @@ class Message(NamedTuple):
         """The headers, decoded when asked for."""
         decoded: dict[str, str] = json.loads(self.headers_json)
         return decoded
+
+    @property
+    def fault(self) -> str | None:
+        """Why no transport could send it as it is stored; None for every message that `record` accepted."""
+        if self.occurred_at not in _ENDS and self.recorded_at not in _ENDS and self.available_at not in _ENDS:
+            return None
+        beyond = [name for name in ("occurred_at", "recorded_at", "available_at") if getattr(self, name) in _ENDS]
+        return (
+            f"{' and '.join(beyond)} cannot be decoded: not between the years 1 and 9999; the dead letter has the "
+            "nearest time that can be; correct the producer, then retry or discard it"
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes of payload and headers: what it counts for where bytes are bounded."""
+        headers = self.headers_json
+        return len(self.payload) + (len(headers) if headers.isascii() else len(headers.encode()))
 
     @property
     def failures(self) -> int:

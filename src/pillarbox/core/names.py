@@ -52,6 +52,18 @@ class Names:
         return self.prefix.removesuffix("outbox_")
 
     @property
+    def aliases(self) -> dict[str, str]:
+        """Placeholder → name of what `schema apply --aliases` adds under names that other outboxes use."""
+        return {
+            "events_alias": f"{self.stem}outbox_events",
+            "outbox_alias": f"{self.stem}event_outbox",
+            "outbox_dlq": f"{self.stem}event_outbox_dlq",
+            "outbox_archive": f"{self.stem}event_outbox_archive",
+            "outbox_moved": f"{self.stem}event_outbox_moved",
+            "integration_event": f"{self.prefix}integration_event",
+        }
+
+    @property
     def channel(self) -> str:
         """The doorbell's channel: one per outbox of a database, and so also the outbox's name for its locks."""
         own = f"{self.prefix}doorbell"

@@ -92,6 +92,30 @@ class RelayTended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStalled:
+    """A relay is alive and could make progress, but has made none for longer than its bound: `relay.lease` + 15 s +
+    `relay.poll_interval`. Announced once when it begins, and once more if another stage stalls."""
+
+    relay: str
+    stage: str
+    """`fetch`, `send` or `settle`."""
+    reason: str
+    """What does not happen, and what to do."""
+    seconds: float
+    """For how long it could have made progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStallEnded:
+    """A relay that had stalled makes progress again, or there is nothing more that it could do."""
+
+    relay: str
+    stage: str
+    seconds: float
+    """How long it lasted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LookedInVain:
     """A look found nothing to do."""
 
@@ -117,6 +141,17 @@ class Sending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SendOverdue:
+    """A handler has not returned although its time is up: the event keeps its key until it does, and its destination
+    counts as unavailable."""
+
+    relay: str
+    message: Message
+    destination: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventDelivered:
     """The transport confirmed a message."""
 
@@ -128,7 +163,7 @@ class EventDelivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventSkipped:
-    """The ledger knows that a message was sent before: it is settled without being sent again."""
+    """The ledger or the history knows that a message was sent before: it is settled without being sent again."""
 
     relay: str
     message: Message
@@ -151,6 +186,8 @@ class EventRetried:
     charged: bool
     seconds: float = 0.0
     """How long the send took; 0 if nothing was sent."""
+    probe: bool = False
+    """It went to a destination that was known to be unavailable: the breaker's line tells it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +250,34 @@ class StoreFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRestored:
+    """The store answers again after it could not be reached for `seconds`."""
+
+    relay: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportFailed:
+    """A transport cannot reach its broker, or the topology there is not as configured; the relay tries again after
+    `delay` seconds. Announced after each attempt."""
+
+    relay: str
+    transport: str
+    error: str
+    delay: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportConnected:
+    """A transport reached its broker and declared its topology: at the start, or after an outage of `seconds`."""
+
+    relay: str
+    transport: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
     """Retention dropped something."""
 
@@ -238,9 +303,12 @@ Observation = (
     | LanesLost
     | LeaseLost
     | RelayTended
+    | RelayStalled
+    | RelayStallEnded
     | LookedInVain
     | BatchRead
     | Sending
+    | SendOverdue
     | EventDelivered
     | EventSkipped
     | EventRetried
@@ -249,6 +317,9 @@ Observation = (
     | BreakerChanged
     | DestinationSteered
     | StoreFailed
+    | StoreRestored
+    | TransportFailed
+    | TransportConnected
     | Pruned
     | RequestsCarriedOut
 )

@@ -37,6 +37,8 @@ class RelayView(NamedTuple):
     """Messages that it has had in hand for longer than a second."""
     draining: bool = False
     """It was asked to drain."""
+    stalled: str = ""
+    """Why it makes no progress although it could, and what to do; "" while it does."""
 
 
 class Overview(NamedTuple):

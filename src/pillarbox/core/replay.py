@@ -19,6 +19,7 @@ from pillarbox.core.browsing import EventFilter, Position
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.message import Status
+from pillarbox.core.timestamps import timestamp
 
 REPLAY_OF = "replayof"
 """The header with the id of the event that a message is a copy of."""
@@ -212,8 +213,8 @@ def written(*, seed: str, plan: Replay, after: Place, done: bool, expected: int 
         "event_type": wanted.event_type,
         "key": wanted.key,
         "destination": wanted.destination,
-        "since": _text(wanted.since),
-        "until": _text(plan.until),
+        "since": timestamp(wanted.since),
+        "until": timestamp(plan.until),
         "event_ids": list(plan.event_ids) or None,
         "to": plan.to,
         "rate": plan.rate,
@@ -226,7 +227,7 @@ def written(*, seed: str, plan: Replay, after: Place, done: bool, expected: int 
 
 def position(after: Place, *, done: bool) -> dict[str, Any]:
     """The part of it that changes with every bite."""
-    return {"after": [after.published_at.isoformat(), after.id, after.destination], "done": done}
+    return {"after": [timestamp(after.published_at), after.id, after.destination], "done": done}
 
 
 def read(number: int, began: datetime, copied: int, detail: Mapping[str, Any]) -> Progress:
@@ -255,10 +256,6 @@ def read(number: int, began: datetime, copied: int, detail: Mapping[str, Any]) -
         done=detail["done"],
         expected=detail.get("expected"),
     )
-
-
-def _text(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
 
 
 def _time(text: str | None) -> datetime | None:

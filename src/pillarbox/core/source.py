@@ -78,6 +78,10 @@ class Source(Protocol):
         """
         ...
 
+    async def connect(self) -> None:
+        """Connect and declare now, without waiting for a message. Raises what `receive` raises."""
+        ...
+
     async def aclose(self) -> None:
         """Close what is open; closing twice is fine. What is not answered comes again, here or to another."""
         ...

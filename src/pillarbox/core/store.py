@@ -22,7 +22,7 @@ there. All times are told and compared by the database's clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -31,9 +31,10 @@ from pillarbox.core.audit import EVERYTHING, NOTHING, AuditFilter, AuditPage
 from pillarbox.core.browsing import Browsing
 from pillarbox.core.diagnosis import Diagnosis
 from pillarbox.core.keys import Keys
-from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Settled
-from pillarbox.core.looks import Look
-from pillarbox.core.message import Held, Message, Probe, Slot
+from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session, Settled
+from pillarbox.core.ledger import Before, LedgerKind
+from pillarbox.core.looks import Fetched, Look
+from pillarbox.core.message import Held, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
 from pillarbox.core.overview import COUNTED, ConsumerView, Overview
 from pillarbox.core.people import Action, DeadLetter, EventRow
@@ -54,12 +55,35 @@ class Lanes(Protocol):
         ...
 
     async def renew(
-        self, relay: str, *, lease: float, in_hand: Sequence[InHand] = (), breakers: Mapping[str, str] = {}
+        self,
+        relay: str,
+        *,
+        lease: float,
+        in_hand: Sequence[InHand] = (),
+        breakers: Mapping[str, str] = {},
+        stalled: str = "",
     ) -> Renewal | None:
-        """Live on, and tell the others what is in hand and how this relay's breakers stand (destination → state).
+        """Live on, and tell the others what is in hand, how this relay's breakers stand (destination → state)
+        and, if it is `stalled`, why it makes no progress.
 
-        None means that the relay was declared dead: everything is lost, drop what is in hand.
+        None means that the relay was declared dead: everything is lost, drop what is in hand. The connection that
+        renews is the relay's session, by which others notice its death before its lease ends.
         """
+        ...
+
+    async def ended(self, relay: str) -> list[Session]:
+        """The sessions of other relays that ended although their lease runs."""
+        ...
+
+    async def expire(self, sessions: Sequence[Session]) -> int:
+        """End the leases of relays whose session, that very one, is still gone; returns how many.
+
+        A relay that lives all the same has lost nothing before another one takes its lanes, under a new epoch.
+        """
+        ...
+
+    async def session_ended(self) -> None:
+        """Return once the session of the last renewal has ended; never where a store cannot tell."""
         ...
 
     async def take(self, relay: str, *, most: int) -> list[Lease]:
@@ -83,6 +107,15 @@ class Lanes(Protocol):
         ...
 
 
+class CarriedOut(NamedTuple):
+    """What became of requests of operators."""
+
+    done: int
+    """How many requests were closed."""
+    deferred: list[tuple[int, str]]
+    """Places of messages in flight for which a request is open."""
+
+
 class Headless(NamedTuple):
     """A bite of the search for lines that wait behind a head which is no longer there."""
 
@@ -94,8 +127,9 @@ class Headless(NamedTuple):
 class Messages(Protocol):
     """What there is to do. Reads lock nothing."""
 
-    async def read(self, look: Look) -> list[Message]:
-        """The messages of one look, each line in order, within its bounds."""
+    async def read(self, look: Look) -> Fetched:
+        """The messages of one look, each line in order, within its bounds; earlier lanes of the look first, where a
+        bound cuts it off."""
         ...
 
     async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
@@ -121,6 +155,9 @@ class Writes(Protocol):
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
         """Write verdicts. The first settlement after a takeover clears the lane's crashes.
 
+        A verdict concerns the row that was read: one with the same event id and destination in another place, such as
+        a dead letter that was edited and sent again meanwhile, is left alone. So do all verbs here.
+
         What counts a try is written only if the message has failed as often as it says itself: a verdict that
         is written again, because the answer to the first time was lost, is not charged twice. The same goes for `note`.
         """
@@ -144,8 +181,14 @@ class Writes(Protocol):
         """
         ...
 
-    async def carry_out(self, epochs: Epochs, *, limit: int = 100) -> int:
-        """Do what people asked for waiting messages of these lanes; returns how many requests were closed."""
+    async def carry_out(
+        self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
+    ) -> CarriedOut:
+        """Do what operators asked for pending messages of these lanes.
+
+        A request for a message in flight (by its place) stays open until that message is decided: what is being sent
+        cannot be discarded, and what is changed in the table would be sent as it was.
+        """
         ...
 
 
@@ -241,13 +284,18 @@ class People(Protocol):
 class Ledger(Protocol):
     """What was sent, kept beyond the message itself: a repeat of an event that went out is not sent again.
 
-    A store with a ledger also notes every delivery and every dead letter in it, in the same write as the settlement.
+    A store with a ledger of its own also notes every delivery and every dead letter in it, in the same write as the
+    settlement. The history answers without notes: it tells SENT from NOT_SENT, and never UNKNOWN.
     """
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[bool]:
-        """Note that these are about to be sent; for each: was it sent before? Then it is not to be sent again.
+    keeps_notes: bool
+    """Whether it can tell UNKNOWN."""
 
-        One that was begun and never settled may have been sent, or not: it is to be sent. Never lose.
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+        """Note that these are about to be sent; for each: what became of it before?
+
+        SENT: it is not to be sent again. UNKNOWN: this very send was begun and never settled, so that it may have been
+        sent, or not; whether to send it is the relay's decision.
         """
         ...
 
@@ -374,7 +422,7 @@ class Store(Protocol):
     @property
     def schema(self) -> Schema: ...
 
-    def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> Store:
+    def beside(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> Store:
         """Another store on the same data with connections of its own, for another event loop; whoever asks closes it.
 
         It has the settings of this one, except that it keeps delivered messages and a ledger or not as `history` and

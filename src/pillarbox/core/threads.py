@@ -27,7 +27,7 @@ class Threads(Generic[T]):
     """Up to `most` threads, started as they are needed."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._started = 0
         self._idle = threading.Semaphore(0)
         self._jobs: SimpleQueue[_Job[T] | None] = SimpleQueue()
@@ -36,7 +36,7 @@ class Threads(Generic[T]):
         """Have `call` called in the caller's context; a future that is done before its turn is not called at all."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._jobs.put(_Job(call, copy_context(), future))
-        if not self._idle.acquire(blocking=False) and self._started < self._most:
+        if not self._idle.acquire(blocking=False) and self._started < self.most:
             self._started += 1
             name = f"pillarbox-handler-{self._started}"
             threading.Thread(target=self._work, name=name, daemon=True).start()

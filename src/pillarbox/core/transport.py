@@ -11,7 +11,7 @@ at a driver's exception:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -53,8 +53,21 @@ class Pace:
     """The most messages in one `send`."""
     lots: int = 4
     """The most `send`s at once."""
+    bytes: int | None = None
+    """About how many bytes of payload and headers go in one `send`; None: any number."""
+    progress: Callable[[], object] | None = None
+    """Answers something else whenever a send got anywhere, such as bytes that left or a message that was confirmed: a
+    send that takes long is waited for as long as it does. None: it cannot tell."""
     bounded: bool = False
     """It bounds its sends itself and takes its time by nature, as handlers do: nobody else is to set a timeout."""
+    apart: bool = False
+    """Every message is a `send` of its own, so that a slow one delays no other's answer; `lot` times `lots` at once."""
+    room: Callable[[Address, Mapping[Address, int]], int] | None = None
+    """How many more messages an address takes, given how many are being sent to each: a share per address. None: any
+    number."""
+    overdue: float | None = None
+    """Seconds after which a bounded send counts as hanging: its destination takes no more until something is accepted.
+    None: never."""
 
 
 class Transport(Protocol):
