@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from pillarbox.core.archive import Stale, Table
+from pillarbox.core.archive import Stale, Table, within
 from pillarbox.core.browsing import EventDetail
+from pillarbox.core.looks import MAX_BYTES
 from pillarbox.core.overview import COUNTED
 from pillarbox.core.retention import Retention
 from pillarbox.stores.memory.browsing import delivered, given_up
@@ -25,9 +26,18 @@ class MemoryArchive:
         return Stale._make(min(sum(1 for _ in old), COUNTED + 1) for _, old in stale(self._tables, kept))
 
     @verb
-    def read(self, table: Table, *, older: float, limit: int, after: EventDetail | None = None) -> list[EventDetail]:
+    def read(
+        self,
+        table: Table,
+        *,
+        older: float,
+        limit: int,
+        after: EventDetail | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> list[EventDetail]:
         found = sorted(self._old(table, older).values(), key=_place)
-        return [detail for detail in found if after is None or _place(detail) > _place(after)][:limit]
+        later = [detail for detail in found if after is None or _place(detail) > _place(after)]
+        return within(later[:limit], max_bytes)
 
     @verb
     def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:

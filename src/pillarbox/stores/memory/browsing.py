@@ -76,7 +76,9 @@ class MemoryBrowsing:
     def _all(self) -> Iterator[tuple[EventDetail, str | None]]:
         for stored in self._tables.waiting.values():
             row = self._people.waiting(stored)
-            detail = _detail(stored, row.status)._replace(next_retry_at=row.next_retry_at, locked_by=row.locked_by)
+            detail = _detail(stored, row.status)._replace(
+                last_error=row.last_error, next_retry_at=row.next_retry_at, locked_by=row.locked_by
+            )
             yield detail, stored.message.held
         for published in self._tables.history.values():
             yield delivered(published), None

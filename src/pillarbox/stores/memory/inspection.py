@@ -42,6 +42,7 @@ class MemoryInspection:
                     (now - relay.started_at).total_seconds(),
                     len(relay.in_hand),
                     relay.draining,
+                    relay.stalled,
                 )
                 for _, relay in sorted(self._tables.relays.items())
             ],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import EVERY_RELAY, Epochs, InHand, Lease, RelayCard, Renewal
+from pillarbox.core.lane import EVERY_RELAY, Epochs, InHand, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.memory.tables import LaneTable, Relay, Tables, verb
 
 
@@ -23,7 +24,13 @@ class MemoryLanes:
 
     @verb
     def renew(
-        self, relay: str, *, lease: float, in_hand: Sequence[InHand] = (), breakers: Mapping[str, str] = {}
+        self,
+        relay: str,
+        *,
+        lease: float,
+        in_hand: Sequence[InHand] = (),
+        breakers: Mapping[str, str] = {},
+        stalled: str = "",
     ) -> Renewal | None:
         living = self._tables.relays.get(relay)
         if living is None:
@@ -31,12 +38,29 @@ class MemoryLanes:
         living.lease_until = self._tables.after(lease)
         living.in_hand = tuple(in_hand)
         living.breakers = dict(breakers)
+        living.stalled = stalled
         others = [other for other in self._tables.relays if other != relay and self._alive(other)]
         return Renewal(
             relays=len(others) + 1,
             others=tuple(dict(self._tables.relays[other].breakers) for other in others),
             drain=living.draining,
         )
+
+    @verb
+    def ended(self, relay: str) -> list[Session]:
+        """None: a process that ends takes its tables with it."""
+        return []
+
+    @verb
+    def expire(self, sessions: Sequence[Session]) -> int:
+        living = [found for one in sessions if (found := self._tables.relays.get(one.relay)) is not None]
+        for relay in living:
+            relay.lease_until = self._tables.now()
+        return len(living)
+
+    async def session_ended(self) -> None:
+        """Never."""
+        await asyncio.Event().wait()
 
     @verb
     def take(self, relay: str, *, most: int) -> list[Lease]:

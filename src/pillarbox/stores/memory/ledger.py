@@ -4,20 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pillarbox.core.ledger import Before, LedgerKind, begun, is_first
 from pillarbox.core.outcome import Resolved
+from pillarbox.core.store import Ledger
 from pillarbox.stores.memory.tables import Tables, verb
+
+
+def ledger_of(kind: LedgerKind, *, history: bool, tables: Tables) -> Ledger | None:
+    """What answers whether an event was sent before; nothing where it would be the history and none is kept."""
+    if kind == "history":
+        return MemoryHistoryLedger(tables) if history else None
+    return MemoryLedger(tables) if kind else None
 
 
 class MemoryLedger:
     """See `pillarbox.core.store.Ledger`."""
 
+    keeps_notes = True
+
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
     @verb
-    def begin(self, messages: Sequence[Resolved]) -> list[bool]:
-        sent = []
+    def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+        before = [self._before(resolved) for resolved in messages]
         for message, destination in messages:
-            identity = (message.event_id, destination)
-            sent.append(not self._tables.note(identity, "PROCESSING"))
-        return sent
+            self._tables.note((message.event_id, destination), "PROCESSING", begun=begun(message))
+        return before
+
+    def _before(self, resolved: Resolved) -> Before:
+        known = self._tables.processed.get((resolved.message.event_id, resolved.destination))
+        if known is not None and known.status == "SUCCESS":
+            return Before.SENT
+        if known is not None and known.status == "PROCESSING" and known.begun == begun(resolved.message):
+            return Before.UNKNOWN
+        return Before.NOT_SENT
+
+
+class MemoryHistoryLedger:
+    """See `pillarbox.core.store.Ledger`: the history answers, and nothing is written."""
+
+    keeps_notes = False
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @verb
+    def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+        asked = {message.event_id for message, _ in messages if is_first(message)}
+        history = (published.stored.message for published in self._tables.history.values()) if asked else ()
+        sent = {message.identity for message in history if message.event_id in asked}
+        return [
+            Before.SENT if is_first(message) and (message.event_id, destination) in sent else Before.NOT_SENT
+            for message, destination in messages
+        ]

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import assert_never
+from typing import Any, assert_never
 
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
+from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.store import Headless
 from pillarbox.stores.memory.tables import Place, Stored, Tables, concerns, verb
@@ -24,20 +24,20 @@ class MemoryMessages:
         self._tables = tables
 
     @verb
-    def read(self, look: Look) -> list[Message]:
+    def read(self, look: Look) -> Fetched:
         match look:
             case Ready():
                 lines = (self._rows(self._tables.lanes[lane].ready) for lane in look.lanes)
-                return sorted(map(self._flagged, self._bounded(lines, look.bounds)), key=_by_place)
+                return self._fetched(self._bounded(lines, look.bounds), key=_by_place)
             case Due():
                 lines = (self._due(lane) for lane in look.lanes)
-                return sorted(map(self._flagged, self._bounded(lines, look.bounds)), key=_by_time)
+                return self._fetched(self._bounded(lines, look.bounds), key=_by_time)
             case PutAside():
                 lines = (self._aside(lane, look.destinations) for lane in look.lanes)
-                return sorted(map(self._flagged, self._bounded(lines, look.bounds)), key=_by_place)
+                return self._fetched(self._bounded(lines, look.bounds), key=_by_place)
             case BehindHeads():
                 lines = (self._tables.behind(slot) for slot in look.slots)
-                return sorted((stored.message for stored in self._bounded(lines, look.bounds)), key=_by_place)
+                return self._fetched(self._bounded(lines, look.bounds), key=_by_place, flag=False)
             case _:
                 assert_never(look)
 
@@ -56,7 +56,17 @@ class MemoryMessages:
     def aside(self, lanes: Sequence[int]) -> list[str]:
         return sorted({name for lane in lanes for name, places in self._tables.lanes[lane].aside.items() if places})
 
-    def _bounded(self, lines: Iterable[Iterator[Stored]], bounds: Bounds) -> list[Stored]:
+    def _fetched(
+        self, found: tuple[list[Stored], Stored | None], *, key: Callable[[Message], Any], flag: bool = True
+    ) -> Fetched:
+        taken, left_out = found
+        messages = (self._flagged(stored) if flag else stored.message for stored in taken)
+        fetched = Fetched(sorted(messages, key=key))
+        if left_out is not None:
+            fetched.left_out = left_out.message._replace(payload=b"", headers_json="{}")
+        return fetched
+
+    def _bounded(self, lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
         in_hand = frozenset(bounds.in_hand)
         open_to = self._range(bounds)
         return _in_turn(
@@ -108,8 +118,9 @@ class MemoryMessages:
         }
 
 
-def _in_turn(lines: Iterable[Iterator[Stored]], bounds: Bounds) -> list[Stored]:
-    """One of each line in turn, until a bound is met; a line is never continued past what did not fit."""
+def _in_turn(lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
+    """One of each line in turn, until a bound is met, and the first that did not fit into the bytes; a line is never
+    continued past that."""
     queue = [islice(line, bounds.quota) for line in lines]
     taken: list[Stored] = []
     size = 0
@@ -119,10 +130,12 @@ def _in_turn(lines: Iterable[Iterator[Stored]], bounds: Bounds) -> list[Stored]:
             stored = next(line, None)
             if stored is None:
                 continue
-            size += len(stored.message.payload)
-            if len(taken) == bounds.limit or (taken and size > bounds.max_bytes):
-                return taken
+            if len(taken) == bounds.limit:
+                return taken, None
+            size += stored.message.size
+            if size > bounds.max_bytes and (taken or not bounds.alone):
+                return taken, stored
             taken.append(stored)
             going_on.append(line)
         queue = going_on
-    return taken
+    return taken, None

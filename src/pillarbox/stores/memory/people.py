@@ -95,9 +95,9 @@ class MemoryPeople:
         else:
             self._enter(by, "edit", number, m, **amendment.told)
             m = m._replace(payload=amendment.payload, headers_json=amendment.headers_json)
-        again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=0)
+        again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=1)
         self._tables.put(Stored(message=again))
-        # A person wants it sent, whatever the ledger says.
+        # An operator wants it sent, whatever the ledger says; the one try does the same for the history.
         self._tables.processed.pop(m.identity, None)
         return True
 
@@ -124,13 +124,29 @@ class MemoryPeople:
             return _row(stored, Status.FAILED)
         relay = self._hand(stored.message.identity)
         row = _row(stored, Status.PENDING if relay is None else Status.PROCESSING)
-        return row._replace(next_retry_at=self._next_try(stored.message), locked_by=relay)
+        error, next_try = self._outage(stored.message)
+        return row._replace(
+            last_error=row.last_error or error,
+            next_retry_at=stored.message.available_at or next_try,
+            locked_by=relay,
+        )
 
-    def _next_try(self, m: Message) -> datetime | None:
-        if m.available_at is not None or not m.tries or m.destination not in self._tables.destinations:
-            return m.available_at
-        # In an outage the next try belongs to the destination.
-        return self._tables.destinations[m.destination].next_try_at
+    def _outage(self, m: Message) -> tuple[str | None, datetime | None]:
+        """The error and the next attempt of the destination that the message waits for."""
+        if m.held == Held.BEHIND or not (m.destination == "" or m.held == Held.ASIDE or m.tries):
+            return None, None
+        failing = {name: row for name, row in self._tables.destinations.items() if row.steering.last_error is not None}
+        if m.destination:
+            row = failing.get(m.destination)
+            return (row.steering.last_error, row.next_try_at) if row else (None, None)
+        # Not routed yet: it waits for all of them while no relay can send anywhere.
+        now = self._tables.now()
+        states = [relay.breakers for relay in self._tables.relays.values() if relay.lease_until > now]
+        if any(state == "closed" for breakers in states for state in breakers.values()):
+            return None, None
+        shut = [row for name, row in failing.items() if any(name in breakers for breakers in states)]
+        first = min(shut, key=lambda row: row.next_try_at or now, default=None)
+        return (first.steering.last_error, first.next_try_at) if first else (None, None)
 
     def _hand(self, identity: Identity) -> str | None:
         """The relay that has a message in hand, by its label and its id."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.lane import LANES
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.store import Capabilities
 from pillarbox.stores.memory.archive import MemoryArchive
 from pillarbox.stores.memory.browsing import MemoryBrowsing
@@ -12,7 +13,7 @@ from pillarbox.stores.memory.diagnosis import MemoryDiagnosis
 from pillarbox.stores.memory.inspection import MemoryInspection
 from pillarbox.stores.memory.keys import MemoryKeys
 from pillarbox.stores.memory.lanes import MemoryLanes
-from pillarbox.stores.memory.ledger import MemoryLedger
+from pillarbox.stores.memory.ledger import ledger_of
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.people import MemoryPeople
 from pillarbox.stores.memory.replays import MemoryReplays
@@ -32,21 +33,21 @@ class MemoryStore:
     """
 
     def __init__(
-        self, *, lanes: int = LANES, clock: Clock | None = None, history: bool = True, ledger: bool = False
+        self, *, lanes: int = LANES, clock: Clock | None = None, history: bool = True, ledger: LedgerKind = False
     ) -> None:
         self._wire(Tables(lanes=lanes, clock=clock or SystemClock()), history=history, ledger=ledger)
 
-    def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> MemoryStore:
+    def beside(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> MemoryStore:
         other = MemoryStore.__new__(MemoryStore)
         other._wire(
             self._tables,
             history=self._history if history is None else history,
-            ledger=self.ledger is not None if ledger is None else ledger,
+            ledger=self._ledger_kind if ledger is None else ledger,
             wakeup=self.wakeup,
         )
         return other
 
-    def _wire(self, tables: Tables, *, history: bool, ledger: bool, wakeup: MemoryWakeup | None = None) -> None:
+    def _wire(self, tables: Tables, *, history: bool, ledger: LedgerKind, wakeup: MemoryWakeup | None = None) -> None:
         self._tables = tables
         self._history = history
         self.capabilities = Capabilities(
@@ -54,8 +55,9 @@ class MemoryStore:
         )
         self.lanes = MemoryLanes(tables)
         self.messages = MemoryMessages(tables)
-        self.writes = MemoryWrites(tables, history=history, ledger=ledger)
-        self.ledger = MemoryLedger(tables) if ledger else None
+        self.writes = MemoryWrites(tables, history=history, ledger=ledger is True)
+        self._ledger_kind = ledger
+        self.ledger = ledger_of(ledger, history=history, tables=tables)
         self.destinations = MemoryDestinations(tables)
         self.people = MemoryPeople(tables)
         self.browsing = MemoryBrowsing(tables, self.people)

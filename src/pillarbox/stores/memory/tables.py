@@ -91,6 +91,8 @@ class Processed:
 
     status: str
     created_at: datetime
+    begun: int | None
+    """Which send is under way, or was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,7 @@ class Relay:
     in_hand: Sequence[InHand] = ()
     breakers: Mapping[str, str] = field(default_factory=dict)
     draining: bool = False
+    stalled: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -232,13 +235,13 @@ class Tables:
             detail = {**entry.detail, "left": entry.detail["left"] - done}
             self.audit[act] = replace(entry, count=entry.count + done, detail_json=json.dumps(detail))
 
-    def note(self, identity: Identity, status: str) -> bool:
+    def note(self, identity: Identity, status: str, *, begun: int | None = None) -> bool:
         """Write to the ledger; False, and nothing, if it knows of a success."""
         known = self.processed.get(identity)
         if known is not None and known.status == "SUCCESS":
             return False
         self.processed[identity] = Processed(
-            status=status, created_at=self.now() if known is None else known.created_at
+            status=status, created_at=self.now() if known is None else known.created_at, begun=begun
         )
         return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
@@ -11,6 +11,7 @@ from pillarbox.core.browsing import Failure
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import Dead, Delivered, Outcome, Released, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.store import CarriedOut
 from pillarbox.stores.memory.tables import Attempt, Published, Request, Stored, Tables, verb
 
 W = TypeVar("W", Verdict, Resolved, Split)
@@ -50,7 +51,7 @@ class MemoryWrites:
         lanes, mine = self._fence(epochs, messages)
         tally = Tally()
         for message, destination in mine:
-            if message.identity in self._tables.waiting:
+            if self._waits(message, counted=False):
                 stored = self._tables.take_out(message.identity)
                 self._place(_changed(stored, destination=destination, held=held.value), tally)
         return _settled(lanes, messages, tally)
@@ -60,7 +61,7 @@ class MemoryWrites:
         held, mine = self._fence(epochs, splits)
         tally = Tally()
         for message, destinations in mine:
-            if message.identity in self._tables.waiting:
+            if self._waits(message, counted=False):
                 whole = self._tables.take_out(message.identity)
                 for destination in destinations:
                     self._place(_changed(whole, destination=destination), tally)
@@ -80,16 +81,20 @@ class MemoryWrites:
         return _settled(held, messages, tally)
 
     @verb
-    def carry_out(self, epochs: Epochs, *, limit: int = 100) -> int:
-        mine = [
-            number
-            for number, request in self._tables.requests.items()
-            if (stored := self._tables.waiting.get(request.identity)) is None
-            or self._tables.lanes[stored.message.lane].epoch == epochs.get(stored.message.lane)
-        ]
-        for number in mine[:limit]:
+    def carry_out(self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()) -> CarriedOut:
+        mine: list[int] = []
+        deferred: list[tuple[int, str]] = []
+        for number, request in self._tables.requests.items():
+            stored = self._tables.waiting.get(request.identity)
+            if stored is not None and self._tables.lanes[stored.message.lane].epoch != epochs.get(stored.message.lane):
+                continue
+            if stored is not None and stored.message.place in in_flight:
+                deferred.append(stored.message.place)
+            elif len(mine) < limit:
+                mine.append(number)
+        for number in mine:
             self._do(number, self._tables.requests.pop(number))
-        return len(mine[:limit])
+        return CarriedOut(len(mine), deferred)
 
     def _fence(self, epochs: Epochs, writes: Sequence[W]) -> tuple[frozenset[int], list[W]]:
         """The lanes that are still ours, and what is to be written to them."""
@@ -98,11 +103,11 @@ class MemoryWrites:
         return held, [write for write in writes if write.message.lane in held]
 
     def _waits(self, message: Message, *, counted: bool) -> bool:
-        """Whether it is still there; and where a try is counted, whether that was not done before."""
+        """Whether the row is still there; and where a try is counted, whether that was not done before."""
         stored = self._tables.waiting.get(message.identity)
-        if stored is None or not counted:
-            return stored is not None
-        return (stored.message.attempts, stored.message.tries) == (message.attempts, message.tries)
+        if stored is None or stored.message.id != message.id:
+            return False
+        return not counted or (stored.message.attempts, stored.message.tries) == (message.attempts, message.tries)
 
     def _write(self, stored: Stored, verdict: Verdict, tally: Tally, now: datetime) -> None:
         """What becomes of a row that was taken out."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from pillarbox.core.archive import Stale, Table
 from pillarbox.core.browsing import EventDetail
+from pillarbox.core.looks import MAX_BYTES
 from pillarbox.core.overview import COUNTED
 from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres.browsing import detail_of
@@ -33,13 +34,20 @@ class PostgresArchive:
         return Stale(*counts)
 
     async def read(
-        self, table: Table, *, older: float, limit: int, after: EventDetail | None = None
+        self,
+        table: Table,
+        *,
+        older: float,
+        limit: int,
+        after: EventDetail | None = None,
+        max_bytes: int = MAX_BYTES,
     ) -> list[EventDetail]:
         if table == "history":
             behind = (after.recorded_at, after.id, after.destination) if after else (_EVER, 0, "")
-            rows = await self._connection.fetch(self._read_history, older, limit, *behind)
+            rows = await self._connection.fetch(self._read_history, older, limit, max_bytes, *behind)
         else:
-            rows = await self._connection.fetch(self._read_dead, older, limit, (after and after.letter) or 0)
+            letter = (after and after.letter) or 0
+            rows = await self._connection.fetch(self._read_dead, older, limit, max_bytes, letter)
         return [detail_of(row) for row in rows]
 
     async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import Any
 
 from pillarbox.core.browsing import (
@@ -18,14 +18,14 @@ from pillarbox.core.browsing import (
     Position,
     Story,
 )
-from pillarbox.core.message import Status
+from pillarbox.core.message import EARLIEST, LATEST, Status
 from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page, walk
 from pillarbox.core.people import OpenRequest
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
 # The driver takes these for the ends of time.
-_EVER, _NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_EVER, _NEVER = EARLIEST, LATEST
 _LAST = 2**63 - 1
 
 
@@ -51,6 +51,9 @@ class PostgresBrowsing:
         )
         # Nothing but the hot table knows of these.
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
+        if after is not None and after.recorded_at == LATEST:
+            # A time that cannot be decoded does not tell where its row was: go on with those that can.
+            after = after._replace(recorded_at=LATEST - timedelta(microseconds=1))
         rows = await self._connection.fetch(
             sql,
             *(wanted.after(after) or Position(_NEVER, _LAST, "")),

@@ -6,12 +6,14 @@ No driver exception leaves this file, and no password enters a message: errors n
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError, SchemaError, StoreUnavailable
+from pillarbox.core.errors import ConfigurationError, PillarboxError, RowsRefused, SchemaError, StoreUnavailable
+from pillarbox.stores.postgres import moments, tls
 
 if TYPE_CHECKING:
     import asyncpg
@@ -22,37 +24,71 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
     raise ImportError('PostgresStore needs asyncpg: pip install "pillarbox[postgres]"') from missing
 
 # Schema-qualified SQL only, no just-in-time compilation of statements that take milliseconds, and no lock or open
-# transaction that outlives its welcome.
+# transaction that outlives its welcome. ALTER ROLE and ALTER DATABASE can give other defaults for all of them: whatever
+# could change the meaning or the success of a statement is set here.
 SETTINGS: Mapping[str, str] = {
     "application_name": "pillarbox",
-    "search_path": "pg_catalog",
+    # Named last, or PostgreSQL would search the temporary schema first.
+    "search_path": "pg_catalog, pg_temp",
     "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "bytea_output": "hex",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "array_nulls": "on",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    "default_transaction_deferrable": "off",
+    "plan_cache_mode": "auto",
     "jit": "off",
     "lock_timeout": "5s",
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "30s",
+    "idle_session_timeout": "0",
 }
+
+
+READ_ONLY = "25006"
 
 
 class Connection:
     """One connection of our own."""
 
-    def __init__(self, url: str, *, answer_within: float | None = None, **settings: str) -> None:
+    def __init__(self, url: str, *, answer_within: float | None = None, internal: bool = True, **settings: str) -> None:
         """
+        internal: whether it moves messages within the outbox; what records is a producer and has the table's limits.
         answer_within: seconds after which a server that says nothing at all is taken for gone: it is frozen, or the
             network swallows everything, and its own timeouts never reach us.
         """
-        self._url = url
+        self.url = url
         self._answer_within = answer_within
-        self._settings = dict(SETTINGS) | settings
+        # '' leaves what the server, the role or the database has.
+        self._settings = {name: value for name, value in (dict(SETTINGS) | settings).items() if value}
+        if internal:
+            # Read by the trigger that limits payloads: what moves was accepted before.
+            self._settings["pillarbox.internal"] = "on"
         self._where = place_of(url)
         self._lock = asyncio.Lock()
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+        self._ended = asyncio.Event()
 
     async def fetch(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
         """Run one statement. Raises StoreUnavailable or SchemaError."""
         async with self.open() as connection, asyncio.timeout(self._answer_within):
             return await connection.fetch(sql, *arguments)
+
+    async def fetch_in_session(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
+        """Run one statement whose last argument is the process id that the server announced for this connection.
+
+        A pooler announces one of its own: then the statement runs in a session that is not ours alone.
+        """
+        async with self.open() as connection, asyncio.timeout(self._answer_within):
+            return await connection.fetch(sql, *arguments, connection.get_server_pid())
+
+    async def ended(self) -> None:
+        """Return once the open connection has ended; never while none is open."""
+        await self._ended.wait()
 
     async def execute(self, sql: str) -> None:
         """Run a script without arguments."""
@@ -65,7 +101,7 @@ class Connection:
         async with self._lock:
             try:
                 if self._connection is None or self._connection.is_closed():
-                    self._connection = await asyncpg.connect(self._url, server_settings=self._settings, timeout=10)
+                    self._connection = await self._connected()
                 yield self._connection
             except asyncio.CancelledError:
                 # The statement may still run on the server: its connection is of no use to the next caller.
@@ -78,9 +114,24 @@ class Connection:
                 asyncpg.InterfaceError,
                 asyncpg.InternalClientError,
             ) as error:
-                if not isinstance(error, asyncpg.PostgresError):
+                # A server that became a read-only replica must not keep us: its address may lead elsewhere by now.
+                if not isinstance(error, asyncpg.PostgresError) or error.sqlstate == READ_ONLY:
                     self._drop()
-                raise translated(error, self._where) from error
+                # The server's error would show its DETAIL in every traceback.
+                raise translated(error, self._where) from (None if isinstance(error, asyncpg.PostgresError) else error)
+
+    async def _connected(self) -> asyncpg.Connection[asyncpg.Record]:
+        connection = await asyncpg.connect(
+            self.url, server_settings=self._settings, timeout=10, ssl=tls.encryption(self.url)
+        )
+        try:
+            await moments.install(connection)
+        except BaseException:
+            connection.terminate()
+            raise
+        self._ended = ended = asyncio.Event()
+        connection.add_termination_listener(lambda _: ended.set())
+        return connection
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -117,12 +168,27 @@ def place_of(url: str) -> str:
 _SCHEMA_STATES = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "the schema"}
 
 
+# SQLSTATE classes 22 (data exception) and 23 (integrity constraint violation).
+_FACTS_ABOUT_ROWS = ("22", "23")
+
+
 def translated(error: Any, where: str) -> PillarboxError:
-    """Our error for a driver's."""
-    state = getattr(error, "sqlstate", None)
+    """Our error for a driver's, with the server's primary message only: DETAIL and CONTEXT show what is in rows."""
+    state = getattr(error, "sqlstate", None) or ""
+    said = primary_message(error)
     if state in _SCHEMA_STATES:
-        return SchemaError(f"{_SCHEMA_STATES[state]} is missing in {where}: {error}; run `pillarbox schema apply`")
+        return SchemaError(f"{_SCHEMA_STATES[state]} is missing in {where}: {said}; run `pillarbox schema apply`")
     if state == "42501":
-        return SchemaError(f"permission denied in {where}: {error}; see `pillarbox schema sql --roles` for the grants")
-    detail = f"{type(error).__name__}: {error}".rstrip(": ")
-    return StoreUnavailable(f"PostgreSQL at {where} did not do it ({detail}); it is tried again")
+        return SchemaError(f"permission denied in {where}: {said}; see `pillarbox schema sql --roles` for the grants")
+    if state[:2] in _FACTS_ABOUT_ROWS:
+        return RowsRefused(f"PostgreSQL at {where} refuses a row: {said}")
+    detail = f"{type(error).__name__}: {said}".rstrip(": ")
+    if isinstance(error, ssl.SSLError) or "rejected SSL upgrade" in said:
+        return StoreUnavailable(f"PostgreSQL at {where} cannot be trusted ({detail}): {tls.ADVICE}")
+    return StoreUnavailable(f"PostgreSQL at {where} did not do it ({detail})")
+
+
+def primary_message(error: BaseException) -> str:
+    """What the server or the driver said, without DETAIL, HINT and CONTEXT, and without values of arguments."""
+    said = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
+    return said.partition(": ")[0] if said.startswith("invalid input for query argument") else said

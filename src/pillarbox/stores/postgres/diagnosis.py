@@ -25,6 +25,7 @@ from pillarbox.core.diagnosis import (
 )
 from pillarbox.core.errors import StoreUnavailable
 from pillarbox.core.footprint import Footprint, Part
+from pillarbox.stores.postgres import tls
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import Statements
@@ -33,8 +34,8 @@ from pillarbox.stores.postgres.vacuum import VacuumChecks, oldest_transaction, s
 if TYPE_CHECKING:
     import asyncpg
 
-PATIENCE = {"statement_timeout": "5s", "lock_timeout": "1s"}
-"""Somebody waits for the answer, and nobody else is to wait for the question."""
+PATIENCE = {"statement_timeout": "5s", "lock_timeout": "1s", "default_transaction_read_only": ""}
+"""Somebody waits for the answer, and nobody else is to wait for the question. The last is what producers meet."""
 
 _POOLER = ("unsupported startup parameter", "pooling mode", "prepared statement")
 """What errors are about that only a pooler between us and the server makes."""
@@ -80,6 +81,7 @@ class PostgresDiagnosis:
             Check(name="store.reachable", ask=self._reachable, gate=True),
             Check(name="store.primary", ask=self._primary),
             Check(name="store.pooling", ask=self._pooling),
+            Check(name="store.encryption", ask=self._encryption),
             Check(name="store.durability", ask=self._durability),
             Check(name="store.grants", ask=self._grants),
             *schema_checks(self._schema),
@@ -105,7 +107,7 @@ class PostgresDiagnosis:
         try:
             [server] = await self._ask("diagnosis_server")
         except StoreUnavailable as error:
-            said = str(error).removesuffix("; it is tried again")
+            said = str(error)
             if any(mark in said for mark in _POOLER):
                 return failed(f"a pooler stands before the server: {said}", _POOLER_FIX)
             return failed(said, "is the server up, is the address right, are user and password; from this machine")
@@ -147,6 +149,19 @@ class PostgresDiagnosis:
                 "a pooler keeps back what a connection asks for: the relay's timeouts do not hold", _POOLER_FIX
             )
         return passed("each connection has a session of its own")
+
+    async def _encryption(self) -> Answer:
+        url = self._connection.url
+        if not (beyond := tls.hosts_beyond(url)):
+            return passed("the server is on this machine")
+        mode = tls.mode_of(url) or tls.VERIFIED
+        [(encrypted,)] = await self._ask("diagnosis_encryption")
+        fix = f"take sslmode={mode} out of store.url, or write sslmode={tls.VERIFIED}"
+        if not encrypted:
+            return failed(f"passwords and payloads go to {', '.join(beyond)} in clear (sslmode={mode})", fix)
+        if mode != tls.VERIFIED:
+            return warned(f"sslmode={mode} does not verify that {', '.join(beyond)} is the server it claims to be", fix)
+        return passed("the connection is encrypted, and the server's certificate verified")
 
     async def _durability(self) -> Answer:
         settings = await server_settings(self._ask)

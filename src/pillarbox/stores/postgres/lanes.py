@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import LANES, Epochs, InHand, Lease, RelayCard, Renewal
+from pillarbox.core.lane import LANES, Epochs, InHand, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -19,6 +19,8 @@ class PostgresLanes:
         self._connection = connection
         self._join = statements.get("join")
         self._renew = statements.get("renew")
+        self._ended = statements.get("ended")
+        self._expire = statements.get("expire")
         self._take = statements.get("take")
         self._release = statements.get("release")
         self._leave = statements.get("leave")
@@ -28,9 +30,15 @@ class PostgresLanes:
         await self._connection.fetch(self._join, card.id, card.name, card.host, card.version, lease)
 
     async def renew(
-        self, relay: str, *, lease: float, in_hand: Sequence[InHand] = (), breakers: Mapping[str, str] = {}
+        self,
+        relay: str,
+        *,
+        lease: float,
+        in_hand: Sequence[InHand] = (),
+        breakers: Mapping[str, str] = {},
+        stalled: str = "",
     ) -> Renewal | None:
-        found = await self._connection.fetch(
+        found = await self._connection.fetch_in_session(
             self._renew,
             relay,
             lease,
@@ -38,11 +46,22 @@ class PostgresLanes:
             [held.destination for held in in_hand],
             [held.seconds for held in in_hand],
             json.dumps(dict(breakers)),
+            stalled,
         )
         if not found:
             return None
         others = tuple(json.loads(other) for other in found[0]["others"])
         return Renewal(relays=len(others) + 1, others=others, drain=found[0]["drain"])
+
+    async def ended(self, relay: str) -> list[Session]:
+        return [Session(relay=id, token=token) for id, token in await self._connection.fetch(self._ended, relay)]
+
+    async def expire(self, sessions: Sequence[Session]) -> int:
+        relays, tokens = [one.relay for one in sessions], [one.token for one in sessions]
+        return len(await self._connection.fetch(self._expire, relays, tokens))
+
+    async def session_ended(self) -> None:
+        await self._connection.ended()
 
     async def take(self, relay: str, *, most: int) -> list[Lease]:
         taken = await self._connection.fetch(self._take, relay, most)

@@ -1,25 +1,60 @@
-"""What was sent before: one statement per lot."""
+"""What was sent before: one statement per batch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pillarbox.core.ledger import Before, LedgerKind, begun, is_first
 from pillarbox.core.outcome import Resolved
+from pillarbox.core.store import Ledger
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
+
+
+def ledger_of(
+    kind: LedgerKind, *, history: bool, reading: Connection, writing: Connection, statements: Statements
+) -> Ledger | None:
+    """What answers whether an event was sent before; nothing where it would be the history and none is kept."""
+    if kind == "history":
+        return PostgresHistoryLedger(reading, statements) if history else None
+    return PostgresLedger(writing, statements) if kind else None
 
 
 class PostgresLedger:
     """See `pillarbox.core.store.Ledger`."""
 
+    keeps_notes = True
+
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._begin = statements.get("ledger_begin")
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[bool]:
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
         identities = [(message.event_id, destination) for message, destination in messages]
         rows = await self._connection.fetch(
-            self._begin, [event_id for event_id, _ in identities], [destination for _, destination in identities]
+            self._begin,
+            [event_id for event_id, _ in identities],
+            [destination for _, destination in identities],
+            [begun(message) for message, _ in messages],
         )
+        known = {(row["event_id"], row["destination"]): Before(row["before"]) for row in rows}
+        return [known.get(identity, Before.NOT_SENT) for identity in identities]
+
+
+class PostgresHistoryLedger:
+    """See `pillarbox.core.store.Ledger`: the history answers, and nothing is written."""
+
+    keeps_notes = False
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._find = statements.get("ledger_history")
+
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+        asked = {message.event_id for message, _ in messages if is_first(message)}
+        rows = await self._connection.fetch(self._find, list(asked)) if asked else []
         sent = {(row["event_id"], row["destination"]) for row in rows}
-        return [identity in sent for identity in identities]
+        return [
+            Before.SENT if is_first(message) and (message.event_id, destination) in sent else Before.NOT_SENT
+            for message, destination in messages
+        ]

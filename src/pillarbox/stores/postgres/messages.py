@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import assert_never
 
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
+from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
 from pillarbox.core.message import Message, Probe, Slot
 from pillarbox.core.store import Headless
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
 _BEFORE_ALL = Slot(-1, "", "")
+_ANY_SIZE = 1 << 62
 _by_place = attrgetter("id")
 _by_time = attrgetter("available_at", "id")
 
@@ -30,7 +31,6 @@ class PostgresMessages:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._turn = 0
         self._ready = _Read(statements, "read_ready")
         self._due = _Read(statements, "read_due")
         self._aside = _Read(statements, "read_aside", more=1)
@@ -39,17 +39,16 @@ class PostgresMessages:
         self._headless = statements.get("headless")
         self._put_aside = statements.get("aside")
 
-    async def read(self, look: Look) -> list[Message]:
+    async def read(self, look: Look) -> Fetched:
         match look:
             case Ready():
-                return await self._read(self._ready, self._in_turn(look.lanes), look.bounds)
+                return await self._read(self._ready, look.lanes, look.bounds)
             case Due():
-                found = await self._read(self._due, self._in_turn(look.lanes), look.bounds)
+                found = await self._read(self._due, look.lanes, look.bounds)
                 found.sort(key=_by_time)
                 return found
             case PutAside():
-                lanes = self._in_turn(look.lanes)
-                return await self._read(self._aside, lanes, look.bounds, list(look.destinations))
+                return await self._read(self._aside, look.lanes, look.bounds, list(look.destinations))
             case BehindHeads():
                 lanes = [slot.lane for slot in look.slots]
                 keys = [slot.key for slot in look.slots]
@@ -58,27 +57,25 @@ class PostgresMessages:
             case _:
                 assert_never(look)
 
-    async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> list[Message]:
+    async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:
         times = (bounds.recorded_after, bounds.recorded_before) if bounds.has_range else ()
         rows = await self._connection.fetch(
             read.ranged if times else read.plain,
-            lanes,
+            list(lanes),
             bounds.quota,
             bounds.limit,
-            bounds.max_bytes,
+            [bounds.max_bytes, _ANY_SIZE if bounds.alone else 0],
             [place for place, _ in bounds.in_hand],
             [f"{place} {destination}" for place, destination in bounds.in_hand],
             *more,
             *times,
         )
-        found = [Message._make(row) for row in rows]
+        found = Fetched(Message._make(row) for row in rows if row["payload"] is not None)
+        if len(found) < len(rows):
+            left_out = next(row for row in rows if row["payload"] is None)
+            found.left_out = Message._make(left_out)._replace(payload=b"", headers_json="{}")
         found.sort(key=_by_place)
         return found
-
-    def _in_turn(self, lanes: Sequence[int]) -> list[int]:
-        """The lanes, each time beginning with another: a limit that cuts the last ones off hits all of them alike."""
-        self._turn = (self._turn + 1) % max(1, len(lanes))
-        return [*lanes[self._turn :], *lanes[: self._turn]]
 
     async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
         rows = await self._connection.fetch(

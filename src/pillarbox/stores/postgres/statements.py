@@ -17,8 +17,20 @@ IS_DELAYED = "h.held IS NULL AND h.available_at IS NOT NULL AND h.attempts + h.t
 # The places first: a hash of numbers, and only a hit looks at the destination, since copies share their place.
 NOT_IN_HAND = "(y.id <> ALL ($5::bigint[]) OR y.id || ' ' || y.destination <> ALL ($6::text[]))"
 # In the order of the lanes as they are given: no sort, and what the limit cuts off is the end of a lane or whole lanes.
-BYTES_SO_FAR = "sum(octet_length(x.payload)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes"
-WITHIN_BYTES = "m.bytes <= $4 OR m.bytes = octet_length(m.payload)"
+SIZE = "octet_length(y.payload) + octet_length(y.headers::text) AS size"
+BYTES_SO_FAR = (
+    "sum(x.size) OVER (ROWS UNBOUNDED PRECEDING) AS bytes, row_number() OVER (ROWS UNBOUNDED PRECEDING) AS number"
+)
+# $4 has the bound on all, and the bound on the first.
+WITHIN_BYTES = "m.bytes <= ($4::bigint[])[1] OR (m.bytes = m.size AND m.size <= ($4::bigint[])[2])"
+# What fits, and the first that does not: whoever reads must know that there is more.
+TOLD_OF = "m.bytes - m.size <= ($4::bigint[])[1] OR m.number = 2"
+SESSION_ID = "a.pid || ':' || extract(epoch FROM a.backend_start)"
+# Who may not see when another role's session began takes it for the same one: then the lease decides. After a restart
+# of the server every relay needs a moment to reconnect.
+SESSION_ENDED = f"""r.session IS NOT NULL AND pg_postmaster_start_time() < now() - interval '5 seconds'
+  AND NOT EXISTS (SELECT FROM pg_stat_get_activity(split_part(r.session, ':', 1)::integer) a
+                  WHERE a.backend_start IS NULL OR {SESSION_ID} = r.session)"""
 
 _OWN_NAMES = (
     "uuid7",
@@ -33,8 +45,18 @@ _OWN_NAMES = (
     "message_recorded_idx",
     "message_blocked_idx",
     "message_id_seq",
+    "alias_new",
+    "alias_update",
+    "alias_delete",
+    "events_insert",
+    "outbox_insert",
+    "integration_insert",
+    "dlq_insert",
+    "dlq_delete",
+    "payload_limit",
+    "readable",
 )
-_FRAGMENTS = ("columns", "behind", "blocker", "fence", "grows")
+_FRAGMENTS = ("columns", "behind", "blocker", "fence", "grows", "outage")
 
 
 class Statements:
@@ -43,15 +65,17 @@ class Statements:
     def __init__(self, names: Names) -> None:
         self.names = names
         self._extra = {name: names.qualified(names.prefix + name) for name in _OWN_NAMES}
-        self._extra |= {name: names.qualified(names.prefix + name) for name in ("alias_update", "alias_delete")}
-        self._extra["events_alias"] = names.qualified(f"{names.stem}outbox_events")
-        self._extra["outbox_alias"] = names.qualified(f"{names.stem}event_outbox")
+        self._extra |= {placeholder: names.qualified(name) for placeholder, name in names.aliases.items()}
         self._fragments = {
             "is_head": IS_HEAD,
             "is_delayed": IS_DELAYED,
             "not_in_hand": NOT_IN_HAND,
+            "size": SIZE,
             "bytes_so_far": BYTES_SO_FAR,
+            "told_of": TOLD_OF,
             "within_bytes": WITHIN_BYTES,
+            "session_id": SESSION_ID,
+            "session_ended": SESSION_ENDED,
             "progress": "true",
             "outside": "",
             "ledger": "",

@@ -6,6 +6,7 @@ from functools import partial
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.lane import LANES
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.names import Names
 from pillarbox.core.store import Capabilities
 from pillarbox.stores.postgres.archive import PostgresArchive
@@ -16,7 +17,7 @@ from pillarbox.stores.postgres.diagnosis import PATIENCE, PostgresDiagnosis
 from pillarbox.stores.postgres.inspection import PostgresInspection
 from pillarbox.stores.postgres.keys import PostgresKeys
 from pillarbox.stores.postgres.lanes import PostgresLanes
-from pillarbox.stores.postgres.ledger import PostgresLedger
+from pillarbox.stores.postgres.ledger import ledger_of
 from pillarbox.stores.postgres.messages import PostgresMessages
 from pillarbox.stores.postgres.people import PostgresPeople
 from pillarbox.stores.postgres.replays import PostgresReplays
@@ -51,7 +52,7 @@ class PostgresStore:
         schema: str = "public",
         prefix: str = "outbox_",
         history: bool = True,
-        ledger: bool = False,
+        ledger: LedgerKind = False,
         max_payload: int = MIB,
         statement_timeout: Duration = STATEMENT_TIMEOUT,
     ) -> None:
@@ -72,12 +73,12 @@ class PostgresStore:
         writing, living = (Connection(url, statement_timeout=bound, answer_within=given_up) for _ in range(2))
         listening = Connection(url, statement_timeout=bound)
         # Opened only for whoever asks how the server itself fares.
-        asking, asking_too = (Connection(url, answer_within=GRACE * 2, **PATIENCE) for _ in range(2))
+        asking, asking_too = (Connection(url, answer_within=GRACE * 2, internal=True, **PATIENCE) for _ in range(2))
         self._connections = (reading, writing, living, listening, asking, asking_too)
         self.lanes = PostgresLanes(living, statements)
         self.messages = PostgresMessages(reading, statements)
-        self.writes = PostgresWrites(writing, statements, history=history, ledger=ledger)
-        self.ledger = PostgresLedger(writing, statements) if ledger else None
+        self.writes = PostgresWrites(writing, statements, history=history, ledger=ledger is True)
+        self.ledger = ledger_of(ledger, history=history, reading=reading, writing=writing, statements=statements)
         self.destinations = PostgresDestinations(living, statements)
         self.people = PostgresPeople(living, statements)
         self.browsing = PostgresBrowsing(reading, statements)
@@ -91,7 +92,7 @@ class PostgresStore:
         self.schema = PostgresSchema(living, statements, max_payload=max_payload)
         self.diagnosis = PostgresDiagnosis(asking, asking_too, statements, self.schema, history=history)
 
-    def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> PostgresStore:
+    def beside(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> PostgresStore:
         return self._beside(
             history=self._history if history is None else history, ledger=self._ledger if ledger is None else ledger
         )

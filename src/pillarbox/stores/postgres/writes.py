@@ -7,12 +7,14 @@ snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, assert_never
 
+from pillarbox.core.errors import RowsRefused
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import LONGEST_DELAY, Dead, Delivered, Released, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.store import CarriedOut
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -24,6 +26,7 @@ class Placement(NamedTuple):
 
     event_id: str
     destination: str
+    id: int
     resolved: str
     held: str | None = None
     delay: float | None = None
@@ -44,6 +47,7 @@ class Burial(NamedTuple):
 
     event_id: str
     destination: str
+    id: int
     resolved: str
     charged: int
     error: str
@@ -56,12 +60,28 @@ class Arrival(NamedTuple):
 
     event_id: str
     destination: str
+    id: int
     resolved: str
     seconds: float | None
 
 
+Rows = Sequence[Arrival] | Sequence[Burial] | Sequence[Placement]
+
+
+class Unit(NamedTuple):
+    """One message and the rows that a statement gets for it: they are written together or not at all."""
+
+    message: Message
+    rows: Rows
+
+
 class PostgresWrites:
-    """See `pillarbox.core.store.Writes`."""
+    """See `pillarbox.core.store.Writes`.
+
+    A row that the database refuses for what is in it must not keep others from being written: the batch is halved until
+    that row is alone, and it becomes a dead letter. If even that is refused, RowsRefused names it once all others are
+    written.
+    """
 
     def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
@@ -72,50 +92,45 @@ class PostgresWrites:
         self._settle_place = statements.fenced("place", progress=True)
         self._place = statements.fenced("place", progress=False)
         self._carry_out = statements.fenced("carry_out", progress=False)
+        self._refuse = statements.fenced("request_refuse", progress=False)
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        arrivals: list[Arrival] = []
-        burials: list[Burial] = []
-        placements: list[Placement] = []
-        lanes: set[int] = set()
+        arrivals: list[Unit] = []
+        burials: list[Unit] = []
+        placements: list[Unit] = []
         for message, outcome, destination, seconds in verdicts:
             match outcome:
                 case Delivered():
-                    arrivals.append(Arrival(message.event_id, message.destination, destination, seconds))
+                    arrivals.append(Unit(message, [Arrival(*_row(message), destination, seconds)]))
                 case Dead(block=False):
                     charged, error = _charged(outcome), legible(outcome.error)
-                    burials.append(Burial(*message.identity, destination, charged, error, outcome.charge, seconds))
+                    burial = Burial(*_row(message), destination, charged, error, outcome.charge, seconds)
+                    burials.append(Unit(message, [burial]))
                 case Retry() | Dead():
-                    placements.append(_waits(message, outcome, destination, seconds))
+                    placements.append(Unit(message, [_waits(message, outcome, destination, seconds)]))
                 case Released():
                     continue
                 case _:
                     assert_never(outcome)
-            lanes.add(message.lane)
-        results = []
-        if arrivals:
-            results.append(await self._run(self._deliver, epochs, lanes, *_columns(arrivals)[: self._arrival]))
-        if burials:
-            results.append(await self._run(self._bury, epochs, lanes, *_columns(burials)))
-        if placements:
-            results.append(await self._run(self._settle_place, epochs, lanes, *_columns(placements)))
-        return _together(results)
+        return await self._all(
+            epochs, [(self._deliver, arrivals), (self._bury, burials), (self._settle_place, placements)]
+        )
 
     async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
         return await self._put(
             epochs,
-            [message for message, _ in messages],
-            [Placement(*message.identity, destination, held=held.value) for message, destination in messages],
+            [
+                Unit(message, [Placement(*_row(message), destination, held=held.value)])
+                for message, destination in messages
+            ],
         )
 
     async def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
         return await self._put(
             epochs,
-            [message for message, _ in splits],
             [
-                Placement(*message.identity, destination, stays=True)
+                Unit(message, [Placement(*_row(message), destination, stays=True) for destination in destinations])
                 for message, destinations in splits
-                for destination in destinations
             ],
         )
 
@@ -123,25 +138,60 @@ class PostgresWrites:
         self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
     ) -> Settled:
         charged, tried, text = charge - noted, int(not charge), legible(error)
-        return await self._put(
-            epochs,
-            [message for message, _ in messages],
-            [
-                Placement(
-                    *message.identity, resolved, None, None, charged, tried, text, True, message.attempts, message.tries
-                )
-                for message, resolved in messages
-            ],
-        )
 
-    async def carry_out(self, epochs: Epochs, *, limit: int = 100) -> int:
-        return (await self._run(self._carry_out, epochs, epochs, limit)).count
+        def placed(message: Message, resolved: str) -> Placement:
+            before = (message.attempts, message.tries)
+            return Placement(*_row(message), resolved, None, None, charged, tried, text, True, *before)
 
-    async def _put(self, epochs: Epochs, messages: Sequence[Message], placements: Sequence[Placement]) -> Settled:
-        if not placements:
-            return NOTHING
-        lanes = {message.lane for message in messages}
-        return await self._run(self._place, epochs, lanes, *_columns(placements))
+        return await self._put(epochs, [Unit(message, [placed(message, resolved)]) for message, resolved in messages])
+
+    async def carry_out(
+        self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
+    ) -> CarriedOut:
+        known = list(epochs), list(epochs.values())
+        flying = [place[0] for place in in_flight], [place[1] for place in in_flight]
+        try:
+            [row] = await self._connection.fetch(self._carry_out, *known, limit, *flying)
+        except RowsRefused as error:
+            if limit > 1:
+                # The others come with the next calls, once the one that is refused is closed.
+                return await self.carry_out(epochs, limit=limit // 10 or 1, in_flight=in_flight)
+            [row] = await self._connection.fetch(self._refuse, *known, legible(str(error)), *flying)
+            return CarriedOut(row["count"], [])
+        return CarriedOut(row["count"], list(zip(row["deferred_ids"], row["deferred_destinations"], strict=True)))
+
+    async def _put(self, epochs: Epochs, units: Sequence[Unit]) -> Settled:
+        return await self._all(epochs, [(self._place, units)])
+
+    async def _all(self, epochs: Epochs, writes: Sequence[tuple[str, Sequence[Unit]]]) -> Settled:
+        """Run one statement after another, each for its units."""
+        results: list[Settled] = []
+        refused: list[RowsRefused] = []
+        for sql, units in writes:
+            if units:
+                await self._isolating(sql, epochs, units, results, refused)
+        if refused:
+            raise RowsRefused(str(refused[0]), places=frozenset().union(*(one.places for one in refused)))
+        return _together(results)
+
+    async def _isolating(
+        self, sql: str, epochs: Epochs, units: Sequence[Unit], results: list[Settled], refused: list[RowsRefused]
+    ) -> None:
+        lanes = {unit.message.lane for unit in units}
+        rows = [row for unit in units for row in unit.rows]
+        columns = _columns(rows)[: self._arrival if sql == self._deliver else None]
+        try:
+            results.append(await self._run(sql, epochs, lanes, *columns))
+        except RowsRefused as error:
+            if len(units) > 1:
+                half = len(units) // 2
+                await self._isolating(sql, epochs, units[:half], results, refused)
+                await self._isolating(sql, epochs, units[half:], results, refused)
+            elif sql == self._bury:
+                refused.append(RowsRefused(str(error), places=[units[0].message.place]))
+            else:
+                burial = _refused(units[0], str(error))
+                await self._isolating(self._bury, epochs, [Unit(units[0].message, [burial])], results, refused)
 
     async def _run(self, sql: str, epochs: Epochs, lanes: Iterable[int], *arguments: object) -> Settled:
         wanted = sorted(lanes)
@@ -152,9 +202,23 @@ class PostgresWrites:
         return Settled(held=held, count=row["count"], duplicates=row["duplicates"], lost=frozenset(wanted) - held)
 
 
+def _refused(unit: Unit, error: str) -> Burial:
+    """A message whose row the database refuses becomes a dead letter, under the destination it was meant for."""
+    row = unit.rows[0]
+    resolved = row.resolved if len(unit.rows) == 1 else unit.message.destination
+    what = "it was delivered, and its settlement" if isinstance(row, Arrival) else "its settlement"
+    told = legible(f"{what} was refused: {error}; correct the row or the constraint, then retry or discard it")
+    return Burial(*_row(unit.message), resolved, 0, told, False, None)
+
+
+def _row(message: Message) -> tuple[str, str, int]:
+    """What a row is found by, and its place, which tells it from another one with the same event id and destination."""
+    return message.event_id, message.destination, message.id
+
+
 def _waits(message: Message, outcome: Retry | Dead, destination: str, seconds: float | None) -> Placement:
     placement = Placement(
-        *message.identity,
+        *_row(message),
         destination,
         charged=_charged(outcome),
         error=legible(outcome.error),
@@ -171,7 +235,7 @@ def _charged(outcome: Retry | Dead) -> int:
     return int(outcome.charge) - int(outcome.noted)
 
 
-def _columns(rows: Sequence[Arrival] | Sequence[Burial] | Sequence[Placement]) -> list[list[object]]:
+def _columns(rows: Iterable[NamedTuple]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from pillarbox.core.archive import Stale, Table
+from pillarbox.core.archive import Stale, Table, within
 from pillarbox.core.browsing import EventDetail
+from pillarbox.core.looks import MAX_BYTES
 from pillarbox.core.overview import COUNTED
 from pillarbox.core.retention import Retention
 from pillarbox.stores.sqlite.browsing import EVER, detail_of, written
@@ -32,7 +33,13 @@ class SqliteArchive:
         return Stale(*counts)
 
     async def read(
-        self, table: Table, *, older: float, limit: int, after: EventDetail | None = None
+        self,
+        table: Table,
+        *,
+        older: float,
+        limit: int,
+        after: EventDetail | None = None,
+        max_bytes: int = MAX_BYTES,
     ) -> list[EventDetail]:
         given = {
             "older": older,
@@ -43,8 +50,7 @@ class SqliteArchive:
             "destination": after.destination if after else "",
         }
         sql = self._read_history if table == "history" else self._read_dead
-        rows = await self._connection.read(lambda db: db.execute(sql, given).fetchall())
-        return [detail_of(row) for row in rows]
+        return await self._connection.read(lambda db: within(map(detail_of, db.execute(sql, given)), max_bytes))
 
     async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
         if table == "history":

@@ -24,6 +24,7 @@ from pillarbox.core.message import Status
 from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page, walk
 from pillarbox.core.people import OpenRequest
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.moments import moment, moment_or_none
 from pillarbox.stores.sqlite.statements import Statements
 
 EVER = "0000-01-01T00:00:00.000Z"
@@ -103,8 +104,8 @@ class SqliteBrowsing:
             requests = [OpenRequest._make(row) for row in db.execute(self._requests, given).fetchall()]
             return Story(
                 events,
-                [row._replace(charged=bool(row.charged), attempted_at=_time(row.attempted_at)) for row in failures],
-                [row._replace(asked_at=_time(row.asked_at)) for row in requests],
+                [row._replace(charged=bool(row.charged), attempted_at=moment(row.attempted_at)) for row in failures],
+                [row._replace(asked_at=moment(row.asked_at)) for row in requests],
             )
 
         return await self._connection.read(work)
@@ -120,14 +121,14 @@ def detail_of(row: Iterable[Any]) -> EventDetail:
     detail = EventDetail._make(row)
     return detail._replace(
         status=Status(detail.status),
-        occurred_at=_time(detail.occurred_at),
-        recorded_at=_time(detail.recorded_at),
-        published_at=_time(detail.published_at),
-        last_attempt_at=_time(detail.last_attempt_at),
-        next_retry_at=_time(detail.next_retry_at),
-        locked_at=_time(detail.locked_at),
-        first_failed_at=_time(detail.first_failed_at),
-        died_at=_time(detail.died_at),
+        occurred_at=moment(detail.occurred_at),
+        recorded_at=moment(detail.recorded_at),
+        published_at=moment_or_none(detail.published_at),
+        last_attempt_at=moment_or_none(detail.last_attempt_at),
+        next_retry_at=moment_or_none(detail.next_retry_at),
+        locked_at=moment_or_none(detail.locked_at),
+        first_failed_at=moment_or_none(detail.first_failed_at),
+        died_at=moment_or_none(detail.died_at),
     )
 
 
@@ -136,10 +137,10 @@ def _event(row: Iterable[Any]) -> FoundEvent:
     event = ListedEvent._make(facts)
     event = event._replace(
         status=Status(event.status),
-        recorded_at=_time(event.recorded_at),
-        last_attempt_at=_time(event.last_attempt_at),
-        next_retry_at=_time(event.next_retry_at),
-        published_at=_time(event.published_at),
+        recorded_at=moment(event.recorded_at),
+        last_attempt_at=moment_or_none(event.last_attempt_at),
+        next_retry_at=moment_or_none(event.next_retry_at),
+        published_at=moment_or_none(event.published_at),
     )
     return FoundEvent(event, bool(wanted), bool(edge))
 
@@ -148,9 +149,9 @@ def _letter(row: Iterable[Any]) -> FoundLetter:
     *facts, wanted, edge = row
     letter = ListedLetter._make(facts)
     letter = letter._replace(
-        recorded_at=_time(letter.recorded_at),
-        first_failed_at=_time(letter.first_failed_at),
-        died_at=_time(letter.died_at),
+        recorded_at=moment(letter.recorded_at),
+        first_failed_at=moment_or_none(letter.first_failed_at),
+        died_at=moment(letter.died_at),
     )
     return FoundLetter(letter, bool(wanted), bool(edge))
 
@@ -159,7 +160,3 @@ def _of_waiting(wanted: EventFilter) -> str | None:
     if wanted.blocked or wanted.status is Status.FAILED:
         return "browse_blocked"
     return "browse_in_hand" if wanted.status is Status.PROCESSING else None
-
-
-def _time(text: Any) -> Any:
-    return None if text is None else datetime.fromisoformat(str(text))

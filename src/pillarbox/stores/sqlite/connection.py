@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError, SchemaError, StoreUnavailable
+from pillarbox.core.clock import Clock
+from pillarbox.core.errors import ConfigurationError, PillarboxError, RowsRefused, SchemaError, StoreUnavailable
 from pillarbox.stores.sqlite.statements import Statements, each
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ LET_GO = "end its transaction, or the process that stays in it (`fuser FILE` nam
 """What to do about a writer that does not let go."""
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_FACTS_ABOUT_ROWS = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _NEXT = {
     sqlite3.SQLITE_CANTOPEN: "is its folder there, and may this user write in it?",
     sqlite3.SQLITE_READONLY: "may this user write the file and in its folder?",
@@ -41,7 +43,7 @@ _PAUSE = 0.01
 class Connection:
     """The connection, opened when first needed: whoever looks makes no file. ConfigurationError: SQLite is too old."""
 
-    def __init__(self, path: Path, statements: Statements, *, busy_timeout: float) -> None:
+    def __init__(self, path: Path, statements: Statements, *, busy_timeout: float, clock: Clock) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
             raise ConfigurationError(
                 f"this Python is linked to SQLite {sqlite3.sqlite_version}; SqliteStore needs "
@@ -50,6 +52,7 @@ class Connection:
         self._path = path
         self._settings = statements.script("settings")
         self._busy_timeout = busy_timeout
+        self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pillarbox-sqlite")
         self._connection: sqlite3.Connection | None = None
         self._closed = False
@@ -106,6 +109,8 @@ class Connection:
             try:
                 # Text that somebody cast from bytes must not make a whole read fail.
                 connection.text_factory = _text
+                # Asked inside a statement: after whatever the statement sees was committed.
+                connection.create_function("elapsed", 0, self._clock.monotonic)
                 self._set_up(connection)
             except BaseException:
                 connection.close()
@@ -137,9 +142,10 @@ class Connection:
             return SchemaError(f"{self._path}: {error}; run `pillarbox schema apply`")
         if _is_busy(error):
             return StoreUnavailable(
-                f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s: "
-                f"{LET_GO}; it is tried again"
+                f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s: {LET_GO}"
             )
+        if _code(error) in _FACTS_ABOUT_ROWS:
+            return RowsRefused(f"SQLite refuses a row in {self._path}: {error}")
         told = f"SQLite did not do it on {self._path} ({type(error).__name__}: {error})"
         return StoreUnavailable(f"{told}: {_NEXT.get(_code(error), _ANY)}")
 

@@ -104,9 +104,7 @@ class SqliteDiagnosis:
         try:
             await self._connection.write(lambda _: None)
         except StoreUnavailable as error:
-            return failed(
-                str(error).removesuffix("; it is tried again"), "what it says; nothing is recorded or sent until then"
-            )
+            return failed(str(error), "what it says; nothing is recorded or sent until then")
         return passed("whoever wants to write gets the lock in time")
 
     async def _bloat(self) -> Answer:

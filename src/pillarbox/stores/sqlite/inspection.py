@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from datetime import datetime
 
 from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
 from pillarbox.core.tally import LATELY
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements
 
 
@@ -33,7 +33,7 @@ class SqliteInspection:
                 dead=dead,
                 lanes=[LaneView._make(row) for row in db.execute(self._lanes)],
                 relays=[
-                    RelayView._make([*row[:4], json.loads(row[4]), *row[5:8], bool(row[8])])
+                    RelayView._make([*row[:4], json.loads(row[4]), *row[5:8], bool(row[8]), row[9]])
                     for row in db.execute(self._relays)
                 ],
                 blocked=blocked,
@@ -45,6 +45,6 @@ class SqliteInspection:
     async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
         def work(db: sqlite3.Connection) -> list[ConsumerView]:
             rows = db.execute(self._consumers, {"limit": limit, "most": COUNTED + 1, "lately": LATELY})
-            return [ConsumerView._make([*facts, at and datetime.fromisoformat(at)]) for *facts, at in rows]
+            return [ConsumerView._make([*facts, at and moment(at)]) for *facts, at in rows]
 
         return await self._connection.read(work)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from pillarbox.core.browsing import Position
@@ -11,6 +10,7 @@ from pillarbox.core.keys import BEHIND, LINES, NEXT, SAMPLE, BlockedKey, Head, H
 from pillarbox.core.message import Held, Status
 from pillarbox.stores.sqlite.browsing import written
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements
 
 
@@ -27,9 +27,7 @@ class SqliteKeys:
         given = {"limit": limit, "most": BEHIND, "lines": LINES}
         rows = await self._connection.read(lambda db: db.execute(self._blocked, given).fetchall())
         return [
-            BlockedKey._make(
-                [*facts, datetime.fromisoformat(since), behind, next_try and datetime.fromisoformat(next_try)]
-            )
+            BlockedKey._make([*facts, moment(since), behind, next_try and moment(next_try)])
             for *facts, since, behind, next_try in rows
         ]
 
@@ -55,9 +53,9 @@ def _line_of(rows: Iterable[Iterable[Any]]) -> Line:
     head, later = None, []
     for is_head, recorded_at, place, destination, event_id, status, event_type, held, next_try in rows:
         if is_head:
-            until = next_try and datetime.fromisoformat(next_try)
+            until = next_try and moment(next_try)
             head = Head(event_id, destination, event_type, Held(held) if held else None, until)
         else:
-            since = datetime.fromisoformat(recorded_at)
+            since = moment(recorded_at)
             later.append(Neighbour(since, place, destination, event_id, Status(status), event_type))
     return Line(head, later)

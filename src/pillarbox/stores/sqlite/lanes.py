@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal
+from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.sessions import RelayLocks
 from pillarbox.stores.sqlite.statements import Statements
 
 LANE = 0
@@ -19,11 +21,14 @@ class SqliteLanes:
 
     count = 1
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: Statements, locks: RelayLocks) -> None:
         self._connection = connection
+        self._locks = locks
         self._join = statements.get("join")
         self._renew = statements.get("renew")
         self._others = statements.get("others")
+        self._sessions = statements.get("sessions")
+        self._end_lease = statements.get("end_lease")
         self._alive = statements.get("alive")
         self._expire = statements.get("expire")
         self._take = statements.get("take")
@@ -39,13 +44,25 @@ class SqliteLanes:
         await self._connection.write(lambda db: db.execute(self._join, given).close())
 
     async def renew(
-        self, relay: str, *, lease: float, in_hand: Sequence[InHand] = (), breakers: Mapping[str, str] = {}
+        self,
+        relay: str,
+        *,
+        lease: float,
+        in_hand: Sequence[InHand] = (),
+        breakers: Mapping[str, str] = {},
+        stalled: str = "",
     ) -> Renewal | None:
         hand = [[held.event_id, held.destination, held.seconds] for held in in_hand]
-        given = {"relay": relay, "lease": lease, "in_hand": json.dumps(hand), "breakers": json.dumps(dict(breakers))}
+        given = {
+            "relay": relay,
+            "lease": lease,
+            "in_hand": json.dumps(hand),
+            "breakers": json.dumps(dict(breakers)),
+            "stalled": stalled,
+        }
 
         def work(db: sqlite3.Connection) -> Renewal | None:
-            if not db.execute(self._renew, given).rowcount:
+            if not db.execute(self._renew, given | {"session": self._locks.hold(relay)}).rowcount:
                 return None
             others = tuple(json.loads(other) for (other,) in db.execute(self._others, {"relay": relay}))
             [(drain,)] = db.execute(self._asked_to_drain, {"relay": relay}).fetchall()
@@ -53,12 +70,34 @@ class SqliteLanes:
 
         return await self._connection.write(work)
 
+    async def ended(self, relay: str) -> list[Session]:
+        def work(db: sqlite3.Connection) -> list[Session]:
+            held = [Session(relay=id, token=token) for id, token in db.execute(self._sessions, {"relay": relay})]
+            return [session for session in held if self._locks.ended(session.relay)]
+
+        return await self._connection.read(work)
+
+    async def expire(self, sessions: Sequence[Session]) -> int:
+        def work(db: sqlite3.Connection) -> int:
+            gone = [session for session in sessions if self._locks.ended(session.relay)]
+            return sum(
+                db.execute(self._end_lease, {"relay": session.relay, "session": session.token}).rowcount
+                for session in gone
+            )
+
+        return await self._connection.write(work)
+
+    async def session_ended(self) -> None:
+        """Never: a lock is held until the process ends."""
+        await asyncio.Event().wait()
+
     async def take(self, relay: str, *, most: int) -> list[Lease]:
         def work(db: sqlite3.Connection) -> list[Lease]:
             (alive,) = db.execute(self._alive, {"relay": relay}).fetchone()
             if most < 1 or not alive:
                 return []
-            db.execute(self._expire, {"relay": relay})
+            for (dead,) in db.execute(self._expire, {"relay": relay}).fetchall():
+                self._locks.remove(dead)
             taken = db.execute(self._take, {"relay": relay}).fetchall()
             return [Lease(lane=lane, epoch=epoch, crashes=crashes) for lane, epoch, crashes in taken]
 

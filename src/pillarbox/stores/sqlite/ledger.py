@@ -1,4 +1,4 @@
-"""What was sent before: two statements per lot."""
+"""What was sent before: at most two statements per batch."""
 
 from __future__ import annotations
 
@@ -6,26 +6,60 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from pillarbox.core.ledger import Before, LedgerKind, begun, is_first
 from pillarbox.core.outcome import Resolved
+from pillarbox.core.store import Ledger
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
+
+
+def ledger_of(kind: LedgerKind, *, history: bool, connection: Connection, statements: Statements) -> Ledger | None:
+    """What answers whether an event was sent before; nothing where it would be the history and none is kept."""
+    if kind == "history":
+        return SqliteHistoryLedger(connection, statements) if history else None
+    return SqliteLedger(connection, statements) if kind else None
 
 
 class SqliteLedger:
     """See `pillarbox.core.store.Ledger`."""
 
+    keeps_notes = True
+
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._begin = statements.get("ledger_begin")
-        self._sent = statements.get("ledger_sent")
+        self._before = statements.get("ledger_before")
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[bool]:
-        identities = [(message.event_id, destination) for message, destination in messages]
-        given = {"messages": json.dumps(identities)}
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+        asked = [(message.event_id, destination, begun(message)) for message, destination in messages]
+        given = {"messages": json.dumps(asked)}
+
+        def work(db: sqlite3.Connection) -> dict[tuple[str, str], Before]:
+            rows = db.execute(self._before, given).fetchall()
+            db.execute(self._begin, given)
+            return {(event_id, destination): Before(before) for event_id, destination, before in rows}
+
+        known = await self._connection.write(work)
+        return [known.get((event_id, destination), Before.NOT_SENT) for event_id, destination, _ in asked]
+
+
+class SqliteHistoryLedger:
+    """See `pillarbox.core.store.Ledger`: the history answers, and nothing is written."""
+
+    keeps_notes = False
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._find = statements.get("ledger_history")
+
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+        asked = sorted({message.event_id for message, _ in messages if is_first(message)})
 
         def work(db: sqlite3.Connection) -> set[tuple[str, str]]:
-            db.execute(self._begin, given)
-            return set(db.execute(self._sent, given).fetchall())
+            return set(db.execute(self._find, {"ids": json.dumps(asked)}).fetchall())
 
-        sent = await self._connection.write(work)
-        return [identity in sent for identity in identities]
+        sent = await self._connection.read(work) if asked else set()
+        return [
+            Before.SENT if is_first(message) and (message.event_id, destination) in sent else Before.NOT_SENT
+            for message, destination in messages
+        ]

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
+from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
 from pillarbox.core.message import Message, Probe, Slot
 from pillarbox.core.store import Headless
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.lanes import LANE
+from pillarbox.stores.sqlite.moments import moment, moment_or_none
 from pillarbox.stores.sqlite.statements import Statements
 from pillarbox.stores.sqlite.wakeup import Bell
 
@@ -39,11 +40,12 @@ class SqliteMessages:
         self._aside = _Read(statements, "read_aside", row="a")
         self._behind = _Read(statements, "read_behind", row="b")
         self._fetch = statements.get("fetch")
+        self._left_out = statements.get("fetch_left_out")
         self._earlier = statements.get("earlier")
         self._headless = statements.get("headless")
         self._put_aside = statements.get("aside")
 
-    async def read(self, look: Look) -> list[Message]:
+    async def read(self, look: Look) -> Fetched:
         match look:
             case Ready(lanes=lanes, bounds=bounds):
                 pick, given = self._ready, _within_one_lane(lanes, bounds)
@@ -62,14 +64,17 @@ class SqliteMessages:
         given |= {"after": _time(bounds.recorded_after), "before": _time(bounds.recorded_before)}
         sql = pick.ranged if bounds.has_range else pick.plain
 
-        def work(db: sqlite3.Connection) -> list[Message]:
+        def work(db: sqlite3.Connection) -> Fetched:
             if isinstance(look, Ready):
                 self._bell.heed(db)
-            rows = _cut(db.execute(sql, given), bounds.max_bytes)
+            rows, left_out = _cut(db.execute(sql, given), bounds)
             # What is read on in a line was found to have nothing in front of it but its own line.
             asked = {"rows": json.dumps(rows), "judge": not isinstance(look, BehindHeads)}
             found = {row[0]: _message(row) for row in db.execute(self._fetch, asked)}
-            return [found[row] for row in rows]
+            fetched = Fetched(found[row] for row in rows)
+            if left_out is not None:
+                fetched.left_out = _message(db.execute(self._left_out, {"row": left_out}).fetchone())
+            return fetched
 
         return await self._connection.read(work)
 
@@ -111,23 +116,23 @@ def _time(at: datetime | None) -> str | None:
     return utc.isoformat(timespec="milliseconds") + ("Z" if utc.microsecond % 1000 == 0 else "~")
 
 
-def _cut(picked: Iterable[tuple[int, int]], max_bytes: int) -> list[int]:
-    """The rows that fit, but always the first."""
+def _cut(picked: Iterable[tuple[int, int]], bounds: Bounds) -> tuple[list[int], int | None]:
+    """The rows that fit, and the first that does not."""
     rows: list[int] = []
     total = 0
     for row, size in picked:
         total += size
-        if rows and total > max_bytes:
-            break
+        if total > bounds.max_bytes and (rows or not bounds.alone):
+            return rows, row
         rows.append(row)
-    return rows
+    return rows, None
 
 
 def _message(row: tuple[Any, ...]) -> Message:
     _, *facts, occurred_at, recorded_at, available_at, held, attempts, tries, behind = row
     times = (
-        datetime.fromisoformat(occurred_at),
-        datetime.fromisoformat(recorded_at),
-        datetime.fromisoformat(available_at) if available_at else None,
+        moment(occurred_at),
+        moment(recorded_at),
+        moment_or_none(available_at),
     )
     return Message._make((*facts, *times, held, attempts, tries, bool(behind)))

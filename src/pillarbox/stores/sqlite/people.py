@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from pillarbox.core.amendment import Amendment
@@ -15,6 +14,7 @@ from pillarbox.core.paging import walk
 from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.stores.sqlite.browsing import EVER, written
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.moments import moment, moment_or_none
 from pillarbox.stores.sqlite.statements import Statements
 
 _LAST = 2**63 - 1
@@ -49,8 +49,8 @@ class SqlitePeople:
         return [
             row._replace(
                 status=Status(row.status),
-                next_retry_at=_time(row.next_retry_at),
-                published_at=_time(row.published_at),
+                next_retry_at=moment_or_none(row.next_retry_at),
+                published_at=moment_or_none(row.published_at),
             )
             for row in rows
         ]
@@ -58,7 +58,7 @@ class SqlitePeople:
     async def dead(self, *, limit: int = 100, before: int | None = None) -> list[DeadLetter]:
         given = {"limit": limit, "before": before}
         found = await self._connection.read(lambda db: db.execute(self._dead, given).fetchall())
-        return [DeadLetter._make([*facts, _time(failed), _time(died)]) for *facts, failed, died in found]
+        return [DeadLetter._make([*facts, moment_or_none(failed), moment(died)]) for *facts, failed, died in found]
 
     async def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
         def work(db: sqlite3.Connection) -> int:
@@ -146,8 +146,4 @@ class SqlitePeople:
 
 def _entry(number: int, at: str, *facts: Any) -> FoundEntry:
     *rest, wanted, edge = facts
-    return FoundEntry(AuditEntry(number, datetime.fromisoformat(at), *rest), bool(wanted), bool(edge))
-
-
-def _time(text: object) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(str(text))
+    return FoundEntry(AuditEntry(number, moment(at), *rest), bool(wanted), bool(edge))

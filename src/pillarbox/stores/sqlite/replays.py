@@ -29,6 +29,7 @@ from pillarbox.core.replay import (
 from pillarbox.stores.sqlite.browsing import EVER, NEVER
 from pillarbox.stores.sqlite.browsing import written as stamp
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements
 
 _NARROWED = {"event": "replay_of_event", "key": "replay_of_key", "type": "replay_of_type", None: None}
@@ -72,7 +73,7 @@ class SqliteReplays:
                     if found == enough:
                         break
                     if number == look:
-                        return Counted(found, Position(datetime.fromisoformat(recorded_at), *rest))
+                        return Counted(found, Position(moment(recorded_at), *rest))
             return Counted(found, None)
 
         return await self._connection.read(work)
@@ -98,7 +99,7 @@ class SqliteReplays:
         given = {"by": by, "what": WHAT, "subject": plan.to or "", "count": 0, "detail": json.dumps(detail)}
         # Fetched to the end: a statement that is still running would keep the transaction from committing.
         [(number, began)] = await self._connection.write(lambda db: db.execute(self._begin, given).fetchall())
-        return read(number, datetime.fromisoformat(began), 0, detail)
+        return read(number, moment(began), 0, detail)
 
     async def find(self, number: int) -> Progress | None:
         return await self._connection.read(lambda db: self._found(db, number))
@@ -121,7 +122,7 @@ class SqliteReplays:
 
     def _found(self, db: sqlite3.Connection, number: int) -> Progress | None:
         for began, copied, detail in db.execute(self._find, {"number": number}).fetchall():
-            return read(number, datetime.fromisoformat(began), copied, json.loads(detail))
+            return read(number, moment(began), copied, json.loads(detail))
         return None
 
 
@@ -140,4 +141,4 @@ def _asked(plan: Replay) -> dict[str, object]:
 
 def _found(number: int, published_at: str, *facts: Any) -> FoundDelivered:
     *rest, wanted = facts
-    return FoundDelivered(Delivered(datetime.fromisoformat(published_at), *rest), bool(wanted), number == LOOK)
+    return FoundDelivered(Delivered(moment(published_at), *rest), bool(wanted), number == LOOK)

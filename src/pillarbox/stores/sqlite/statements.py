@@ -11,7 +11,7 @@ from pillarbox.core.names import Names
 
 PACKAGE = "pillarbox.stores.sqlite"
 
-_FRAGMENTS = ("now", "size", "in_hand", "behind", "blocker")
+_FRAGMENTS = ("now", "lease_runs", "outage", "size", "in_hand", "behind", "blocker", "uuid7", "alias_retry")
 
 
 class Statements:
@@ -21,8 +21,7 @@ class Statements:
         self.names = names
         self._ready: dict[str, str] = {}
         self._fragments = {
-            "events_alias": names.qualified(f"{names.stem}outbox_events"),
-            "outbox_alias": names.qualified(f"{names.stem}event_outbox"),
+            **{placeholder: names.qualified(name) for placeholder, name in names.aliases.items()},
             "outside": "",
             "in_range": "",
         }

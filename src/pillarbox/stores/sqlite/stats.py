@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 
 from pillarbox.core.stats import MOST, Carried, Level, Sample, written
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements
 
 
@@ -29,7 +29,7 @@ class SqliteStats:
         given = {"seconds": seconds, "most": MOST}
         rows = await self._connection.read(lambda db: db.execute(self._since, given).fetchall())
         return [
-            Sample.read(datetime.fromisoformat(at), relay, destination, json.loads(figures))
+            Sample.read(moment(at), relay, destination, json.loads(figures))
             for at, relay, destination, figures in reversed(rows)
         ]
 

@@ -6,8 +6,10 @@ import os
 from functools import partial
 from pathlib import Path
 
+from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.names import Names
 from pillarbox.core.store import Capabilities
 from pillarbox.stores.sqlite.archive import SqliteArchive
@@ -18,11 +20,12 @@ from pillarbox.stores.sqlite.diagnosis import SqliteDiagnosis
 from pillarbox.stores.sqlite.inspection import SqliteInspection
 from pillarbox.stores.sqlite.keys import SqliteKeys
 from pillarbox.stores.sqlite.lanes import SqliteLanes
-from pillarbox.stores.sqlite.ledger import SqliteLedger
+from pillarbox.stores.sqlite.ledger import ledger_of
 from pillarbox.stores.sqlite.messages import SqliteMessages
 from pillarbox.stores.sqlite.people import SqlitePeople
 from pillarbox.stores.sqlite.replays import SqliteReplays
 from pillarbox.stores.sqlite.schema import SqliteSchema
+from pillarbox.stores.sqlite.sessions import RelayLocks
 from pillarbox.stores.sqlite.statements import Statements
 from pillarbox.stores.sqlite.stats import SqliteStats
 from pillarbox.stores.sqlite.upkeep import SqliteUpkeep
@@ -49,21 +52,27 @@ class SqliteStore:
         *,
         prefix: str = "outbox_",
         history: bool = True,
-        ledger: bool = False,
+        ledger: LedgerKind = False,
         max_payload: int = MIB,
         busy_timeout: Duration = "5s",
+        clock: Clock | None = None,
     ) -> None:
+        """clock: its `monotonic()` counts the leases, the same for all processes that use the file."""
         path = path_of(url_or_path)
-        self._beside = partial(SqliteStore, path, prefix=prefix, max_payload=max_payload, busy_timeout=busy_timeout)
+        clock = clock or SystemClock()
+        self._beside = partial(
+            SqliteStore, path, prefix=prefix, max_payload=max_payload, busy_timeout=busy_timeout, clock=clock
+        )
         self._history, self._ledger = history, ledger
         statements = Statements(Names(prefix=prefix))
         bell = Bell(statements)
-        connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"))
+        connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"), clock=clock)
         self._connection = connection
-        self.lanes = SqliteLanes(connection, statements)
+        self._locks = RelayLocks(path)
+        self.lanes = SqliteLanes(connection, statements, self._locks)
         self.messages = SqliteMessages(connection, statements, bell)
-        self.writes = SqliteWrites(connection, statements, history=history, ledger=ledger)
-        self.ledger = SqliteLedger(connection, statements) if ledger else None
+        self.writes = SqliteWrites(connection, statements, history=history, ledger=ledger is True)
+        self.ledger = ledger_of(ledger, history=history, connection=connection, statements=statements)
         self.destinations = SqliteDestinations(connection, statements)
         self.people = SqlitePeople(connection, statements)
         self.browsing = SqliteBrowsing(connection, statements)
@@ -77,13 +86,14 @@ class SqliteStore:
         self.schema = SqliteSchema(connection, statements, max_payload=max_payload)
         self.diagnosis = SqliteDiagnosis(path, connection, statements, self.schema)
 
-    def beside(self, *, history: bool | None = None, ledger: bool | None = None) -> SqliteStore:
+    def beside(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> SqliteStore:
         return self._beside(
             history=self._history if history is None else history, ledger=self._ledger if ledger is None else ledger
         )
 
     async def aclose(self) -> None:
         await self._connection.aclose()
+        self._locks.close()
 
 
 def path_of(url_or_path: str | os.PathLike[str]) -> Path:

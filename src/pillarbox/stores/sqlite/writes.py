@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple, assert_never
 
+from pillarbox.core.errors import RowsRefused
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Dead, Delivered, Released, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.store import CarriedOut
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.lanes import LANE
 from pillarbox.stores.sqlite.statements import Statements
@@ -39,8 +43,16 @@ class Entry(NamedTuple):
     seconds: float | None = None
 
 
+Work = Callable[[sqlite3.Connection, Sequence[Entry]], Settled]
+
+
 class SqliteWrites:
-    """See `pillarbox.core.store.Writes`."""
+    """See `pillarbox.core.store.Writes`.
+
+    A row that the database refuses for what is in it must not keep others from being written: the batch is halved until
+    that row is alone, and it becomes a dead letter. If even that is refused, RowsRefused names it once all others are
+    written.
+    """
 
     def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
@@ -51,22 +63,22 @@ class SqliteWrites:
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
         entries = [entry for verdict in verdicts if (entry := _settled(verdict)) is not None]
 
-        def work(db: sqlite3.Connection) -> Settled:
-            self._lay(db, entries)
-            db.execute(self._sql("resolve"))
-            duplicates = self._drop_repeats(db)
-            db.execute(self._sql("attempts"))
-            if self._history:
-                db.execute(self._sql("deliver"))
-            db.execute(self._sql("bury"))
-            if self._ledger:
-                db.execute(self._sql("ledger_settle"))
-            count = db.execute(self._sql("remove")).rowcount
-            count += db.execute(self._sql("place")).rowcount
-            db.execute(self._sql("progress"))
-            return Settled(held=OURS, count=count - duplicates, duplicates=duplicates)
+        return await self._fenced(epochs, entries, self._settle)
 
-        return await self._fenced(epochs, entries, work)
+    def _settle(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> Settled:
+        self._lay(db, entries)
+        db.execute(self._sql("resolve"))
+        duplicates = self._drop_repeats(db)
+        db.execute(self._sql("attempts"))
+        if self._history:
+            db.execute(self._sql("deliver"))
+        db.execute(self._sql("bury"))
+        if self._ledger:
+            db.execute(self._sql("ledger_settle"))
+        count = db.execute(self._sql("remove")).rowcount
+        count += db.execute(self._sql("place")).rowcount
+        db.execute(self._sql("progress"))
+        return Settled(held=OURS, count=count - duplicates, duplicates=duplicates)
 
     async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
         entries = [Entry(*message.place, destination, "hold") for message, destination in messages]
@@ -87,7 +99,7 @@ class SqliteWrites:
     ) -> Settled:
         """Write something about messages that go on waiting, from now on under their resolved destination."""
 
-        def work(db: sqlite3.Connection) -> Settled:
+        def work(db: sqlite3.Connection, entries: Sequence[Entry]) -> Settled:
             self._lay(db, entries)
             db.execute(self._sql("resolve"))
             duplicates = self._drop_repeats(db)
@@ -105,7 +117,7 @@ class SqliteWrites:
             for destination in destinations
         ]
 
-        def work(db: sqlite3.Connection) -> Settled:
+        def work(db: sqlite3.Connection, entries: Sequence[Entry]) -> Settled:
             self._lay(db, entries)
             count = db.execute(self._sql("split_copy")).rowcount
             duplicates = self._drop_repeats(db)
@@ -115,16 +127,29 @@ class SqliteWrites:
 
         return await self._fenced(epochs, entries, work)
 
-    async def carry_out(self, epochs: Epochs, *, limit: int = 100) -> int:
-        def work(db: sqlite3.Connection) -> int:
+    async def carry_out(
+        self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
+    ) -> CarriedOut:
+        def work(db: sqlite3.Connection) -> CarriedOut:
             if not self._owns(db, epochs):
-                return 0
-            requests = db.execute(self._sql("requests"), {"limit": limit})
+                return CarriedOut(0, [])
+            # As many more as may be in flight: those are left open and must not keep others from their turn.
+            requests = db.execute(self._sql("requests"), {"limit": limit + len(in_flight)})
             columns = [column for column, *_ in requests.description]
             asked = [dict(zip(columns, row, strict=True)) for row in requests.fetchall()]
-            for request in asked:
-                self._carry_out(db, request)
-            return len(asked)
+            places = [(request.pop("id"), request["destination"]) for request in asked]
+            deferred = [place for place in places if place in in_flight]
+            free = [request for request, place in zip(asked, places, strict=True) if place not in in_flight][:limit]
+            for request in free:
+                db.execute("SAVEPOINT request")
+                try:
+                    self._carry_out(db, request)
+                except sqlite3.IntegrityError as error:
+                    db.execute("ROLLBACK TO request")
+                    told = legible(f"SQLite refuses the row: {error}")
+                    db.execute(self._sql("request_close"), {"request_id": request["request_id"], "result": told})
+                db.execute("RELEASE request")
+            return CarriedOut(len(free), deferred)
 
         return await self._connection.write(work)
 
@@ -143,12 +168,46 @@ class SqliteWrites:
         else:
             db.execute(self._sql("act_grow"), {"act": request["act"], "done": done})
 
-    async def _fenced(
-        self, epochs: Epochs, entries: Sequence[Entry], work: Callable[[sqlite3.Connection], Settled]
-    ) -> Settled:
+    async def _fenced(self, epochs: Epochs, entries: Sequence[Entry], work: Work) -> Settled:
         if not entries:
             return Settled(held=frozenset(), count=0)
-        return await self._connection.write(lambda db: work(db) if self._owns(db, epochs) else LOST)
+        # The copies of one message are written together or not at all.
+        units = [list(unit) for _, unit in groupby(entries, key=itemgetter(0, 1))]
+        results: list[Settled] = []
+        refused: list[RowsRefused] = []
+        await self._isolating(epochs, units, work, results, refused)
+        if refused:
+            raise RowsRefused(str(refused[0]), places=frozenset().union(*(one.places for one in refused)))
+        return Settled(
+            held=frozenset.intersection(*(result.held for result in results)),
+            count=sum(result.count for result in results),
+            duplicates=sum(result.duplicates for result in results),
+            lost=frozenset.union(*(result.lost for result in results)),
+        )
+
+    async def _isolating(
+        self,
+        epochs: Epochs,
+        units: Sequence[Sequence[Entry]],
+        work: Work,
+        results: list[Settled],
+        refused: list[RowsRefused],
+    ) -> None:
+        entries = [entry for unit in units for entry in unit]
+        try:
+            results.append(
+                await self._connection.write(lambda db: work(db, entries) if self._owns(db, epochs) else LOST)
+            )
+        except RowsRefused as error:
+            first = entries[0]
+            if len(units) > 1:
+                half = len(units) // 2
+                await self._isolating(epochs, units[:half], work, results, refused)
+                await self._isolating(epochs, units[half:], work, results, refused)
+            elif first.outcome == "dead":
+                refused.append(RowsRefused(str(error), places=[(first.id, first.destination)]))
+            else:
+                await self._isolating(epochs, [[_refused(entries, str(error))]], self._settle, results, refused)
 
     def _owns(self, db: sqlite3.Connection, epochs: Epochs) -> bool:
         (epoch,) = db.execute(self._sql("fence")).fetchone()
@@ -162,6 +221,15 @@ class SqliteWrites:
         """Mark what already waits under its new destination; returns how many are mere repeats."""
         outcomes = db.execute(self._sql("repeats")).fetchall()
         return outcomes.count(("repeat",))
+
+
+def _refused(entries: Sequence[Entry], error: str) -> Entry:
+    """A message whose row the database refuses becomes a dead letter, under the destination it was meant for."""
+    first = entries[0]
+    resolved = first.resolved if len(entries) == 1 else first.destination
+    what = "it was delivered, and its settlement" if first.outcome == "delivered" else "its settlement"
+    told = legible(f"{what} was refused: {error}; correct the row or the constraint, then retry or discard it")
+    return Entry(first.id, first.destination, resolved, "dead", error=told)
 
 
 def _settled(verdict: Verdict) -> Entry | None:

@@ -4,7 +4,7 @@ WITH hand AS MATERIALIZED (
   SELECT DISTINCT x.event_id, x.destination
   FROM {relay} r, jsonb_to_recordset(r.in_hand) AS x(event_id text, destination text) WHERE r.lease_until > now()
 ), waiting AS (
-  SELECT w.*, d.next_try_at, CASE WHEN w.held = 'blocked' THEN 'FAILED' WHEN h.event_id IS NOT NULL THEN 'PROCESSING'
+  SELECT w.*, d.next_try_at, d.last_error AS outage, CASE WHEN w.held = 'blocked' THEN 'FAILED' WHEN h.event_id IS NOT NULL THEN 'PROCESSING'
                                   ELSE 'PENDING' END AS status
   FROM (SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
           SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
@@ -13,7 +13,8 @@ WITH hand AS MATERIALIZED (
           WHERE {from_position} AND m.recorded_at >= $4 {of_waiting}
           ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $11) m) w
   LEFT JOIN hand h ON h.event_id = w.event_id AND h.destination = w.destination
-  LEFT JOIN {destination} d ON d.destination = w.destination AND w.destination <> '' AND w.tries > 0
+  LEFT JOIN {outage} d ON d.destination = w.destination AND (w.destination = '' OR w.held = 'aside' OR w.tries > 0)
+                      AND w.held IS DISTINCT FROM 'blocked' AND w.held IS DISTINCT FROM 'behind'
 ), delivered AS (
   SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
     SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
@@ -33,7 +34,8 @@ SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts
        CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count, last_error, last_attempt_at, next_retry_at,
        published_at, wanted, edge
 FROM (
-  (SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, tries, last_error, last_attempt_at,
+  (SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, tries,
+          coalesce(last_error, outage) AS last_error, last_attempt_at,
           CASE WHEN held IS DISTINCT FROM 'blocked' THEN coalesce(available_at, next_try_at) END AS next_retry_at,
           NULL::timestamptz AS published_at, wanted, n = $11 AS edge
    FROM waiting m CROSS JOIN LATERAL (SELECT {wanted} AND status = coalesce($5, status)

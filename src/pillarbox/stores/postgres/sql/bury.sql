@@ -1,17 +1,18 @@
 -- Settle messages given up on: they leave, whole, for the dead letters.
 WITH {fence}, gone AS (
   DELETE FROM {message} m
-  USING unnest($3::text[], $4::text[], $5::text[], $6::integer[], $7::text[], $8::boolean[], $9::real[])
-    AS i(event_id, destination, resolved, charged, error, sent, seconds)
-  WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
+  USING unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::integer[], $8::text[], $9::boolean[], $10::real[])
+    AS i(event_id, destination, id, resolved, charged, error, sent, seconds)
+  WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.id = i.id
+    AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*, i.resolved, i.charged, i.error, i.sent, i.seconds
 ), buried AS (
   INSERT INTO {dead} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload,
     content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
     error, first_failed_at, last_attempt_at)
   SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, ordering_key, key, payload, content_type, headers,
-    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts + charged, tries, error,
-    coalesce(first_failed_at, now()), CASE WHEN sent THEN now() ELSE last_attempt_at END FROM gone
+    schema_version, correlation_id, causation_id, trace_id, {readable}(occurred_at), {readable}(recorded_at),
+    attempts + charged, tries, error, coalesce(first_failed_at, now()), CASE WHEN sent THEN now() ELSE last_attempt_at END FROM gone
 ), noted AS (
   INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)
   SELECT event_id, resolved, attempts + charged + tries, true, error, seconds FROM gone WHERE sent

@@ -1,12 +1,16 @@
 -- Do what people asked for messages of my lanes: retry now, discard, bury or reschedule; close what no longer waits.
-WITH {fence}, asked AS MATERIALIZED (
-  -- Along the index of what is open, in the order of asking: a bite costs no more for all that waits behind it.
-  SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found
+WITH {fence}, seen AS MATERIALIZED (
+  -- Along the index of what is open, in the order of asking: a bite costs no more for all that waits behind it. As many
+  -- more as may be in flight: those stay open until they are decided and must not keep others from their turn.
+  SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found, m.id,
+    m.id IS NOT NULL AND (m.id, m.destination) IN (SELECT * FROM unnest($4::bigint[], $5::text[])) AS in_flight
   FROM {request} r LEFT JOIN {message} m ON m.event_id = r.event_id AND m.destination = r.destination
   WHERE r.done_at IS NULL
     -- A request for a message that does not wait is anybody's to close.
     AND (m.event_id IS NULL OR m.lane = ANY (ARRAY(SELECT lane FROM fence)))
-  ORDER BY r.request_id LIMIT $3
+  ORDER BY r.request_id LIMIT $3 + cardinality($4::bigint[])
+), asked AS MATERIALIZED (
+  SELECT * FROM seen WHERE NOT in_flight ORDER BY request_id LIMIT $3
 ), mine AS MATERIALIZED (
   -- Of several requests for one message the others wait for the next call.
   SELECT DISTINCT ON (event_id, destination) * FROM asked ORDER BY event_id, destination, request_id
@@ -23,7 +27,7 @@ WITH {fence}, asked AS MATERIALIZED (
     content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
     error, first_failed_at, last_attempt_at)
   SELECT id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload, content_type, headers,
-    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
+    schema_version, correlation_id, causation_id, trace_id, {readable}(occurred_at), {readable}(recorded_at), attempts, tries,
     coalesce(last_error, 'sent to the dead letters by a person'), coalesce(first_failed_at, now()), last_attempt_at FROM taken
 ), again AS (
   -- It keeps a time, so that it stays the head of its line and nothing behind it slips past.
@@ -50,4 +54,6 @@ WITH {fence}, asked AS MATERIALIZED (
 ), grown AS (
   UPDATE {audit} a SET {grows} FROM done g JOIN acts ON acts.audit_id = g.act WHERE a.audit_id = g.act
 )
-SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM closed) AS count, 0 AS duplicates
+SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM closed) AS count,
+       ARRAY(SELECT id FROM seen WHERE in_flight ORDER BY request_id) AS deferred_ids,
+       ARRAY(SELECT destination FROM seen WHERE in_flight ORDER BY request_id) AS deferred_destinations

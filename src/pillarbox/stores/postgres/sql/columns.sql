@@ -1,4 +1,5 @@
--- Fragment: the columns of a message, in the order of its fields.
-m.id, m.lane, m.event_id, m.destination, m.event_type, m.aggregate_type, m.aggregate_id, m.key, m.payload, m.content_type,
-m.headers, m.schema_version, m.correlation_id, m.causation_id, m.trace_id, m.occurred_at, m.recorded_at, m.available_at,
-m.held, m.attempts, m.tries
+-- Fragment: the columns of a message, in the order of its fields; one that exceeds the bytes comes without its content.
+m.id, m.lane, m.event_id, m.destination, m.event_type, m.aggregate_type, m.aggregate_id, m.key,
+CASE WHEN {within_bytes} THEN m.payload END AS payload, m.content_type,
+CASE WHEN {within_bytes} THEN m.headers END AS headers, m.schema_version, m.correlation_id, m.causation_id,
+m.trace_id, m.occurred_at, m.recorded_at, m.available_at, m.held, m.attempts, m.tries

@@ -1,7 +1,8 @@
 -- Settle delivered messages where no history is kept: they are gone.
 WITH {fence}, gone AS (
-  DELETE FROM {message} m USING unnest($3::text[], $4::text[], $5::text[]) AS i(event_id, destination, resolved)
-  WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
+  DELETE FROM {message} m USING unnest($3::text[], $4::text[], $5::bigint[], $6::text[]) AS i(event_id, destination, id, resolved)
+  WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.id = i.id
+    AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.event_id, i.resolved
 ){ledger}
 SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

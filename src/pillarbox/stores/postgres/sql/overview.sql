@@ -3,8 +3,8 @@
 -- first recorded, else the first of each lane; a delayed one ages once it is due.
 WITH first AS MATERIALIZED (
   SELECT id, event_id,
-         CASE WHEN held IS NULL AND available_at IS NOT NULL AND attempts + tries = 0 THEN available_at
-              ELSE recorded_at END AS since
+         {readable}(CASE WHEN held IS NULL AND available_at IS NOT NULL AND attempts + tries = 0 THEN available_at
+                         ELSE recorded_at END) AS since
   FROM {message} ORDER BY recorded_at, id LIMIT $2::int + 1
 ), looked AS MATERIALIZED (
   SELECT count(*) AS waiting, count(*) <= $2::int AS complete FROM first
@@ -14,7 +14,7 @@ WITH first AS MATERIALIZED (
     UNION ALL
     SELECT head.id, head.event_id, head.recorded_at
     FROM {lane} n CROSS JOIN LATERAL (
-      SELECT x.id, x.event_id, x.recorded_at FROM {message} x
+      SELECT x.id, x.event_id, {readable}(x.recorded_at) AS recorded_at FROM {message} x
       WHERE x.lane = n.lane AND x.held IS NULL AND x.available_at IS NULL ORDER BY x.id LIMIT 1) AS head
     WHERE NOT (SELECT complete FROM looked)
   ) AS due ORDER BY since, id LIMIT 1

@@ -1,38 +1,39 @@
 -- Write where messages wait from now on: retry, behind, aside, blocked, a noted try, or copies for several destinations.
 WITH {fence}, asked AS MATERIALIZED (
-  SELECT * FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::double precision[], $8::integer[], $9::integer[],
-                       $10::text[], $11::boolean[], $12::integer[], $13::integer[], $14::boolean[], $15::real[])
-    AS a(event_id, destination, resolved, held, delay, charged, tried, error, stays, attempts, tries, remembered, seconds)
+  SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::double precision[], $9::integer[],
+                       $10::integer[], $11::text[], $12::boolean[], $13::integer[], $14::integer[], $15::boolean[],
+                       $16::real[])
+    AS a(event_id, destination, id, resolved, held, delay, charged, tried, error, stays, attempts, tries, remembered, seconds)
 ), stayed AS (
   UPDATE {message} m SET
     held = CASE WHEN a.stays THEN m.held ELSE a.held END,
     available_at = coalesce(now() + a.delay * interval '1 second', m.available_at),
-    attempts = m.attempts + a.charged, tries = m.tries + a.tried,
+    attempts = least(m.attempts::bigint + a.charged, 1000000000), tries = least(m.tries::bigint + a.tried, 1000000000),
     last_error = coalesce(a.error, m.last_error),
     first_failed_at = CASE WHEN a.error IS NULL THEN m.first_failed_at ELSE coalesce(m.first_failed_at, now()) END,
     last_attempt_at = CASE WHEN a.error IS NULL THEN m.last_attempt_at ELSE now() END
   FROM asked a
-  WHERE a.resolved = a.destination AND m.event_id = a.event_id AND m.destination = a.destination
+  WHERE a.resolved = a.destination AND m.event_id = a.event_id AND m.destination = a.destination AND m.id = a.id
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
     -- Written before, and only the answer was lost: it must not be charged again.
     AND (a.attempts IS NULL OR (m.attempts = a.attempts AND m.tries = a.tries))
   RETURNING m.event_id, m.destination, m.attempts + m.tries AS attempt, a.tried, a.error, a.remembered, a.seconds
 ), leaving AS MATERIALIZED (
-  SELECT event_id, destination, bool_or(resolved = destination) AS remains FROM asked
-  GROUP BY event_id, destination HAVING bool_or(resolved <> destination)
+  SELECT event_id, destination, id, bool_or(resolved = destination) AS remains FROM asked
+  GROUP BY event_id, destination, id HAVING bool_or(resolved <> destination)
 ), gone AS (
   -- A new destination is a new primary key, which may be taken: the row leaves and comes back only if there is room.
   DELETE FROM {message} m USING leaving a
-  WHERE NOT a.remains AND m.event_id = a.event_id AND m.destination = a.destination
+  WHERE NOT a.remains AND m.event_id = a.event_id AND m.destination = a.destination AND m.id = a.id
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*
 ), copies AS MATERIALIZED (
   SELECT g.*, a.resolved, a.charged, a.error, a.stays, a.delay, a.tried, a.held AS hold, a.remembered, a.seconds
   FROM (SELECT * FROM gone
         UNION ALL
-        SELECT m.* FROM {message} m JOIN leaving a ON m.event_id = a.event_id AND m.destination = a.destination
+        SELECT m.* FROM {message} m JOIN leaving a ON m.event_id = a.event_id AND m.destination = a.destination AND m.id = a.id
         WHERE a.remains AND m.lane = ANY (ARRAY(SELECT lane FROM fence))) g
-  JOIN asked a ON a.event_id = g.event_id AND a.destination = g.destination AND a.resolved <> a.destination
+  JOIN asked a ON a.event_id = g.event_id AND a.destination = g.destination AND a.id = g.id AND a.resolved <> a.destination
 ), moved AS (
   INSERT INTO {message} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload,
     content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, available_at,
@@ -40,7 +41,9 @@ WITH {fence}, asked AS MATERIALIZED (
   SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type, headers,
     schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at,
     coalesce(now() + delay * interval '1 second', available_at),
-    CASE WHEN stays THEN held ELSE hold END, attempts + charged, tries + tried, coalesce(error, last_error),
+    CASE WHEN stays THEN held ELSE hold END, least(attempts::bigint + charged, 1000000000),
+    least(tries::bigint + tried, 1000000000),
+    coalesce(error, last_error),
     CASE WHEN error IS NULL THEN first_failed_at ELSE coalesce(first_failed_at, now()) END,
     CASE WHEN error IS NULL THEN last_attempt_at ELSE now() END
   FROM copies
@@ -61,7 +64,7 @@ WITH {fence}, asked AS MATERIALIZED (
     content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
     error, first_failed_at, last_attempt_at)
   SELECT id, event_id, resolved, event_type, aggregate_type, aggregate_id, ordering_key, key, payload, content_type, headers,
-    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,
+    schema_version, correlation_id, causation_id, trace_id, {readable}(occurred_at), {readable}(recorded_at), attempts, tries,
     'the event id ' || event_id || ' already waits for ' || resolved || ' with other bytes', first_failed_at, last_attempt_at
   FROM repeats WHERE NOT same
 ), noted AS (

@@ -5,10 +5,10 @@ FROM ({outside}
   FROM unnest($1::smallint[], $7::text[], $8::text[]) AS s(lane, key, destination)
   CROSS JOIN LATERAL ({blocker}) AS b(id)
   CROSS JOIN LATERAL (
-    SELECT * FROM {message} y
+    SELECT y.*, {size} FROM {message} y
     WHERE y.lane = s.lane AND y.key = s.key AND y.destination = s.destination AND y.held = 'behind'
       AND y.id < b.id AND {not_in_hand} {in_range}
     ORDER BY y.id LIMIT $2) x
   LIMIT $3
 ) m
-WHERE {within_bytes}
+WHERE {told_of}

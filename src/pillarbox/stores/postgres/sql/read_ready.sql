@@ -11,9 +11,9 @@ SELECT {columns}, CASE WHEN m.waiting THEN {behind} ELSE false END AS behind
 FROM ({outside}
   SELECT l.waiting, x.*, {bytes_so_far}
   FROM lanes l CROSS JOIN LATERAL (
-    SELECT * FROM {message} y
+    SELECT y.*, {size} FROM {message} y
     WHERE y.lane = l.lane AND y.held IS NULL AND y.available_at IS NULL AND {not_in_hand} {in_range}
     ORDER BY y.id LIMIT $2) x
   LIMIT $3
 ) m
-WHERE {within_bytes}
+WHERE {told_of}

@@ -6,9 +6,9 @@ WITH mine AS MATERIALIZED (
   SELECT DISTINCT ON (event_id, destination) * FROM mine ORDER BY event_id, destination, dead_id
 ), back AS (
   INSERT INTO {message} (event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type,
-    headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at)
+    headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, tries)
   SELECT event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type, headers,
-    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at FROM chosen ORDER BY dead_id
+    schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, 1 FROM chosen ORDER BY dead_id
   ON CONFLICT DO NOTHING RETURNING event_id, destination
 ), gone AS (
   DELETE FROM {dead} d USING chosen c JOIN back b USING (event_id, destination) WHERE d.dead_id = c.dead_id
@@ -20,8 +20,8 @@ WITH mine AS MATERIALIZED (
 ), act AS (
   UPDATE {audit} a SET {grows} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = $3
 ), again AS (
-  -- A person wants it sent, whatever the ledger says.
-  UPDATE {processed_event} p SET status = 'PROCESSING', updated_at = now() FROM back b
+  -- An operator wants it sent, whatever the ledger says; the one try does the same for the history.
+  UPDATE {processed_event} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
   WHERE p.event_id = b.event_id AND p.destination = b.destination
 )
 SELECT count(*) FROM gone

@@ -1,3 +1,3 @@
 -- The limit of payloads as the table has it.
-SELECT substring(pg_get_constraintdef(oid) FROM '<= (\d+)')::bigint FROM pg_constraint
-WHERE conname = '{prefix}message_payload_ck' AND conrelid = to_regclass('{message}')
+SELECT substring(pg_get_triggerdef(oid) FROM '> (\d+)')::bigint FROM pg_trigger
+WHERE tgname = '{prefix}message_payload_limit' AND tgrelid = to_regclass('{message}')

@@ -1,2 +1,2 @@
 -- Does this relay live?
-SELECT count(*) FROM {relay} WHERE id = :relay AND lease_until > {now};
+SELECT count(*) FROM {relay} WHERE id = :relay AND {lease_runs};

@@ -10,13 +10,15 @@ WITH hand (event_id, destination) AS MATERIALIZED (
               WHEN EXISTS (SELECT 1 FROM hand AS h
                             WHERE h.event_id = w.event_id AND w.destination IN ('', h.destination)) THEN 'PROCESSING'
               ELSE 'PENDING' END AS status,
-         (SELECT d.next_try_at FROM {destination} AS d WHERE d.destination = w.destination AND w.tries > 0) AS next_try_at
+         o.next_try_at, o.last_error AS outage
     FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
                  m.attempts, m.tries, m.last_error, m.last_attempt_at, m.available_at, m.held
             FROM {message} AS m
            WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since {of_waiting}
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
            LIMIT :waiting) AS w
+    LEFT JOIN {outage} AS o ON o.destination = w.destination AND (w.destination = '' OR w.held IS 'aside' OR w.tries > 0)
+                           AND coalesce(w.held, '') NOT IN ('blocked', 'behind')
 ), delivered AS (
   SELECT h.*, row_number() OVER (ORDER BY h.recorded_at DESC, h.id DESC, h.destination DESC) AS n
     FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
@@ -35,7 +37,8 @@ WITH hand (event_id, destination) AS MATERIALIZED (
            LIMIT :dead) AS d
 ), looked_at AS (
   SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts,
-         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count, last_error, last_attempt_at,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count,
+         coalesce(last_error, outage) AS last_error, last_attempt_at,
          CASE WHEN held IS NOT 'blocked' THEN coalesce(available_at, next_try_at) END AS next_retry_at,
          NULL AS published_at,
          {wanted} AND status = coalesce(:status, status)

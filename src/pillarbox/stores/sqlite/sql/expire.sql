@@ -1,2 +1,3 @@
 -- Relays whose lease ended are gone for good: their next heartbeat finds nothing.
-DELETE FROM {relay} WHERE lease_until <= {now} AND id <> :relay;
+DELETE FROM {relay} WHERE NOT {lease_runs} AND id <> :relay
+RETURNING id;

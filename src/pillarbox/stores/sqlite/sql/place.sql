@@ -6,8 +6,8 @@ UPDATE {message} AS m
          ELSE coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', d.delay)),
                        '9999-12-31T23:59:59.999Z')
        END,
-       attempts = m.attempts + d.charge - d.noted,
-       tries = m.tries + (d.outcome = 'retry' AND NOT d.charge),
+       attempts = min(m.attempts + d.charge - d.noted, 1000000000),
+       tries = min(m.tries + (d.outcome = 'retry' AND NOT d.charge), 1000000000),
        last_error = d.error,
        first_failed_at = coalesce(m.first_failed_at, {now}),
        last_attempt_at = CASE WHEN d.outcome = 'retry' OR d.charge THEN {now} ELSE m.last_attempt_at END
