@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.duration import seconds
+from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Announcer
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Store
@@ -17,6 +17,7 @@ from pillarbox.relay.hand import Hand
 from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.housekeeping import Housekeeping
 from pillarbox.relay.lanes import Ownership
+from pillarbox.relay.progress import Progress
 from pillarbox.relay.reading import Reader
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.settlement import Settlement
@@ -38,8 +39,10 @@ class Parts:
     slumber: Slumber
     reader: Reader
     dispatch: Dispatch
+    gates: Gates
     settlement: Settlement
     tending: Tending
+    progress: Progress
 
 
 def assemble(
@@ -54,11 +57,16 @@ def assemble(
     chance: Chance,
     announce: Announcer,
 ) -> Parts:
-    """Make the parts of a relay."""
+    """Make the parts of a relay. Raises ConfigurationError."""
+    if tuning.at_most_once and (store.ledger is None or not store.ledger.keeps_notes):
+        raise ConfigurationError(
+            "relay.at_most_once needs a store with a ledger of its own: make the store with ledger=True"
+        )
     told: dict[str, Any] = {"relay": relay, "clock": clock, "announce": announce}
     hand, stops, pulse = Hand(), Stops(), Pulse(relay=relay)
-    ownership = Ownership(clock, lease=seconds(tuning.lease), count=store.lanes.count)
-    gates = Gates(chance=chance, **told)
+    ownership = Ownership(clock, margin=tuning.longest_send, count=store.lanes.count)
+    ownership.on_lost = hand.drop_lanes
+    gates = Gates(chance=chance, breaker=tuning.breaker, by_type=routing.by_type, **told)
     for place in routing.places():
         gates.of(place)
     suspicion = Suspicion(window=tuning.most_in_hand)
@@ -71,6 +79,7 @@ def assemble(
     dispatch = Dispatch(policy=policy, ledger=store.ledger, **sent, **ways, **held, **told)
     sorter = Sorter(suspicion=suspicion, **sent, **ways, **held, **told)
     reader = Reader(store=store, sorter=sorter, **ways, **held, **told)
+    dispatch.on_let_go = reader.read_on
     tending = Tending(
         name=name,
         store=store,
@@ -78,6 +87,7 @@ def assemble(
         ownership=ownership,
         suspicion=suspicion,
         hand=hand,
+        routing=routing,
         gates=gates,
         dispatch=dispatch,
         reader=reader,
@@ -90,9 +100,13 @@ def assemble(
         hand=hand,
         ownership=ownership,
         pulse=pulse,
-        slumber=Slumber(relay=relay, store=store, clock=clock, tuning=tuning),
+        slumber=Slumber(relay=relay, store=store, clock=clock, tuning=tuning, next_probe=gates.next_probe),
         reader=reader,
         dispatch=dispatch,
+        gates=gates,
         settlement=settlement,
         tending=tending,
+        progress=Progress(
+            pulse=pulse, ownership=ownership, dispatch=dispatch, settlement=settlement, tuning=tuning, **told
+        ),
     )

@@ -11,7 +11,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeGuard
 
@@ -19,6 +19,7 @@ from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.event import JSON
 from pillarbox.core.message import Message
 from pillarbox.core.replay import REPLAY_OF
+from pillarbox.core.timestamps import timestamp
 
 CLOUDEVENTS = "application/cloudevents+json"
 
@@ -149,7 +150,7 @@ def outgoing_headers(message: Message) -> dict[str, str]:
     }
     # Written out one by one: this runs for every message, and is the dearest thing that does.
     headers["eventType"] = message.event_type
-    headers["occurredAt"] = _time(message.occurred_at)
+    headers["occurredAt"] = timestamp(message.occurred_at)
     headers["schemaVersion"] = str(message.schema_version)
     if message.aggregate_type is not None:
         headers["aggregateType"] = message.aggregate_type
@@ -240,18 +241,13 @@ def _headers(message: Message) -> Mapping[str, Any]:
 
 def _encoded(message: Message, value: Any) -> bytes:
     try:
-        return _json(_time(value) if isinstance(value, datetime) else value).encode()
+        return _json(timestamp(value) if isinstance(value, datetime) else value).encode()
     except (ValueError, RecursionError) as error:  # a lone surrogate or 1e999, come in by plain SQL
         raise PermanentError(f"something of {message.event_id} is no JSON in UTF-8: {error}") from None
 
 
 def _object(members: Mapping[str, bytes]) -> bytes:
     return b"{" + b",".join(_json(name).encode() + b":" + value for name, value in members.items()) + b"}"
-
-
-def _time(moment: datetime) -> str:
-    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    return f"{utc.isoformat()[:-6]}Z"
 
 
 def _is_traceparent(text: str | None) -> TypeGuard[str]:

@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from pillarbox.core.backoff import LONGEST, Backoff
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import RelayFailed, StoreUnavailable
-from pillarbox.core.observations import Announcer, StoreFailed
+from pillarbox.core.observations import Announcer, StoreFailed, StoreRestored
 
 Duty = Callable[[], Coroutine[Any, Any, None]]
-
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
 
 
 class Crew:
@@ -28,6 +26,7 @@ class Crew:
         self.failure: RelayFailed | None = None
         """Why the relay cannot go on, if it cannot."""
         self.on_failed: Callable[[], None] = lambda: None
+        self._store_failed_at: float | None = None
 
     def begin(self, duties: Sequence[Duty]) -> None:
         """Do all of them from now on."""
@@ -42,17 +41,30 @@ class Crew:
 
     async def patiently(self, work: Duty) -> None:
         """Do it again, after a growing pause, whenever the store is away."""
-        pause = FIRST_PAUSE
+        backoff = Backoff(self._chance)
         while True:
             began = self._clock.monotonic()
             try:
                 await work()
             except StoreUnavailable as error:
-                if self._clock.monotonic() - began > LONGEST_PAUSE:
-                    pause = FIRST_PAUSE  # it went well for a while: this is another outage
-                self._announce(StoreFailed(relay=self.relay, error=str(error), delay=pause))
-                await self._clock.sleep(pause * (0.5 + self._chance.random() / 2))
-                pause = min(LONGEST_PAUSE, pause * 2)
+                if self._clock.monotonic() - began > LONGEST:
+                    backoff.reset()  # it went well for a while: this is another outage
+                await self._clock.sleep(self.store_failed(error, backoff))
+
+    def store_failed(self, error: StoreUnavailable, backoff: Backoff) -> float:
+        """Say that the store cannot be reached; returns how long to pause before the next attempt."""
+        delay = backoff.next()
+        if self._store_failed_at is None:
+            self._store_failed_at = self._clock.monotonic()
+        self._announce(StoreFailed(relay=self.relay, error=str(error), delay=delay))
+        return delay
+
+    def store_answered(self) -> None:
+        """Say so if it could not be reached before."""
+        if self._store_failed_at is not None:
+            seconds = self._clock.monotonic() - self._store_failed_at
+            self._store_failed_at = None
+            self._announce(StoreRestored(relay=self.relay, seconds=seconds))
 
     def fail(self, reason: str, cause: BaseException | None = None) -> None:
         """The relay cannot go on. The first thing that went wrong is the reason; the rest is its consequence."""

@@ -1,4 +1,4 @@
-"""Sending: a fixed set of senders per transport, each with a lot of its own, order kept by the hand.
+"""Sending: lot after lot per transport, so many at once, order kept by the hand.
 
 What a transport answers becomes a verdict. An outage is told from a bad message here: a destination that accepted none
 of a lot and says it cannot be reached is closed, its messages are noted and let go of, and nobody is charged.
@@ -7,24 +7,30 @@ of a lot and says it cannot be reached is closed, its messages are noted and let
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
+from typing import Any
 
 from pillarbox.core import failpoints
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.duration import seconds
 from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, StoreUnavailable, Unavailable
-from pillarbox.core.observations import Announcer, EventSkipped, Sending, StoreFailed
+from pillarbox.core.ledger import Before
+from pillarbox.core.message import Slot
+from pillarbox.core.observations import Announcer, EventSkipped, Sending, SendOverdue, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Resolved, Retry
+from pillarbox.core.patience import patience
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Ledger
-from pillarbox.core.transport import Outgoing, Result, Transport
+from pillarbox.core.transport import Address, Outgoing, Pace, Result, Transport
 from pillarbox.relay.bodies import compose, outgoing_headers
-from pillarbox.relay.gates import A_LOT, Gate, Gates
+from pillarbox.relay.gates import Gate, Gates
 from pillarbox.relay.hand import Hand, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
+from pillarbox.relay.sends import Sends
 from pillarbox.relay.settlement import Settlement
 from pillarbox.relay.stops import Stops
 from pillarbox.relay.telling import tell
@@ -32,8 +38,12 @@ from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import OUTAGE, error_text, judge
 
 LEDGER_PAUSE = 0.5
+MAY_HAVE_BEEN_SENT = (
+    "a relay began to send it and died or lost its lane before it knew what became of it, so it may have arrived; "
+    'relay.ledger = "at-most-once" does not send it again: look at the far side, then retry or discard it'
+)
 LONGEST_PAUSE = 5.0
-"""A sender looks by itself at least so often, whatever it is told."""
+"""Whoever sends looks by itself at least so often, whatever it is told."""
 
 
 class Dispatch:
@@ -66,32 +76,69 @@ class Dispatch:
         self._ledger = ledger
         self._policy = policy
         self._tuning = tuning
-        self._timeout = seconds(tuning.send_timeout)
         self._clock = clock
         self._chance = chance
         self._announce = announce
+        self._unsent: set[tuple[str, str]] = set()
+        """Noted in the ledger by this relay, and not given to a transport since."""
         self._work = asyncio.Event()
-        self._sending = 0
+        self._sends: list[tuple[Transport, Sends]] = []
         self.stopping = False
         self.on_change: Callable[[], None] = lambda: None
         """Told whenever something was answered or a gate moved."""
+        self.on_let_go: Callable[[list[Slot]], None] = lambda _: None
+        """Told the keys and destinations of waiting messages that went out of hand as they were: fetch them again."""
 
     @property
     def idle(self) -> bool:
-        return self._sending == 0
+        return not any(sends for _, sends in self._sends)
+
+    def could_send(self) -> Iterator[tuple[Sends, str]]:
+        """The transports that could begin a send now, each with a destination that has a message to go."""
+        now = self._clock.monotonic()
+        if self.stopping or not self._ownership.may_send():
+            return
+        for transport, sends in self._sends:
+            if _free(transport.pace, sends) > 0:
+                for name in self._hand.destinations():
+                    place = self._routing.place(name)
+                    if place.transport is transport and self._takes(self._gates.of(place), sends, now):
+                        yield sends, name
+                        break
+
+    def _takes(self, gate: Gate, sends: Sends, now: float) -> bool:
+        room = gate.place.transport.pace.room
+        return (
+            gate.may_send(now) > 0
+            and self._hand.has_sendable(gate.place.name)
+            and (room is None or room(gate.place.destination.address, sends.to) > 0)
+        )
 
     def stir(self) -> None:
         """There may be something to send."""
         self._work.set()
 
     async def run(self, transport: Transport) -> None:
-        """One sender: takes what may go, sends it, judges the answers."""
-        while True:
-            lot = [] if self.stopping else self._collect(transport)
-            if lot:
-                await self._send(transport, lot)
-            else:
-                await self._pause()
+        """Send what may go through one transport, and judge the answers."""
+        sends = Sends(on_done=lambda: self._done(sends))
+        self._sends.append((transport, sends))
+        try:
+            while True:
+                sends.check()
+                lot = [] if self.stopping else self._collect(transport, sends)
+                if lot:
+                    sends.begin(self._send(transport, lot, sends))
+                else:
+                    await self._pause()
+        finally:
+            await sends.end()
+            self._sends.remove((transport, sends))
+
+    def _done(self, sends: Sends) -> None:
+        """There is room for another send; whoever waits for the last one is told, too."""
+        self.stir()
+        if not sends:
+            self.on_change()
 
     async def _pause(self) -> None:
         self._work.clear()
@@ -101,50 +148,104 @@ class Dispatch:
         except TimeoutError:
             return
 
-    def _collect(self, transport: Transport) -> list[tuple[Gate, Item]]:
-        if not self._ownership.may_send():
+    def _collect(self, transport: Transport, sends: Sends) -> list[tuple[Gate, Item]]:
+        now, pace = self._clock.monotonic(), transport.pace
+        free = _free(pace, sends)
+        if free <= 0 or not self._ownership.may_send():
             return []
-        now = self._clock.monotonic()
+        most = min(pace.lot, free) if pace.apart else pace.lot
+        room = pace.bytes or sys.maxsize
         lot: list[tuple[Gate, Item]] = []
-        for gate in self._gates:
-            if gate.place.transport is not transport:
+        for name in self._hand.destinations():
+            place = self._routing.place(name)
+            if place.transport is not transport:
                 continue
-            room = min(transport.pace.lot - len(lot), gate.may_send(now), A_LOT)
-            items = self._hand.sendable(gate.place.name, room) if room > 0 else []
-            if items:
+            gate = self._gates.of(place)
+            allowed = min(most - len(lot), gate.may_send(now))
+            if allowed > 0 and pace.room is not None:
+                allowed = min(allowed, self._room(gate, pace.room, sends))
+            if allowed > 0 and (items := self._hand.sendable(name, allowed, most_bytes=room)):
+                room -= sum(item.message.size for item in items)
                 gate.sent(len(items), now)
+                sends.to[place.destination.address] += len(items)
                 lot += [(gate, item) for item in items]
+            if len(lot) >= most or room <= 0:
+                break
         return lot
 
-    async def _send(self, transport: Transport, lot: Sequence[tuple[Gate, Item]]) -> None:
-        self._sending += 1
+    def _room(self, gate: Gate, room: Callable[[Address, Mapping[Address, int]], int], sends: Sends) -> int:
+        address = gate.place.destination.address
+        free = room(address, sends.to)
+        gate.full = free <= 0 and bool(sends.to[address])
+        if free <= 0 and not gate.full:
+            # Calls that nobody waits for any more, from before this relay began, still occupy its whole share.
+            gate.sent(1, self._clock.monotonic())  # this was the probe
+            error = "earlier calls that have not returned occupy every thread of it; restart the process"
+            self._close(gate, error, at_fault=True)
+        return free
+
+    async def _send(self, transport: Transport, lot: Sequence[tuple[Gate, Item]], sends: Sends) -> None:
+        if self._ledger is not None:
+            # To write takes as long as the database does: what was true before has to be looked at again.
+            rest = self._may_still_go(await self._not_sent_before(self._ledger, lot))
+            to_send = {item for _, item in rest}
+            sends.answered(gate.place.destination.address for gate, item in lot if item not in to_send)
+            lot = rest
+        if transport.pace.apart:
+            for one in lot:
+                sends.begin(self._deliver(transport, [one], sends))
+        elif lot:
+            await self._deliver(transport, lot, sends)
+
+    async def _deliver(self, transport: Transport, lot: Sequence[tuple[Gate, Item]], sends: Sends) -> None:
+        sends.begun += 1
         try:
-            if self._ledger is not None:
-                lot = await self._not_sent_before(self._ledger, lot)
             results = await self._answers(transport, lot)
-            failpoints.hit("after-confirm")
-            self._judge(lot, results)
         finally:
-            self._sending -= 1
-            self.on_change()
+            sends.answered(gate.place.destination.address for gate, _ in lot)
+            for gate, _ in lot:
+                gate.full = False
+        failpoints.hit("after-confirm")
+        self._judge(lot, results)
+
+    def _may_still_go(self, lot: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
+        """All of them, or none if too little of the lease is left for a send to end within it."""
+        if self._ownership.may_send():
+            return list(lot)
+        for _, item in lot:
+            self.let_go([item, *self._hand.stopped(item)])
+        return []
 
     async def _not_sent_before(self, ledger: Ledger, lot: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
         """Settle what the ledger knows to have been sent; returns the rest, noted as about to be sent."""
+        mine = {_identity(item) for _, item in lot} & self._unsent
         try:
             known = await ledger.begin([Resolved(item.message, item.destination) for _, item in lot])
         except StoreUnavailable as error:
             # Nothing was sent: whatever became of the note, they come again.
+            self._unsent.update(_identity(item) for _, item in lot)
             for _, item in lot:
                 self.let_go([item, *self._hand.stopped(item)])
             self._announce(StoreFailed(relay=self.relay, error=str(error), delay=LEDGER_PAUSE))
             await self._clock.sleep(LEDGER_PAUSE)
             return []
-        for (_, item), sent in zip(lot, known, strict=True):
-            if sent:
+        rest = []
+        for (gate, item), before in zip(lot, known, strict=True):
+            if not self._hand.sends(item):
+                # Its lane was lost meanwhile.
+                continue
+            if before is Before.SENT:
                 self._hand.confirmed(item)
                 self._settlement.add(item, DELIVERED)
                 self._announce(EventSkipped(relay=self.relay, message=item.message, destination=item.destination))
-        return [one for one, sent in zip(lot, known, strict=True) if not sent]
+            elif before is Before.UNKNOWN and self._tuning.at_most_once and _identity(item) not in mine:
+                dead = Dead(error=MAY_HAVE_BEEN_SENT, block=self._tuning.after_death == "block", charge=False)
+                self._settle(item, _noted(dead) if item.noted else dead, None)
+            else:
+                rest.append((gate, item))
+        if self._tuning.at_most_once:
+            self._unsent.update(_identity(item) for _, item in rest)
+        return rest
 
     async def _answers(self, transport: Transport, lot: Sequence[tuple[Gate, Item]]) -> list[Result]:
         results: list[Result] = [None] * len(lot)
@@ -157,14 +258,15 @@ class Dispatch:
             except PermanentError as error:
                 results[position] = error
         self._tell_sending(lot)
+        self._unsent.difference_update(_identity(item) for _, item in lot)
         failpoints.hit("before-send")
         began = self._clock.monotonic()
         try:
-            # A little more than the transport's own: it knows better what was cut off.
-            async with asyncio.timeout(None if transport.pace.bounded else self._timeout + 1):
-                answers = await transport.send(outgoing) if outgoing else []
-                if len(answers) != len(outgoing):
-                    raise RuntimeError(f"{len(answers)} answers to {len(outgoing)} messages")
+            with self._told_if_overdue(transport, lot):
+                async with self._in_time(transport.pace):
+                    answers = await transport.send(outgoing) if outgoing else []
+            if len(answers) != len(outgoing):
+                raise RuntimeError(f"{len(answers)} answers to {len(outgoing)} messages")
         except TimeoutError:
             answers = [Unavailable(f"no answer within {self._tuning.send_timeout}")] * len(outgoing)
         except SendError as error:
@@ -178,6 +280,41 @@ class Dispatch:
             results[position] = answer
             lot[position][1].took = took
         return results
+
+    def _in_time(self, pace: Pace) -> AbstractAsyncContextManager[Any]:
+        """As long as a send may take: as long as it gets anywhere, while the lease is renewed."""
+        if pace.bounded or pace.progress is None:
+            # A little more than the transport's own: it knows better what was cut off.
+            return asyncio.timeout(None if pace.bounded else self._tuning.longest_send)
+        progress, seen = pace.progress, None
+
+        def getting_on() -> object:
+            nonlocal seen
+            if self._ownership.may_send():
+                seen = progress()
+            return seen
+
+        return patience(self._tuning.longest_send, getting_on)
+
+    @contextmanager
+    def _told_if_overdue(self, transport: Transport, lot: Sequence[tuple[Gate, Item]]) -> Iterator[None]:
+        if (limit := transport.pace.overdue) is None:
+            yield
+            return
+        timer = asyncio.get_running_loop().call_later(limit, self._overdue, lot, limit)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _overdue(self, lot: Sequence[tuple[Gate, Item]], limit: float) -> None:
+        """Sends that hang keep their keys and what they occupy; their destination gets nothing more for now."""
+        for gate, item in lot:
+            self._announce(
+                SendOverdue(relay=self.relay, message=item.message, destination=item.destination, seconds=limit)
+            )
+            error = f"no answer to event {item.message.event_id} after {limit:g} s; its key waits for it"
+            self._close(gate, error, at_fault=True)
 
     def _outgoing(self, gate: Gate, item: Item) -> Outgoing:
         message, place = item.message, gate.place
@@ -205,6 +342,9 @@ class Dispatch:
         outage: str | None = None
         noted: list[Item] = []
         for item, result in answers:
+            if not self._hand.sends(item):
+                # From before its lane was lost, perhaps taken back since: it says something of the destination only.
+                continue
             # Alone among neighbours that passed, and not for the first time, it is the message: a connection that
             # broke on the last one of a lot looks the same once.
             outcome = judge(
@@ -228,10 +368,10 @@ class Dispatch:
         elif outage is not None:
             first = gate.well
             self._close(gate, outage)
-            # One line per event when an outage begins; after that one per probe, which the breaker tells.
-            for item in noted if first else ():
+            # Every failed send counts; one line per event when an outage begins, then one per probe.
+            for item in noted:
                 delay = gate.breaker.next_try(self._clock.monotonic())
-                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False))
+                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False), probe=not first)
         else:
             self._all_refused(gate, answers)
 
@@ -240,13 +380,16 @@ class Dispatch:
         rejected = [(item, result) for item, result in answers if isinstance(result, Rejected)]
         if nacks:
             # A full queue: every message waits by itself, and so does the destination.
-            self._gates.unavailable(gate, error_text(nacks[-1]))
+            self._gates.unavailable(gate, error_text(nacks[-1]), at_fault=True)
         elif rejected:
             self._gates.rejected(gate, [item.message.event_id for item, _ in rejected], error_text(rejected[-1][1]))
+        elif outages := [result for _, result in answers if isinstance(result, Unavailable)]:
+            # Outages count as attempts: the destination is not closed, but everybody is to see that it fails.
+            self._gates.failing(gate, error_text(outages[-1]))
 
-    def _close(self, gate: Gate, error: str) -> None:
+    def _close(self, gate: Gate, error: str, *, at_fault: bool = False) -> None:
         """It takes nothing now: let go of what waits for it, so that others find room."""
-        self._gates.unavailable(gate, error)
+        self._gates.unavailable(gate, error, at_fault=at_fault)
         self.let_go(self._hand.unsent(gate.place.name))
 
     def let_go(self, items: Sequence[Item]) -> None:
@@ -254,6 +397,7 @@ class Dispatch:
         for item in items:
             self._stops.let_go(item.line)
         self._hand.forget(items)
+        self.on_let_go([slot for item in items if item.waited and (slot := item.slot) is not None])
 
     def _settle(self, item: Item, outcome: Outcome, result: Result) -> None:
         match outcome:
@@ -278,6 +422,15 @@ class Dispatch:
             for name, items in by_name.items():
                 messages = tuple(item.message for item in items)
                 self._announce(Sending(relay=self.relay, destination=name, messages=messages))
+
+
+def _free(pace: Pace, sends: Sends) -> int:
+    """How many sends more may be under way at once."""
+    return (pace.lot * pace.lots if pace.apart else pace.lots) - len(sends)
+
+
+def _identity(item: Item) -> tuple[str, str]:
+    return item.message.event_id, item.destination
 
 
 def _noted(outcome: Outcome) -> Outcome:

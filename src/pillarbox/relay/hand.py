@@ -7,8 +7,9 @@ have a line of their own.
 
 from __future__ import annotations
 
+import sys
 from bisect import insort
-from collections import defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -69,10 +70,17 @@ class Hand:
     def __init__(self) -> None:
         self._lines: dict[LineKey, _Line] = {}
         self._items: dict[tuple[int, str], Item] = {}
-        self._sendable: defaultdict[str, deque[_Line]] = defaultdict(deque)
+        self._sendable: dict[str, deque[_Line]] = {}
+        self._counts: Counter[str] = Counter()
+        self.bytes = 0
+        """Payload and headers of everything in flight."""
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def count(self, destination: str) -> int:
+        """How many messages in flight are for this destination."""
+        return self._counts[destination]
 
     @property
     def places(self) -> Collection[tuple[int, str]]:
@@ -81,29 +89,37 @@ class Hand:
 
     def add(self, item: Item) -> None:
         """Take a message in hand, in its place in its line."""
-        self._items[item.message.place] = item
+        self._put(item)
         line = self._lines.setdefault(item.line, _Line(item.line))
         insort(line.waiting, item, key=lambda each: each.message.id)
         self._offer(line)
 
     def keep(self, item: Item) -> None:
         """Take a message in hand that goes nowhere: only so that no look brings it again before it is settled."""
-        self._items[item.message.place] = item
+        self._put(item)
 
-    def sendable(self, destination: str, most: int) -> list[Item]:
-        """Up to `most` messages that may go now, each the next of its line; they are on their way from here on."""
-        queue = self._sendable[destination]
+    def destinations(self) -> list[str]:
+        """Destinations for which something may go now, the one served longest ago first."""
+        return list(self._sendable)
+
+    def sendable(self, destination: str, most: int, *, most_bytes: int = sys.maxsize) -> list[Item]:
+        """Up to `most` messages that may go now, each the next of its line, and no more once they have `most_bytes`;
+        they are on their way from here on."""
+        queue = self._sendable.pop(destination, deque())
         going: list[Item] = []
-        while queue and len(going) < most:
+        while queue and len(going) < most and most_bytes > 0:
             line = queue.popleft()
             line.queued = False
             if line.sending is None and line.waiting:
                 line.sending = line.waiting.pop(0)
                 going.append(line.sending)
+                most_bytes -= line.sending.message.size
+        if queue:
+            self._sendable[destination] = queue
         return going
 
     def has_sendable(self, destination: str) -> bool:
-        return any(line.sending is None and line.waiting for line in self._sendable[destination])
+        return any(line.sending is None and line.waiting for line in self._sendable.get(destination, ()))
 
     def confirmed(self, item: Item) -> None:
         """It arrived, or was given up on: the next of its line may go."""
@@ -112,10 +128,23 @@ class Hand:
             self._offer(line)
             self._tidy(line)
 
+    def has(self, line: LineKey) -> bool:
+        """Whether a message of this queue is in flight."""
+        return line in self._lines
+
+    def holds(self, item: Item) -> bool:
+        """Whether this very item is in flight; once its lane was lost it is not, even if its message is again."""
+        return self._items.get(item.message.place) is item
+
+    def sends(self, item: Item) -> bool:
+        """Whether this very item is what its queue waits for; an answer to any other one is stale."""
+        return self.holds(item) and (line := self._lines.get(item.line)) is not None and line.sending is item
+
     def stopped(self, item: Item) -> list[Item]:
         """It comes again: its line stops. Returns those behind it; they stay in hand until `forget`."""
-        if (line := self._lines.pop(item.line, None)) is None:
+        if not self.sends(item):
             return []
+        line = self._lines.pop(item.line)
         line.sending = None
         followers, line.waiting = line.waiting, []
         return followers
@@ -124,7 +153,7 @@ class Hand:
         """These are no longer in hand: settled, or let go of."""
         for item in items:
             if self._items.get(item.message.place) is item:
-                del self._items[item.message.place]
+                self._remove(item.message.place)
             line = self._lines.get(item.line)
             if line is not None and item in line.waiting:
                 line.waiting.remove(item)
@@ -139,10 +168,20 @@ class Hand:
             for item in line.waiting
         ]
 
+    def unsent_from(self, places: Iterable[tuple[int, str]]) -> list[Item]:
+        """Those of these that wait for their turn, and everything behind them in their queues."""
+        found: list[Item] = []
+        for place in places:
+            item = self._items.get(place)
+            line = None if item is None else self._lines.get(item.line)
+            if item is not None and line is not None and item in line.waiting:
+                found += line.waiting[line.waiting.index(item) :]
+        return list(dict.fromkeys(found))
+
     def drop_lanes(self, lanes: Collection[int]) -> None:
         """Somebody else owns these: whatever is in hand of them is none of ours any more."""
         for place in [place for place, item in self._items.items() if item.message.lane in lanes]:
-            del self._items[place]
+            self._remove(place)
         for key in [key for key in self._lines if key[0] in lanes]:
             line = self._lines.pop(key)
             line.waiting, line.sending = [], None
@@ -164,8 +203,22 @@ class Hand:
     def _offer(self, line: _Line) -> None:
         if line.sending is None and line.waiting and not line.queued:
             line.queued = True
-            self._sendable[line.key[2]].append(line)
+            self._sendable.setdefault(line.key[2], deque()).append(line)
 
     def _tidy(self, line: _Line) -> None:
         if line.sending is None and not line.waiting:
             self._lines.pop(line.key, None)
+
+    def _put(self, item: Item) -> None:
+        if item.message.place in self._items:
+            self._remove(item.message.place)
+        self._items[item.message.place] = item
+        self._counts[item.destination] += 1
+        self.bytes += item.message.size
+
+    def _remove(self, place: tuple[int, str]) -> None:
+        item = self._items.pop(place)
+        self.bytes -= item.message.size
+        self._counts[item.destination] -= 1
+        if not self._counts[item.destination]:
+            del self._counts[item.destination]

@@ -14,13 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pillarbox.core.clock import Clock
+from pillarbox.core.backoff import Backoff
+from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.lane import InHand, Renewal
 from pillarbox.core.store import Store
 from pillarbox.relay.tuning import Tuning
 
+RECONNECTS_WITHIN = 0.3
+"""Seconds that a relay whose session ended has to begin another one before its lease is ended."""
 LONGEST_FAREWELL = 5.0
 """Seconds that a heartbeat may take to end before the relay ends without it."""
 
@@ -33,6 +36,8 @@ class Pulse:
     ticked: float = 0.0
     in_hand: Sequence[InHand] = ()
     breakers: Mapping[str, str] | None = None
+    stalled: str = ""
+    """Why the relay makes no progress although it could; "" while it does."""
     joined: bool = False
     """Whether there is a lease to renew."""
     thread: int = field(default_factory=threading.get_ident)
@@ -57,7 +62,14 @@ class Heartbeat:
         on_lost: Callable[[str], None],
         on_stalled: Callable[[str], None],
         on_failed: Callable[[Exception], None],
+        on_cut_off: Callable[[], None],
+        on_expired: Callable[[], None],
+        chance: Chance,
     ) -> None:
+        """
+        on_cut_off: the session ended: others may take the lanes before the lease ends.
+        on_expired: the lease of a dead relay was ended: its lanes can be taken.
+        """
         self._store = store
         self._pulse = pulse
         self._clock = clock
@@ -68,6 +80,10 @@ class Heartbeat:
         self._on_lost = on_lost
         self._on_stalled = on_stalled
         self._on_failed = on_failed
+        self._on_cut_off = on_cut_off
+        self._on_expired = on_expired
+        self._backoff = Backoff(chance, longest=self._interval)
+        self._relays = 1
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -94,9 +110,43 @@ class Heartbeat:
             if silent > self._stall_limit:
                 await self._let_go(silent)
                 return
-            if self._pulse.joined:
-                await self._beat(began)
-            await self._clock.sleep(max(0.0, self._interval - (self._clock.monotonic() - began)))
+            pause = self._interval
+            if self._pulse.joined and not await self._beat(began):
+                pause = self._backoff.next()
+            await self._rest(max(0.0, pause - (self._clock.monotonic() - began)))
+
+    async def _rest(self, length: float) -> None:
+        """Pause until the next beat; half-way, look for relays that died."""
+        end = self._clock.monotonic() + length
+        while (left := end - self._clock.monotonic()) > 0:
+            if await self._cut_off_within(min(left, self._interval / 2)):
+                self._on_cut_off()
+                await self._clock.sleep(self._backoff.next())
+                return
+            if self._pulse.joined and self._relays > 1:
+                await self._end_leases_of_the_dead()
+
+    async def _cut_off_within(self, length: float) -> bool:
+        """Pause; True as soon as the session ended: it is begun anew at once, and nothing is sent until it is."""
+        pause = asyncio.create_task(self._clock.sleep(length))
+        cut_off = asyncio.create_task(self._store.lanes.session_ended())
+        try:
+            await asyncio.wait([pause, cut_off], return_when=asyncio.FIRST_COMPLETED)
+            return cut_off.done() and not pause.done()
+        finally:
+            pause.cancel()
+            cut_off.cancel()
+
+    async def _end_leases_of_the_dead(self) -> None:
+        lanes = self._store.lanes
+        with suppress(PillarboxError):
+            if sessions := await lanes.ended(self._pulse.relay):
+                # A relay that lives reconnects at once.
+                await self._clock.sleep(RECONNECTS_WITHIN)
+                if await lanes.expire(sessions):
+                    # Learn how many relays are left before their lanes are taken.
+                    await self._beat(self._clock.monotonic())
+                    self._on_expired()
 
     async def _let_go(self, silent: float) -> None:
         """The relay's loop is wedged: give its lanes away in its name, and show where it hangs."""
@@ -105,20 +155,28 @@ class Heartbeat:
             await self._store.lanes.leave(self._pulse.relay)
         self._on_stalled(f"the event loop has been silent for {silent:.0f} s; it hangs at\n{self._pulse.whereabouts()}")
 
-    async def _beat(self, began: float) -> None:
+    async def _beat(self, began: float) -> bool:
+        """Renew the lease; False: the store cannot be reached."""
         pulse = self._pulse
         try:
             renewal = await self._store.lanes.renew(
-                pulse.relay, lease=self._lease, in_hand=pulse.in_hand, breakers=pulse.breakers or {}
+                pulse.relay,
+                lease=self._lease,
+                in_hand=pulse.in_hand,
+                breakers=pulse.breakers or {},
+                stalled=pulse.stalled,
             )
         except PillarboxError:
             # The store is away: the deadline passes by itself if that lasts.
-            return
+            return False
+        self._backoff.reset()
         if renewal is None:
             pulse.joined = False
             self._on_lost("the lease ended before it was renewed")
-        else:
-            self._on_renewed(began + self._lease, renewal)
+            return True
+        self._relays = renewal.relays
+        self._on_renewed(began + self._lease, renewal)
+        return True
 
 
 class HeartbeatThread:

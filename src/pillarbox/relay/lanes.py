@@ -7,24 +7,29 @@ only with a margin of lease left.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.lane import Lease
+from pillarbox.core.lane import Epochs, Lease
 
 
 class Ownership:
     """Lanes in this relay's hands. Changed on the relay's own loop only, except for the deadline."""
 
-    def __init__(self, clock: Clock, *, lease: float, count: int) -> None:
+    def __init__(self, clock: Clock, *, margin: float, count: int) -> None:
+        """margin: seconds of lease that must be left when a send begins: the longest that a send may take."""
         self._clock = clock
-        self._margin = lease / 3
+        self._margin = margin
         self._count = count
         self._leases: dict[int, Lease] = {}
         self.leaving: set[int] = set()
         """Lanes to be given back once nothing of them is in hand."""
         self.deadline = 0.0
         self.relays = 1
+        self.losses = 0
+        """How often everything was lost: what was asked of the store before belongs to an earlier life."""
+        self.on_lost: Callable[[list[int]], None] = lambda _: None
+        """Called with lanes that are no longer ours, at once: nothing of them may stay in flight."""
 
     @property
     def epochs(self) -> dict[int, int]:
@@ -76,11 +81,19 @@ class Ownership:
                 self.leaving.add(lane)
                 excess -= 1
 
-    def lose(self, lanes: Iterable[int]) -> list[int]:
-        """Somebody else owns them, or they were released; returns those that were ours."""
-        lost = [lane for lane in lanes if self._leases.pop(lane, None) is not None]
+    def lose(self, lanes: Iterable[int], epochs: Epochs) -> list[int]:
+        """The store says that these lanes are not ours under these epochs; returns those that were.
+
+        A lane that was taken back under a newer epoch meanwhile is ours, whatever became of a write under the old one.
+        """
+        lost = [lane for lane in lanes if lane in self._leases and self._leases[lane].epoch == epochs.get(lane)]
+        for lane in lost:
+            del self._leases[lane]
         self.leaving.difference_update(lost)
+        if lost:
+            self.on_lost(lost)
         return lost
 
     def lose_all(self) -> list[int]:
-        return self.lose(list(self._leases))
+        self.losses += 1
+        return self.lose(list(self._leases), self.epochs)

@@ -9,17 +9,22 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import NamedTuple, TypeVar
 
 from pillarbox.core import failpoints
 from pillarbox.core.clock import Clock
+from pillarbox.core.errors import RowsRefused
+from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.message import Held, Message, Probe, Slot
-from pillarbox.core.observations import Announcer, BatchRead, LookedInVain
+from pillarbox.core.observations import Announcer, BatchRead, LanesLost, LookedInVain, StoreFailed
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Store
-from pillarbox.relay.gates import Gates
+from pillarbox.relay.budget import Budget, Large
+from pillarbox.relay.gates import Gate, Gates
 from pillarbox.relay.hand import Hand, Item, line_of
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
@@ -28,10 +33,22 @@ from pillarbox.relay.stops import Stops
 from pillarbox.relay.suspicion import NOTE
 from pillarbox.relay.tuning import Tuning
 
+T = TypeVar("T")
+
 DUE_EVERY = 0.5
 HEADLESS_EVERY = 5.0
 SLOTS_PER_LOOK = 100
 LINES_PER_BITE = 500
+FEW_PER_ROUND = 20
+"""Destinations that take a few messages only, such as a probe, for which one round looks."""
+
+
+class _Found(NamedTuple):
+    """What one look brought."""
+
+    seen: list[Seen]
+    left_out: Message | None
+    """The first that did not fit, as `Fetched` tells it."""
 
 
 class Reader:
@@ -72,6 +89,17 @@ class Reader:
         self._headless_after: Slot | None = None
         self._strangers: set[str] = set()
         self._quota = 1
+        self._turn = 0
+        self._budget = Budget(tuning.most_bytes, hand)
+        self._kinds: deque[tuple[type[Look], Callable[[list[int]], Awaitable[list[Seen]]]]] = deque(
+            [
+                (BehindHeads, self._read_lines_on),
+                (Due, self._look_at_what_is_due),
+                (PutAside, self._look_at_strangers),
+                (PutAside, self._look_aside),
+            ]
+        )
+        """The looks at what waits; the one whose turn it is first."""
         self.recorded_after: datetime | None = None
         self.recorded_before: datetime | None = None
 
@@ -84,7 +112,6 @@ class Reader:
         """Lanes changed hands: lines may have lost their head with their owner."""
         self._headless_after = None
         self._next_headless = 0.0
-        self._gates.look_aside()
 
     def due_within(self, delay: float) -> None:
         """A message comes back after so long: do not sleep past it."""
@@ -99,6 +126,12 @@ class Reader:
     def room(self) -> int:
         return self._tuning.most_in_hand - len(self._hand)
 
+    @asynccontextmanager
+    async def between_looks(self) -> AsyncIterator[None]:
+        """No look is under way meanwhile: whatever was read is in flight, and nothing else is."""
+        async with self._one_at_a_time:
+            yield
+
     def next_look(self) -> float:
         """Seconds until something may be due."""
         return max(0.0, self._next_due - self._clock.monotonic())
@@ -108,35 +141,71 @@ class Reader:
         # One after another: a look that began before a settlement must not end after the next one began.
         async with self._one_at_a_time:
             self._stops.begin_round()
-            lanes = self._ownership.readable
-            if not lanes or self.room <= 0 or not self._gates.any_open():
+            self._gates.begin_round()
+            lanes = _in_turn(self._ownership.readable, self._turn)
+            if not lanes or self.room <= 0 or not self._gates.any_open() or not self._budget.begin():
                 return 0
-            waiting = await self._look_at_what_waits(lanes, thoroughly=thoroughly)
+            self._turn += 1
+            large, self._budget.large = self._budget.large, None
+            if large is not None and large.lane in lanes:
+                lanes = _in_turn(lanes, lanes.index(large.lane))
+            waiting = await self._look_at_what_waits(lanes, large, thoroughly=thoroughly)
             ready, frontier = await self._look_at_what_is_ready(lanes, thoroughly=thoroughly)
-            done = await self._take(self._in_their_turn(waiting, frontier) + ready)
+            done = await self._take(waiting, ready, frontier)
         if not done:
             self._announce(LookedInVain(relay=self.relay))
         return done
 
-    async def _look_at_what_waits(self, lanes: list[int], *, thoroughly: bool) -> list[Seen]:
-        now = self._clock.monotonic()
-        if thoroughly or now >= self._next_headless:
+    async def _look_at_what_waits(self, lanes: list[int], large: Large | None, *, thoroughly: bool) -> list[Seen]:
+        """Everything that waits, or, for a message that is to come alone, only those of its kind."""
+        if large is None and (thoroughly or self._clock.monotonic() >= self._next_headless):
             await self._find_headless(lanes)
-        seen = await self._read_lines_on()
-        if thoroughly or now >= self._next_due:
-            self._next_due = now + DUE_EVERY
-            seen += await self._look(Due(lanes=lanes, bounds=self._bounds(self.room // 2)), waited=True)
-        seen += await self._look_at_strangers(lanes)
-        for gate in self._gates:
-            if gate.aside and (allowed := gate.may_send(now)) > 0:
-                bounds = self._bounds(min(allowed, self.room // 2))
-                found = await self._look(
-                    PutAside(lanes=lanes, destinations=[gate.place.name], bounds=bounds), waited=True
-                )
-                # Only a look that saw nobody tells that nobody waits any more.
-                gate.aside = bool(found)
-                seen += found
+        if thoroughly:
+            self._next_due = 0.0
+        seen: list[Seen] = []
+        for _ in range(len(self._kinds)):
+            if self._budget.left <= 0:
+                break  # the others have their turn first in the next round
+            kind, look = self._kinds[0]
+            self._kinds.rotate(-1)
+            if large is None or large.look is kind:
+                seen += await look(lanes)
         return seen
+
+    async def _look_at_what_is_due(self, lanes: list[int]) -> list[Seen]:
+        now = self._clock.monotonic()
+        if now < self._next_due:
+            return []
+        self._next_due = now + DUE_EVERY
+        found = await self._look(Due(lanes=lanes, bounds=self._bounds(self.room // 2)), waited=True)
+        if found.left_out is not None:
+            self.due_within(0)
+        return found.seen
+
+    async def _look_aside(self, lanes: list[int]) -> list[Seen]:
+        """What was put aside for destinations that take something again: one look for all that take many, and one for
+        each that takes a few, whose messages would fill the look of others; some of those now, the rest next time."""
+        now = self._clock.monotonic()
+        if self._budget.left <= 0:
+            return []
+        takers = [(gate, takes) for gate in self._gates if gate.aside and (takes := self._sorter.takes(gate, now)) > 0]
+        many = [gate for gate, takes in takers if takes >= self._tuning.batch_size]
+        few = [(gate, takes) for gate, takes in takers if takes < self._tuning.batch_size]
+        seen: list[Seen] = []
+        if many:
+            seen += await self._look_aside_for(lanes, _in_turn(many, self._turn)[:SLOTS_PER_LOOK], self.room // 2)
+        for gate, takes in _in_turn(few, self._turn)[:FEW_PER_ROUND]:
+            if self._budget.left > 0:
+                seen += await self._look_aside_for(lanes, [gate], min(takes, self.room // 2))
+        return seen
+
+    async def _look_aside_for(self, lanes: list[int], gates: Sequence[Gate], most: int) -> list[Seen]:
+        names = [gate.place.name for gate in gates]
+        found = await self._look(PutAside(lanes=lanes, destinations=names, bounds=self._bounds(most)), waited=True)
+        for gate in gates:
+            # Only a look that saw nobody tells that nobody waits any more.
+            gate.aside = bool(found.seen) or found.left_out is not None
+        return found.seen
 
     async def _look_at_strangers(self, lanes: list[int]) -> list[Seen]:
         """What was put aside for destinations not met here so far: by a relay before this one, or before its routes
@@ -145,60 +214,91 @@ class Reader:
             return []
         names = [self._strangers.pop() for _ in range(min(SLOTS_PER_LOOK, len(self._strangers)))]
         bounds = self._bounds(self.room // 2)
-        return await self._look(PutAside(lanes=lanes, destinations=names, bounds=bounds), waited=True)
+        found = await self._look(PutAside(lanes=lanes, destinations=names, bounds=bounds), waited=True)
+        if found.left_out is not None:
+            self._strangers.update(names)
+        return found.seen
 
     async def _look_at_what_is_ready(
         self, lanes: list[int], *, thoroughly: bool
     ) -> tuple[list[Seen], dict[int, float]]:
         """What is ready, and how far each lane is in hand now: no ready message before that is left in the table."""
-        limit = min(self._tuning.batch_size, self.room)
+        limit = min(self._tuning.batch_size, self._budget.rows, self.room)
         quota = limit if thoroughly else max(1, min(self._quota, limit))
-        bounds = self._bounds(limit, quota)
-        seen = await self._look(Ready(lanes=lanes, bounds=bounds), waited=False)
+        bounds = self._bounds(limit, quota, most_bytes=self._budget.per_look)
+        seen, left_out = await self._look(Ready(lanes=lanes, bounds=bounds), waited=False)
         fair = -(-self._tuning.batch_size // len(lanes))
-        cut = _cut(seen, bounds)
+        cut = len(seen) >= bounds.limit or left_out is not None
         # Few lanes have work: take more of each. Many have: no more than their fair part, so that none is cut off.
         self._quota = max(fair, self._quota // 2) if cut else min(self._tuning.batch_size, max(fair, self._quota * 2))
         counts: Counter[int] = Counter(one.message.lane for one in seen)
         frontier = {lane: math.inf if not cut and counts[lane] < quota else -1.0 for lane in lanes}
         for one in seen:
             frontier[one.message.lane] = max(frontier[one.message.lane], one.message.id)
+        if left_out is not None:
+            frontier[left_out.lane] = max(frontier[left_out.lane], left_out.id)
         return seen, frontier
 
-    def _in_their_turn(self, waiting: list[Seen], frontier: dict[int, float]) -> list[Seen]:
-        """Those that wait come when every ready message before them is in hand; the others are met again."""
-        turn = [one for one in waiting if one.message.id < frontier.get(one.message.lane, -1)]
-        if len(turn) < len(waiting):
+    def _in_their_turn(
+        self, waiting: list[Seen], frontier: dict[int, float], held_back: Collection[tuple[int, str]]
+    ) -> list[Seen]:
+        """Those that wait come when every ready message before them is in hand; the others are met again.
+
+        What is not to be sent anyway, because it is held back or split, is moved out of the way at once: left there, it
+        would fill one look after another, and a retry that is due would not be found behind it.
+        """
+        turn: list[Seen] = []
+        later: list[Seen] = []
+        for one in waiting:
+            comes = (
+                one.message.id < frontier.get(one.message.lane, -1)
+                or one.message.place in held_back
+                or len(self._routing.resolve(one.message)) > 1
+            )
+            (turn if comes else later).append(one)
+        self._meet_again(later)
+        return turn
+
+    def _meet_again(self, later: Sequence[Seen]) -> None:
+        """These were brought and are not taken: look for them once more."""
+        waiting = [one.message for one in later if one.waited]
+        if waiting:
             self.read_on(
                 [
                     Slot(m.lane, m.key, m.destination)
-                    for m in (one.message for one in waiting)
-                    if m.held == Held.BEHIND.value and m.key is not None and m.id >= frontier.get(m.lane, -1)
+                    for m in waiting
+                    if m.held == Held.BEHIND.value and m.key is not None
                 ]
             )
             self.due_within(0.05)
-        return turn
 
-    def _bounds(self, most: int, quota: int | None = None) -> Bounds:
-        limit = max(1, min(self._tuning.batch_size, most))
+    def _bounds(self, most: int, quota: int | None = None, *, most_bytes: int | None = None) -> Bounds:
+        limit = max(1, min(self._tuning.batch_size, self._budget.rows, most))
         return Bounds(
             limit=limit,
             quota=quota or limit,
+            max_bytes=max(1, self._budget.left if most_bytes is None else most_bytes),
+            alone=self._budget.alone,
             in_hand=list(self._hand.places),
             recorded_after=self.recorded_after,
             recorded_before=self.recorded_before,
         )
 
-    async def _read_lines_on(self) -> list[Seen]:
+    async def _read_lines_on(self, _: list[int]) -> list[Seen]:
         slots = [self._to_read_on.popleft() for _ in range(min(SLOTS_PER_LOOK, len(self._to_read_on)))]
-        slots = [slot for slot in slots if self._ownership.owns(slot.lane)]
+        slots = [slot for slot in slots if self._ownership.works(slot.lane)]
         if not slots:
             return []
         bounds = self._bounds(self.room // 2)
-        seen = await self._look(BehindHeads(slots=slots, bounds=bounds), waited=True)
-        if _cut(seen, bounds):
+        seen, left_out = await self._look(BehindHeads(slots=slots, bounds=bounds), waited=True)
+        if len(seen) >= bounds.limit or left_out is not None:
             met = {(one.message.lane, one.message.key, one.message.destination) for one in seen}
             self.read_on([slot for slot in slots if slot not in met])
+        if left_out is not None and not seen and left_out.key is not None:
+            # It comes alone, and first: the look for it must not meet another one before it.
+            slot = Slot(left_out.lane, left_out.key, left_out.destination)
+            self._to_read_on.remove(slot)
+            self._to_read_on.appendleft(slot)
         return seen
 
     async def _find_headless(self, lanes: list[int]) -> None:
@@ -206,27 +306,36 @@ class Reader:
         self._headless_after = bite.after
         self._next_headless = self._clock.monotonic() + (HEADLESS_EVERY if bite.after is None else 0.0)
         self.read_on(bite.slots)
-        self._strangers = set(await self._store.messages.aside(lanes)) - {gate.place.name for gate in self._gates}
-        self._gates.look_aside()
+        names = set(await self._store.messages.aside(lanes))
+        self._strangers = names - {gate.place.name for gate in self._gates}
+        self._gates.look_aside(names)
 
-    async def _look(self, look: Look, *, waited: bool) -> list[Seen]:
+    async def _look(self, look: Look, *, waited: bool) -> _Found:
         self._stops.looks += 1
-        number = self._stops.looks
+        number, epochs = self._stops.looks, self._ownership.epochs
         began = self._clock.monotonic()
         failpoints.hit("before-read")
         messages = await self._store.messages.read(look)
+        self._budget.brought(look, messages, waited=waited)
         if messages:
             failpoints.hit("after-read")
             took = self._clock.monotonic() - began
             self._announce(BatchRead(relay=self.relay, messages=tuple(messages), seconds=took))
-        return [Seen(message, number, waited) for message in messages]
+        found = [Seen(message, number, waited, epochs.get(message.lane, 0)) for message in messages]
+        return _Found(found, messages.left_out)
 
-    async def _take(self, seen: list[Seen]) -> int:
-        if not seen or self.stopping:
+    async def _take(self, waiting: list[Seen], ready: list[Seen], frontier: dict[int, float]) -> int:
+        if not (waiting or ready) or self.stopping:
             return 0
+        held_back = await self._held_back([one.message for one in waiting + ready])
+        seen = self._in_their_turn(waiting, frontier, held_back) + ready
         seen.sort(key=lambda one: one.message.id)
-        found = self._sorter.sort(seen, await self._held_back([one.message for one in seen]))
+        fitting = self._budget.fitting(seen)
+        self._meet_again(seen[fitting:])
+        found = self._sorter.sort(seen[:fitting], held_back)
         await self._write(found)
+        # What stays where it is, such as a suspect while another one is being sent, has nobody else to bring it again.
+        self._meet_again([one for one in seen[:fitting] if one.message.place not in self._hand.places])
         return found.done
 
     async def _held_back(self, messages: Sequence[Message]) -> set[tuple[int, str]]:
@@ -245,37 +354,51 @@ class Reader:
             behind |= {message.place for message, answer in zip(asked, answers, strict=True) if answer}
         return behind
 
-    async def _note_before_sending(self, suspects: list[Item]) -> None:
+    async def _note_before_sending(self, epochs: Epochs, suspects: list[Item]) -> Settled:
         for item in suspects:
             # In hand from here on: its lane must not be given back meanwhile.
             self._hand.keep(item)
         messages = [Resolved(item.message, item.destination) for item in suspects]
         try:
-            noted = await self._store.writes.note(self._ownership.epochs, messages, error=NOTE, charge=True)
+            noted = await self._store.writes.note(epochs, messages, error=NOTE, charge=True)
+            current = [item for item in suspects if self._hand.holds(item) and noted.count]
         finally:
             self._hand.forget(suspects)
-        for item in suspects:
-            if self._ownership.owns(item.message.lane) and item.message.lane not in noted.lost:
+        for item in current:
+            if item.message.lane not in noted.lost:
                 item.message = item.message.to(item.destination)._replace(attempts=item.message.attempts + 1)
                 item.noted = True
                 self._hand.add(item)
+        return noted
 
     async def _write(self, found: Sorted) -> None:
         epochs = self._ownership.epochs
         if found.splits:
-            await self._store.writes.split(epochs, found.splits)
+            await self._unless_refused(epochs, self._store.writes.split(epochs, found.splits))
             for split in found.splits:
                 self._stops.let_go(line_of(split.message, ""))
         if found.behind:
-            await self._store.writes.hold(epochs, found.behind, Held.BEHIND)
+            await self._unless_refused(epochs, self._store.writes.hold(epochs, found.behind, Held.BEHIND))
             # Their head may have gone meanwhile: a look begun from here on knows.
             self.read_on([Slot(m.lane, m.key, name) for m, name in found.behind if m.key is not None])
         if found.suspects:
-            await self._note_before_sending(found.suspects)
+            await self._unless_refused(epochs, self._note_before_sending(epochs, found.suspects))
         if found.aside:
-            await self._store.writes.hold(epochs, found.aside, Held.ASIDE)
+            await self._unless_refused(epochs, self._store.writes.hold(epochs, found.aside, Held.ASIDE))
+
+    async def _unless_refused(self, epochs: Epochs, write: Awaitable[Settled]) -> None:
+        """A message whose row the database refuses stays where it is, and a later fetch tries again; others go on."""
+        try:
+            written = await write
+        except RowsRefused as error:
+            self._announce(StoreFailed(relay=self.relay, error=str(error), delay=0.0))
+        else:
+            # Lanes that a write found in other hands are not ours: to fetch from them again would never end.
+            if dropped := self._ownership.lose(written.lost, epochs):
+                self._announce(LanesLost(relay=self.relay, lanes=tuple(dropped)))
 
 
-def _cut(seen: Sequence[Seen], bounds: Bounds) -> bool:
-    """Whether a look may have left something out because it was enough."""
-    return len(seen) >= bounds.limit or sum(len(one.message.payload) for one in seen) > bounds.max_bytes // 2
+def _in_turn(things: list[T], turn: int) -> list[T]:
+    """The same, each time beginning with another."""
+    first = turn % max(1, len(things))
+    return [*things[first:], *things[:first]]

@@ -15,10 +15,12 @@ from types import TracebackType
 from typing import Self
 
 from pillarbox.core import failpoints
+from pillarbox.core.backoff import Backoff
 from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError, StoreUnavailable
 from pillarbox.core.identity import uuid7
+from pillarbox.core.lane import Renewal
 from pillarbox.core.message import Slot
 from pillarbox.core.observations import (
     Announcer,
@@ -32,6 +34,7 @@ from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.assembly import assemble
+from pillarbox.relay.connections import Connections
 from pillarbox.relay.crew import Crew, Duty
 from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread
 from pillarbox.relay.routing import Destination, Route, Routing
@@ -63,9 +66,12 @@ class Relay:
         clock: Clock | None = None,
         chance: Chance | None = None,
         threaded_heartbeat: bool = True,
+        fail_fast: bool = False,
         on_stall: Callable[[str], None] | None = None,
     ) -> None:
         """
+        fail_fast: raise StoreUnavailable or Unavailable at the start if the store or a transport cannot be reached.
+            By default the relay waits for them and announces it (`StoreFailed`, `TransportFailed`).
         observers: told everything that happens; they must neither raise nor block.
         on_stall: called, on the heartbeat's thread, when the event loop was silent for longer than `stall_limit`, after
             the lanes were given away: the loop may never run again. A process of its own had best end itself here.
@@ -76,8 +82,10 @@ class Relay:
         self._tuning = tuning or Tuning()
         self._name = name
         self._clock = clock or SystemClock()
-        chance = chance or system_chance()
+        self._chance = chance = chance or system_chance()
+        self._store_error = ""
         self._threaded = threaded_heartbeat
+        self._fail_fast = fail_fast
         self._on_stall = on_stall
         self._announce = Announcer(list(observers))
         self._stopping = asyncio.Event()
@@ -90,7 +98,7 @@ class Relay:
             relay=self.id,
             name=name,
             store=store,
-            routing=Routing(routes, destinations or {}, self._transports),
+            routing=Routing(routes, destinations or {}, self._transports, most=self._tuning.max_destinations),
             policy=retry or Exponential(),
             tuning=self._tuning,
             clock=self._clock,
@@ -99,9 +107,17 @@ class Relay:
         )
         self._hand, self._ownership, self._pulse = parts.hand, parts.ownership, parts.pulse
         self._slumber, self._reader, self._dispatch = parts.slumber, parts.reader, parts.dispatch
-        self._settlement, self._tending = parts.settlement, parts.tending
+        self._settlement, self._tending, self._progress = parts.settlement, parts.tending, parts.progress
         self._settlement.on_written = self._after_settlement
-        self._dispatch.on_change = self._tending.on_change = self._stir
+        self._connections = Connections(
+            self._transports,
+            relay=self.id,
+            gates=parts.gates,
+            clock=self._clock,
+            chance=chance,
+            announce=self._announce,
+        )
+        self._dispatch.on_change = self._tending.on_change = self._connections.on_change = self._stir
         self._tending.on_drain = self.stop
 
     # -- the ways to run ------------------------------------------------------------------------------------------
@@ -128,7 +144,7 @@ class Relay:
             return 0
         self._reader.recorded_after, self._reader.recorded_before = recorded_after, recorded_before
         carried = 0
-        async with self._working(reading=False):
+        async with self._working(reading=False, waiting=False):
             while not self._stopping.is_set() and await self._some_lane_lies_idle():
                 await self._slumber.rest(SHORT)
             # What is only moved, such as a message that is split, comes with the next look.
@@ -145,11 +161,13 @@ class Relay:
         """Work until nothing can be sent now; what waits for its time, a person, a closed destination or another relay
         stays. Returns how many that are; beyond some thousands, about how many.
 
+        Raises StoreUnavailable if the store cannot be reached at the start; a later outage is waited for.
+
         With a range only what was recorded in it is carried, and a key with an earlier message outside is left alone.
         """
         if self._switched_on():
             self._reader.recorded_after, self._reader.recorded_before = recorded_after, recorded_before
-            async with self._working():
+            async with self._working(waiting=False):
                 while not self._stopping.is_set() and not await self._empty():
                     await self._slumber.rest(FIRST_PAUSE)
         return (await self._store.inspection.overview()).backlog
@@ -175,15 +193,30 @@ class Relay:
         """Seconds since its loop last went round, which it does twice per heartbeat; None while it does not run."""
         return self._clock.monotonic() - self._pulse.ticked if self._pulse.ticked else None
 
+    @property
+    def stalled(self) -> str:
+        """Why it makes no progress although it could, and what to do; "" while it makes progress or cannot."""
+        return self._pulse.stalled
+
+    @property
+    def waits_for(self) -> Mapping[str, str]:
+        """What the relay has not reached since it began: "store" or the name of a transport → why."""
+        never = {name: self._connections.errors.get(name, "connecting") for name in self._connections.waiting}
+        return {"store": self._store_error} | never if self._store_error else never
+
     # -- one life -------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _working(self, *, reading: bool = True) -> AsyncIterator[None]:
+    async def _working(self, *, reading: bool = True, waiting: bool = True) -> AsyncIterator[None]:
         if self._lives:
             raise ConfigurationError("this relay runs already; for several at once make several")
         self._lives = True
         try:
-            async with self._one_life(reading=reading):
+            await self._clock.sleep(seconds(self._tuning.initial_delay))
+            if await self._join(waiting=waiting and not self._fail_fast):
+                async with self._one_life(reading=reading):
+                    yield
+            else:
                 yield
         finally:
             self._lives = False
@@ -194,9 +227,8 @@ class Relay:
 
     @asynccontextmanager
     async def _one_life(self, *, reading: bool) -> AsyncIterator[None]:
-        await self._clock.sleep(seconds(self._tuning.initial_delay))
-        await self._tending.join()
         self._announce(RelayStarted(relay=self.id, name=self._name))
+        self._progress.begin()
         heartbeat = self._heartbeat()
         self._crew.begin(self._duties(reading=reading))
         try:
@@ -207,6 +239,31 @@ class Relay:
         if self._crew.failure is not None:
             raise self._crew.failure
 
+    async def _join(self, *, waiting: bool) -> bool:
+        """Begin to live once the store can be reached and, with `fail_fast`, every transport. Returns False if
+        the relay is to stop before that. Raises SchemaError, and unless `waiting`, StoreUnavailable and Unavailable."""
+        backoff = Backoff(self._chance)
+        while not self._stopping.is_set():
+            try:
+                await self._store.schema.check()
+                if self._fail_fast:
+                    for name in self._transports:
+                        await self._connections.check(name)
+                await self._tending.join()
+            except StoreUnavailable as error:
+                if not waiting:
+                    raise
+                self._store_error = str(error)
+                delay = self._crew.store_failed(error, backoff)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await self._stopping.wait()
+            else:
+                self._store_error = ""
+                self._crew.store_answered()
+                return True
+        return False
+
     async def _end_of_life(self, heartbeat: Heartbeat | HeartbeatThread) -> None:
         drained = False
         try:
@@ -216,16 +273,17 @@ class Relay:
             await heartbeat.end()
             await self._crew.end()
             await self._tending.leave()
+            self._settlement.abandon()
             self._announce(RelayStopped(relay=self.id, drained=drained))
 
     def _duties(self, *, reading: bool) -> list[Duty]:
         duties: list[Duty] = [self._settlement.run, partial(self._crew.patiently, self._tending.run)]
         if reading:
             duties.append(partial(self._crew.patiently, self._read))
+            duties += [partial(self._connections.watch, name) for name in self._transports]
             if self._tuning.doorbell:
                 duties.append(partial(self._crew.patiently, self._slumber.listen))
-        for transport in self._transports.values():
-            duties += [partial(self._dispatch.run, transport)] * transport.pace.lots
+        duties += [partial(self._dispatch.run, transport) for transport in self._transports.values()]
         return duties
 
     def _heartbeat(self) -> Heartbeat | HeartbeatThread:
@@ -242,21 +300,36 @@ class Relay:
             here(self._tending.lease_lost, reason)
             here(self._crew.fail, reason)
 
+        def renewed(deadline: float, renewal: Renewal) -> None:
+            # What is in flight waits while the lease is over: nothing else would tell its senders to go on.
+            suspended = not self._ownership.may_send()
+            self._tending.renewed(deadline, renewal)
+            here(self._store_answered)
+            if suspended:
+                here(self._stir)
+
         def make(store: Store) -> Heartbeat:
             return Heartbeat(
                 store=store,
                 pulse=self._pulse,
                 clock=self._clock,
                 tuning=self._tuning,
-                on_renewed=self._tending.renewed,
+                on_renewed=renewed,
                 on_lost=lambda reason: here(self._tending.lease_lost, reason),
                 on_stalled=stalled,
                 on_failed=lambda error: here(self._crew.fail, f"its heartbeat failed: {error!r}", error),
+                on_cut_off=self._tending.cut_off,
+                on_expired=lambda: here(self._tending.hurry),
+                chance=self._chance,
             )
 
         heartbeat = HeartbeatThread(make, self._store) if self._threaded else make(self._store)
         heartbeat.begin()
         return heartbeat
+
+    def _store_answered(self) -> None:
+        self._crew.store_answered()
+        self._progress.check()
 
     def _stopped_by_itself(self) -> None:
         self._stopping.set()
@@ -280,8 +353,11 @@ class Relay:
     # -- reading --------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
+        self._progress.fetching()
         while not self._stopping.is_set():
-            if await self._reader.look_around():
+            found = await self._reader.look_around()
+            self._progress.fetched()
+            if found:
                 self._dispatch.stir()
                 await self._slumber.after_work()
             else:

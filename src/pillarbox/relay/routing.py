@@ -23,6 +23,8 @@ from pillarbox.relay.bodies import Body, body_of
 
 MOST_REMEMBERED = 4096
 """How many kinds of events a relay remembers the way of; beyond that it starts over."""
+MOST_BY_TYPE = 1000
+"""How many destinations event types make by default: each is a queue on a broker, and state in every relay."""
 
 _PERIODS = {"s": 1, "m": 60, "h": 3600}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*([smh])")
@@ -120,14 +122,19 @@ class Routing:
         routes: Sequence[Route],
         destinations: Mapping[str, Destination | Address],
         transports: Mapping[str, Transport],
+        *,
+        most: int = MOST_BY_TYPE,
     ) -> None:
+        """`most`: how many destinations event types may make, where there are neither routes nor destinations."""
         if not transports:
             raise ConfigurationError("there is no transport, so nothing could ever be sent; give the relay one")
         for name in transports:
             _check_name("the name of a transport", name)
         self._routes = tuple(routes)
         self._transports = dict(transports)
-        self._by_type = not routes and not destinations
+        self.by_type = not routes and not destinations
+        """Whether event types make destinations."""
+        self.most = most
         self._places = {name: self._placed(name, given) for name, given in destinations.items()}
         self._known: dict[tuple[str, str | None], tuple[str, ...]] = {}
         for route in self._routes:
@@ -140,12 +147,12 @@ class Routing:
 
     def resolve(self, message: Message) -> tuple[str, ...]:
         """The names of the destinations of `message`; () where no route fits or its own destination is not known."""
-        if message.destination and not self._by_type:
+        if message.destination and not self.by_type:
             return (message.destination,) if message.destination in self._places else ()
         kind = (message.event_type, message.aggregate_type)
         names = self._known.get(kind)
         if names is None:
-            names = self._defaults(message.event_type) if self._by_type else self._routed(*kind)
+            names = self._defaults(message.event_type) if self.by_type else self._routed(*kind)
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
             if names:  # a handler may be registered later
@@ -153,6 +160,11 @@ class Routing:
         if message.destination:
             return (message.destination,) if message.destination in names else ()
         return names
+
+    @property
+    def full(self) -> bool:
+        """Whether event types have made as many destinations as they may: a new type has no route."""
+        return self.by_type and len(self._places) >= self.most
 
     def place(self, name: str) -> Place:
         """The place of a destination. Raises KeyError for a name that `resolve` never gave."""
@@ -164,7 +176,7 @@ class Routing:
 
     def describe(self) -> str:
         """How events are routed, in one line for people."""
-        if self._by_type:
+        if self.by_type:
             return f"no routes: every event goes to the default destinations of its type on {_and(self._transports)}"
         if not self._routes:
             return f"no routes: only events that name their destination are sent, to {_and(self._places, 'or')}"
@@ -177,15 +189,17 @@ class Routing:
         return next((tuple(route.to) for route in self._routes if route.fits(event_type, aggregate_type)), ())
 
     def _defaults(self, event_type: str) -> tuple[str, ...]:
-        names: list[str] = []
+        made: dict[str, Place] = {}
         for transport_name, transport in self._transports.items():
             for given, address in transport.defaults(event_type).items():
-                taken = self._places.get(given)
+                taken = made.get(given) or self._places.get(given)
                 # Two transports may choose one name, and neither is to take the other's events away.
                 name = given if taken is None or taken.transport is transport else f"{transport_name}/{given}"
-                names.append(name)
-                self._places[name] = Place(name, Destination(address), transport_name, transport)
-        return tuple(names)
+                made[name] = Place(name, Destination(address), transport_name, transport)
+        if len(self._places.keys() | made.keys()) > self.most:
+            return ()
+        self._places |= made
+        return tuple(made)
 
     def _placed(self, name: str, given: Destination | Address) -> Place:
         _check_destination(name)

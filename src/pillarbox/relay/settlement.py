@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pillarbox.core import failpoints
+from pillarbox.core.backoff import Backoff
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import RowsRefused, StoreUnavailable
 from pillarbox.core.message import Message, Slot
 from pillarbox.core.observations import Announcer, BatchSettled, LanesLost, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
@@ -22,16 +23,18 @@ from pillarbox.relay.hand import Hand, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.stops import Stops
 
-LONGEST_PAUSE = 5.0
-
 
 @dataclass(slots=True, eq=False)
 class _Entry:
     item: Item
     outcome: Outcome | None
     """None: a try to be noted."""
+    since: float
+    """When it was decided, on the monotonic clock."""
     error: str = ""
     followers: list[Item] = field(default_factory=list)
+    refused: bool = False
+    """The database refused it at the last write."""
 
 
 class Settlement:
@@ -63,30 +66,40 @@ class Settlement:
         self._batch = batch
         self._pending: list[_Entry] = []
         self._arrived = asyncio.Event()
-        self._writing = False
+        self._writing: list[_Entry] = []
         self.ended = False
         """Nothing will be written any more."""
         self.on_written: Callable[[list[Slot]], None] = lambda _: None
-        """Told, after each commit, the lines whose head is gone and which are to be read on."""
+        """Told, after each commit, the lines whose head is gone or comes again at once: they are to be read on."""
         self.on_passed: Callable[[Message], None] = lambda _: None
         """Told every message that was settled."""
 
     def add(self, item: Item, outcome: Outcome, followers: list[Item] | None = None) -> None:
         """A verdict; `followers` are let go of with it."""
-        if isinstance(outcome, Retry) or (isinstance(outcome, Dead) and outcome.block):
+        if _stops(outcome):
             self._stops.stop(item.line)
-        self._pending.append(_Entry(item, outcome, followers=followers or []))
+        self._pending.append(_Entry(item, outcome, self._clock.monotonic(), followers=followers or []))
         self._arrived.set()
 
     def note(self, item: Item, error: str, followers: list[Item]) -> None:
         """A try that an outage ended: noted, never charged; the message is let go of."""
         self._stops.stop(item.line)
-        self._pending.append(_Entry(item, None, error, followers))
+        self._pending.append(_Entry(item, None, self._clock.monotonic(), error, followers))
         self._arrived.set()
 
     @property
     def idle(self) -> bool:
         return not self._pending and not self._writing
+
+    @property
+    def oldest(self) -> float | None:
+        """When the decision was made that waits longest to be written; None if none waits."""
+        return min((entry.since for entry in (*self._writing, *self._pending)), default=None)
+
+    def abandon(self) -> None:
+        """The relay ends: what could not be written is decided again by the next owner of its lane."""
+        self._pending.clear()
+        self._stops.clear()
 
     async def run(self) -> None:
         """Write whatever is there, again and again."""
@@ -100,24 +113,43 @@ class Settlement:
 
     async def flush(self) -> None:
         """Write until nothing is left; waits for the store if it is away."""
-        pause = 0.05
+        backoff = Backoff(self._chance, first=0.05)
         while self._pending:
-            taken, self._pending = self._pending[: self._batch], self._pending[self._batch :]
-            self._writing = True
+            self._writing = taken = self._next()
             try:
                 await self._write(taken)
-                pause = 0.05
+                backoff.reset()
+            except RowsRefused as error:
+                for entry in taken:
+                    entry.refused = entry.item.message.place in error.places
+                # The decision waits until the database accepts it: others do not wait, and nothing is sent twice.
+                self._pending = taken + self._pending
+                if len({entry.refused for entry in taken}) == 1:
+                    await self._wait_for_store(error, backoff)
             except StoreUnavailable as error:
                 self._pending = taken + self._pending
-                self._announce(StoreFailed(relay=self.relay, error=str(error), delay=pause))
-                await self._clock.sleep(pause * (0.5 + self._chance.random() / 2))
-                pause = min(LONGEST_PAUSE, pause * 2)
+                await self._wait_for_store(error, backoff)
             finally:
-                self._writing = False
+                self._writing = []
         self._arrived.clear()
 
+    def _next(self) -> list[_Entry]:
+        """Take what to write together. Refused decisions go after all others: with them, none would ever be written."""
+        accepted = [entry for entry in self._pending if not entry.refused]
+        taken = (accepted or self._pending)[: self._batch]
+        chosen = set(taken)
+        self._pending = [entry for entry in self._pending if entry not in chosen]
+        return taken
+
+    async def _wait_for_store(self, error: StoreUnavailable, backoff: Backoff) -> None:
+        """Wait before the next write."""
+        pause = backoff.next()
+        self._announce(StoreFailed(relay=self.relay, error=str(error), delay=pause))
+        await self._clock.sleep(pause)
+
     async def _write(self, taken: list[_Entry]) -> None:
-        ours = [entry for entry in taken if self._ownership.owns(entry.item.message.lane)]
+        # A decision about an item from before its lane was lost is void, also if the lane was taken back.
+        ours = [entry for entry in taken if self._hand.holds(entry.item)]
         epochs = self._ownership.epochs
         began = self._clock.monotonic()
         verdicts = [
@@ -140,33 +172,34 @@ class Settlement:
                 of.append(Resolved(entry.item.message, entry.item.destination))
         for (error, noted), messages in notes.items():
             lost |= (await self._store.writes.note(epochs, messages, error=error, noted=noted)).lost
-        self._written(taken, lost)
+        self._written(taken, {entry for entry in ours if entry.item.message.lane not in lost})
+        if dropped := self._ownership.lose(lost, epochs):
+            self._announce(LanesLost(relay=self.relay, lanes=tuple(dropped)))
         if verdicts:
             self._figures.count((one for one in verdicts if one.message.lane not in lost), self._clock.now())
             self._announce(_summary(self.relay, verdicts, duplicates, self._clock.monotonic() - began))
 
-    def _written(self, taken: list[_Entry], lost: set[int]) -> None:
+    def _written(self, taken: list[_Entry], valid: set[_Entry]) -> None:
         for entry in taken:
-            if not _goes_on(entry.outcome):
-                # Not for one that was delivered before: what stopped its line meanwhile is not written yet.
+            if _stops(entry.outcome):
                 self._stops.written(entry.item.line)
             self._hand.forget([entry.item, *entry.followers])
-            self.on_passed(entry.item.message)
-        if dropped := self._ownership.lose(lost):
-            self._hand.drop_lanes(dropped)
-            self._announce(LanesLost(relay=self.relay, lanes=tuple(dropped)))
+            if entry in valid:
+                self.on_passed(entry.item.message)
         self.on_written(
             [
                 slot
                 for entry in taken
-                if entry.item.waited and _goes_on(entry.outcome) and (slot := entry.item.slot) is not None
+                # After a noted try (None) the message itself is to be fetched again.
+                if entry in valid and entry.item.waited and (entry.outcome is None or not _stops(entry.outcome))
+                if (slot := entry.item.slot) is not None
             ]
         )
 
 
-def _goes_on(outcome: Outcome | None) -> bool:
-    """Whether those behind it may come now."""
-    return outcome == DELIVERED or (isinstance(outcome, Dead) and not outcome.block)
+def _stops(outcome: Outcome | None) -> bool:
+    """Whether those behind it have to wait; a noted try (None) comes again at once, and still goes first."""
+    return outcome is None or isinstance(outcome, Retry) or (isinstance(outcome, Dead) and outcome.block)
 
 
 def _summary(relay: str, verdicts: list[Verdict], duplicates: int, took: float) -> BatchSettled:

@@ -7,6 +7,8 @@ that was rung for nothing twice in a row (the work was another relay's) stays aw
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Callable
 
 from pillarbox.core.clock import Clock
 from pillarbox.core.duration import seconds
@@ -24,13 +26,23 @@ AWAKE_PAUSE = 0.1
 class Slumber:
     """The rests of one relay."""
 
-    def __init__(self, *, relay: str, store: Store, clock: Clock, tuning: Tuning) -> None:
+    def __init__(
+        self,
+        *,
+        relay: str,
+        store: Store,
+        clock: Clock,
+        tuning: Tuning,
+        next_probe: Callable[[], float] = lambda: math.inf,
+    ) -> None:
+        """next_probe: seconds until a destination may be probed, which needs a message."""
         self.relay = relay
         self._wakeup = store.wakeup
         self._clock = clock
         self._adaptive = tuning.adaptive
         self._doorbell = tuning.doorbell
         self._longest = seconds(tuning.poll_interval)
+        self._next_probe = next_probe
         self._pause = FIRST_PAUSE
         self._stirred = asyncio.Event()
         self._asleep_until = 0.0
@@ -77,7 +89,7 @@ class Slumber:
         if not self._adaptive:
             return self._longest
         longest = min(self._longest, AWAKE_PAUSE) if self._clock.monotonic() < self._awake_until else self._longest
-        return min(self._pause, longest)
+        return min(self._pause, longest, max(FIRST_PAUSE, self._next_probe()))
 
     async def _count_the_ring(self) -> None:
         if not self._rung:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.message import Held, Message
 from pillarbox.core.observations import Announcer
-from pillarbox.core.outcome import Outcome, Resolved, Split
-from pillarbox.relay.gates import A_LOT, Gates
+from pillarbox.core.outcome import Dead, Outcome, Resolved, Split
+from pillarbox.relay.gates import A_LOT, Gate, Gates
 from pillarbox.relay.hand import Hand, Item, LineKey, line_of
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
@@ -29,6 +29,8 @@ class Seen(NamedTuple):
     look: int
     waited: bool
     """It lies among those that wait: others may wait behind it."""
+    epoch: int
+    """Of its lane as the look began: what a look saw before its lane was lost and taken back is out of date."""
 
 
 @dataclass(slots=True)
@@ -49,6 +51,8 @@ class Sorted:
     """Lines whose next message stays where it is: the rest of this round is met again."""
     allowances: dict[str, int] = field(default_factory=dict)
     """How many more each destination takes now."""
+    open: list[str] | None = None
+    """Two destinations that take something now, as far as there are; asked for once per round."""
 
     @property
     def done(self) -> int:
@@ -84,6 +88,7 @@ class Sorter:
         self._settlement = settlement
         self._suspicion = suspicion
         self._after_death = tuning.after_death
+        self._share = max(1, tuning.most_in_hand // 4)
         self._clock = clock
         self._chance = chance
         self._announce = announce
@@ -91,19 +96,28 @@ class Sorter:
     def sort(self, seen: Sequence[Seen], held_back: Collection[tuple[int, str]]) -> Sorted:
         """Sort messages that come in the order of their places."""
         to = Sorted(self._clock.monotonic(), held_back)
-        for message, look, waited in seen:
-            if not self._ownership.works(message.lane) or message.place in self._hand.places:
+        for message, look, waited, epoch in seen:
+            if not self._ownership.works(message.lane) or self._ownership.epoch(message.lane) != epoch:
+                continue
+            if message.place in self._hand.places:
                 continue
             names = self._routing.resolve(message)
-            if self._stops.hold_back(message, names[0] if len(names) == 1 else "", look):
-                continue
-            if not names:
-                outcome = no_route(message, self._chance, after_death=self._after_death)
-                self._settle_at_once(Item(message, message.destination, waited, to.now), outcome)
-            elif len(names) > 1:
+            if len(names) > 1 and message.fault is None:
+                # Copies stay in their place, so any number of a key may be split at once, whatever stands before them.
                 to.splits.append(Split(message, names))
-                # Its copies come with a later look: whatever is behind them must not slip past.
+                # They come with a later look: whatever is behind them must not slip past.
                 self._stops.let_go(line_of(message, ""))
+            elif self._stops.hold_back(message, names[0] if len(names) == 1 else "", look):
+                continue
+            elif (fault := message.fault) is not None:
+                self._settle_at_once(
+                    Item(message, message.destination, waited, to.now), Dead(error=fault, charge=False)
+                )
+                to.taken += 1
+            elif not names:
+                most = self._routing.most if self._routing.full else None
+                outcome = no_route(message, self._chance, after_death=self._after_death, most_by_type=most)
+                self._settle_at_once(Item(message, message.destination, waited, to.now), outcome)
             else:
                 self._place(Item(message, names[0], waited, to.now), to)
         return to
@@ -136,22 +150,38 @@ class Sorter:
         """Whether the destination takes one more, beyond those that wait for it in hand already."""
         allowed = to.allowances.get(name)
         if allowed is None:
-            allowed = self._gates.of(self._routing.place(name)).may_send(to.now)
-            if allowed < A_LOT:
-                allowed -= len(self._hand.unsent(name))
+            allowed = self.takes(self._gates.of(self._routing.place(name)), to.now)
         to.allowances[name] = allowed - 1
         return allowed > 0
+
+    def takes(self, gate: Gate, now: float) -> int:
+        """How many more messages of a destination may be in flight."""
+        name, allowed = gate.place.name, gate.may_send(now)
+        if 0 < allowed < A_LOT:
+            allowed -= len(self._hand.unsent(name))
+        if gate.place.transport.pace.room is not None and self._gates.several:
+            # A handler that is slow, or hangs, must leave room for the events of all others.
+            allowed = min(allowed, self._share - self._hand.count(name))
+        return allowed
 
     def _hold_up(self, item: Item, to: Sorted) -> None:
         if item.message.held == Held.ASIDE.value:
             to.held_up.add(item.line)
-        elif self._gates.any_open(but=item.destination):
+        elif item.message.held == Held.BEHIND.value and self._hand.has(item.line):
+            # One before it is in flight, and brings it again. Put aside it would be found behind that one, without end.
+            to.left_alone.add(item.line)
+        elif self._others_open(item.destination, to):
             to.held_up.add(item.line)
             to.aside.append(Resolved(item.message, item.destination))
             self._gates.of(self._routing.place(item.destination)).aside = True
         else:
             # It is in nobody's way: it stays where it is, and so do those behind it.
             to.left_alone.add(item.line)
+
+    def _others_open(self, name: str, to: Sorted) -> bool:
+        if to.open is None:
+            to.open = self._gates.some_open(2)
+        return any(other != name for other in to.open)
 
     def _settle_at_once(self, item: Item, outcome: Outcome) -> None:
         self._hand.keep(item)

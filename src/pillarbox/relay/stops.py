@@ -6,35 +6,45 @@ as if nothing stood before them. They are let go of, and met again by a look tha
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pillarbox.core.message import Message
 from pillarbox.relay.hand import LineKey, line_of
 
 
 class Stops:
-    """Looks are numbered as they begin."""
+    """Looks are numbered as they begin. A line may have several decisions on their way into the store at once, and one
+    round takes messages from several looks: a line is open again only once no decision is unwritten, and only for looks
+    begun after the last one was written."""
 
     def __init__(self) -> None:
-        self._known_after: dict[LineKey, int | None] = {}
+        self._unwritten: Counter[LineKey] = Counter()
+        self._known_after: dict[LineKey, int] = {}
         self.looks = 0
 
     def stop(self, line: LineKey) -> None:
-        """From now on, and until `written`, no look knows."""
-        self._known_after[line] = None
+        """From now on, and until its own `written`, no look knows."""
+        self._unwritten[line] += 1
 
     def written(self, line: LineKey) -> None:
-        """It is committed: every look begun from now on knows."""
-        if line in self._known_after:
-            self._known_after[line] = self.looks
+        """A decision is committed, or void because its lane was lost: every look begun from now on knows."""
+        self._unwritten[line] -= 1
+        if self._unwritten[line] <= 0:
+            del self._unwritten[line]
+        self._known_after[line] = self.looks
 
     def let_go(self, line: LineKey) -> None:
         """A message of the line went out of hand as it was: a look that is under way left it out."""
-        self.stop(line)
-        self.written(line)
+        self._known_after[line] = self.looks
 
     def begin_round(self) -> None:
         """No look is under way: whatever is written is known to all that come."""
-        if self._known_after:
-            self._known_after = {line: known for line, known in self._known_after.items() if known is None}
+        self._known_after.clear()
+
+    def clear(self) -> None:
+        """The relay ended: no decision of its is on the way any more."""
+        self._unwritten.clear()
+        self._known_after.clear()
 
     def hold_back(self, message: Message, destination: str, look: int) -> bool:
         """Whether a message that this look brought may stand behind something the look did not know of."""
@@ -44,10 +54,4 @@ class Stops:
         return self._unknown_to(own, look) or self._unknown_to(whole_key, look)
 
     def _unknown_to(self, line: LineKey, look: int) -> bool:
-        if line not in self._known_after:
-            return False
-        known_after = self._known_after[line]
-        if known_after is None or look <= known_after:
-            return True
-        del self._known_after[line]
-        return False
+        return line in self._unwritten or look <= self._known_after.get(line, -1)

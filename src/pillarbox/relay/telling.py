@@ -7,8 +7,8 @@ from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
 from pillarbox.relay.hand import Item
 
 
-def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome) -> None:
-    """Announce what becomes of `item`; costs nothing when nobody listens."""
+def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome, *, probe: bool = False) -> None:
+    """Announce what becomes of `item`; costs nothing when nobody listens. probe: see `EventRetried`."""
     if not announce.observers:
         return
     message, destination, took = item.message, item.destination, item.took or 0.0
@@ -26,6 +26,7 @@ def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome) -> None:
                     delay=delay,
                     charged=charge,
                     seconds=took,
+                    probe=probe,
                 )
             )
         case Dead(error=error, block=block):

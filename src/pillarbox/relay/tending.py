@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
@@ -22,7 +24,7 @@ from pillarbox.core.observations import (
     RequestsCarriedOut,
 )
 from pillarbox.core.stats import EVERY, OUTBOX, Carried, Level
-from pillarbox.core.store import Store
+from pillarbox.core.store import CarriedOut, Store
 from pillarbox.relay.dispatch import Dispatch
 from pillarbox.relay.figures import Figures
 from pillarbox.relay.gates import Gates
@@ -31,12 +33,15 @@ from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.housekeeping import Housekeeping
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.reading import Reader
+from pillarbox.relay.routing import Routing
 from pillarbox.relay.suspicion import Suspicion
 from pillarbox.relay.tuning import Tuning
 
 SHOWN_AFTER = 1.0
 DONE_AT_ONCE = 1000
 """Requests of people, per round."""
+REPORTED_AT_ONCE = 100
+"""Destinations whose state is written, per round; the others follow in the next."""
 
 
 class Tending:
@@ -52,6 +57,7 @@ class Tending:
         ownership: Ownership,
         suspicion: Suspicion,
         hand: Hand,
+        routing: Routing,
         gates: Gates,
         dispatch: Dispatch,
         reader: Reader,
@@ -68,6 +74,7 @@ class Tending:
         self._ownership = ownership
         self._suspicion = suspicion
         self._hand = hand
+        self._routing = routing
         self._gates = gates
         self._dispatch = dispatch
         self._reader = reader
@@ -81,6 +88,7 @@ class Tending:
         self._next_sample = 0.0
         self._asked_to_drain = False
         self._told: RelayTended | None = None
+        self._hurried = asyncio.Event()
         self.leaving = False
         """Take no more lanes and do nothing for people: the relay drains."""
         self.on_change: Callable[[], None] = lambda: None
@@ -93,6 +101,7 @@ class Tending:
     async def join(self) -> None:
         """Begin to live, or begin anew after the lease was lost."""
         card = RelayCard(id=self.relay, name=self._name, host=platform.node(), version=_release())
+        self._ownership.lose_all()
         began = self._clock.monotonic()
         # A lane may still name this relay from before: it must not look owned by a relay that does not know of it.
         await self._store.lanes.leave(self.relay)
@@ -109,15 +118,28 @@ class Tending:
         self._others = renewal.others
         self._asked_to_drain = renewal.drain
 
+    def cut_off(self) -> None:
+        """The session that shows this relay alive has ended: begin no send until the lease was renewed. Called on the
+        heartbeat's thread."""
+        self._ownership.deadline = 0.0
+
+    def hurry(self) -> None:
+        """Lanes can be taken: begin the next round now."""
+        self._hurried.set()
+
     def lease_lost(self, reason: str) -> None:
         """Everything is lost; the next round joins again."""
         self._announce(LeaseLost(relay=self.relay, reason=reason))
-        self._hand.drop_lanes(self._ownership.lose_all())
+        # Also where the news comes late: a lane that the store takes for ours and we do not would lie idle.
+        self._pulse.joined = False
+        self._ownership.lose_all()
         self._ownership.deadline = 0.0
 
     async def leave(self) -> None:
         """Give everything back and be gone."""
         lanes = tuple(sorted(self._ownership.lose_all()))
+        # What was cut off by the end is met again by whoever works the lanes next, this relay included.
+        self._hand.drop_lanes(lanes)
         try:
             if carried := self._figures.take():
                 await self._store.stats.add(self.relay, carried)
@@ -153,7 +175,10 @@ class Tending:
         end = self._clock.monotonic() + length
         if not self.leaving:
             await self._housekeeping.work(until=end)
-        await self._clock.sleep(max(0.0, end - self._clock.monotonic()))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, end - self._clock.monotonic())):
+                await self._hurried.wait()
+        self._hurried.clear()
 
     def _tell_what_it_holds(self) -> None:
         held = RelayTended(
@@ -179,8 +204,10 @@ class Tending:
         if free := self._ownership.leaving - busy:
             await self._release(free)
         if not shut_out and (missing := self._ownership.missing()) and self._ownership.alive():
+            losses = self._ownership.losses
             leases = await self._take(missing)
-            if leases:
+            # If everything was lost meanwhile these are lost, too: to join again gives them back.
+            if leases and self._ownership.losses == losses:
                 self._ownership.took(leases)
                 self._suspicion.took(leases)
                 crashed = tuple(lease.lane for lease in leases if lease.crashes)
@@ -194,7 +221,6 @@ class Tending:
             return await self._store.lanes.take(self.relay, most=most)
         except StoreUnavailable:
             # Lanes may be ours without our knowing: begin anew, or nobody would ever work them.
-            self._pulse.joined = False
             self.lease_lost("the answer to a take was lost")
             raise
 
@@ -204,18 +230,28 @@ class Tending:
         # Forgotten only once it is known: a lane that the store gives to nobody else must not be orphaned.
         await self._store.lanes.release(self.relay, epochs)
         failpoints.hit("after-release")
-        self._ownership.lose(lanes)
+        self._ownership.lose(lanes, epochs)
         self._announce(LanesReleased(relay=self.relay, lanes=tuple(sorted(lanes))))
 
     async def _do_what_was_asked(self) -> None:
         if not self._ownership.epochs:
             return
-        if done := await self._store.writes.carry_out(self._ownership.epochs, limit=DONE_AT_ONCE):
+        async with self._reader.between_looks():
+            done, deferred = await self._carry_out()
+            # What waits for its turn is let go of; what is being sent keeps its request until it is decided.
+            if deferred and (unsent := self._hand.unsent_from(deferred)):
+                self._dispatch.let_go(unsent)
+                done += (await self._carry_out()).done
+        if done:
             self._announce(RequestsCarriedOut(relay=self.relay, count=done))
             self._reader.due_within(0)
             # A head may be gone, and what waited behind it is free.
             self._reader.look_for_headless()
             self.on_change()
+
+    async def _carry_out(self) -> CarriedOut:
+        epochs, in_flight = self._ownership.epochs, self._hand.places
+        return await self._store.writes.carry_out(epochs, limit=DONE_AT_ONCE, in_flight=set(in_flight))
 
     async def _tell_figures(self, now: float) -> None:
         """What was carried; and, from the owner of the first lane, how much lies there."""
@@ -239,10 +275,10 @@ class Tending:
         return Level(recorded=recorded, backlog=seen.backlog, oldest=seen.oldest, dead=seen.dead)
 
     async def _tend_gates(self) -> None:
-        for destination, change in list(self._gates.changed.items()):
+        for destination, change in list(self._gates.changed.items())[:REPORTED_AT_ONCE]:
             error, next_try = change
             await self._store.destinations.report(
-                destination, error=error or None, next_try=next_try if error else None
+                destination, error=error or None, next_try=next_try if error and next_try else None
             )
             # Only once it is written, and unless it changed again meanwhile.
             if self._gates.changed.get(destination) == change:
@@ -250,6 +286,8 @@ class Tending:
         self._gates.steer(await self._store.destinations.steering(), relays=self._ownership.relays)
         for name in self._gates.shut():
             self._dispatch.let_go(self._hand.unsent(name))
+        if self._routing.by_type:
+            self._gates.forget_idle(self._hand.count)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pillarbox.core import stats
@@ -10,6 +10,44 @@ from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.receipt import RETENTION
 from pillarbox.core.retention import Retention
+from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.size import Size, size_in_bytes
+from pillarbox.relay.routing import MOST_BY_TYPE
+
+SHORTEST_PROBE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerConfig:
+    """How often a relay probes a destination that is unavailable. Raises ConfigurationError.
+
+    The delay doubles from `probe` up to `max`, with full jitter. The first success closes the breaker, and so does a
+    transport that could reconnect.
+    """
+
+    probe: Duration = "1s"
+    """The delay before the first probe."""
+    max: Duration = "2s"
+    """The longest delay between two probes."""
+
+    def __post_init__(self) -> None:
+        probe, longest = (seconds(getattr(self, name), field=f"relay.breaker.{name}") for name in ("probe", "max"))
+        if probe < SHORTEST_PROBE:
+            raise ConfigurationError(f"relay.breaker.probe is {self.probe}: at least 10ms, or the probes would spin")
+        if probe > longest:
+            raise ConfigurationError(
+                f"relay.breaker.probe {self.probe} is longer than relay.breaker.max {self.max}: "
+                "raise max or lower probe"
+            )
+
+    @property
+    def policy(self) -> RetryPolicy:
+        """The delays as a policy without an end."""
+        return Exponential(base=self.probe, max=self.max, jitter="full", max_attempts=0)
+
+
+GRACE = 1.0
+"""Seconds that a transport has, beyond `send_timeout`, to say itself what became of a send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +60,10 @@ class Tuning:
     """Messages per read and per settlement."""
     in_flight: int = 3
     """Batches in hand at once: what is in hand is at most this times the batch, whatever the backlog."""
+    max_in_flight_bytes: Size = "64 MiB"
+    """Payload and headers of what is in hand at once; an event that is larger goes alone."""
+    max_destinations: int = MOST_BY_TYPE
+    """How many destinations event types make, where there are no routes; events of further types have no route."""
     poll_interval: Duration = "1s"
     """The longest pause between two looks."""
     initial_delay: Duration = "0s"
@@ -29,6 +71,7 @@ class Tuning:
     """How long others wait before they take the lanes of a relay that no longer renews."""
     heartbeat: Duration = "1s"
     send_timeout: Duration = "10s"
+    """How long a send may take. The lease must be longer by a second and two heartbeats at least."""
     drain_timeout: Duration = "30s"
     stall_limit: Duration = "60s"
     """An event loop silent for longer gives its lanes up."""
@@ -38,6 +81,11 @@ class Tuning:
     outages: Literal["wait", "count"] = "wait"
     """"count" charges an outage against the attempts of the messages it hits."""
     after_death: Literal["skip", "block"] = "skip"
+    breaker: BreakerConfig = field(default_factory=BreakerConfig)
+    """How often an unavailable destination is probed."""
+    at_most_once: bool = False
+    """Whether a message whose send was begun by a relay that died is dead-lettered instead of sent again; for a store
+    with a ledger."""
     history: Duration | None = "7 days"
     """How long delivered messages are kept; None: for ever."""
     dead: Duration | None = "90 days"
@@ -50,11 +98,13 @@ class Tuning:
     """How long it is kept what people did; None: for ever."""
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "in_flight"):
+        for name in ("batch_size", "in_flight", "max_destinations"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"relay.{name} is {getattr(self, name)}: at least 1")
+        if self.most_bytes < 1:
+            raise ConfigurationError(f"relay.max_in_flight_bytes is {self.max_in_flight_bytes}: at least 1 byte")
         lease, beat = seconds(self.lease, field="relay.lease"), seconds(self.heartbeat, field="relay.heartbeat")
-        send = seconds(self.send_timeout, field="relay.send_timeout")
+        seconds(self.send_timeout, field="relay.send_timeout")
         for name in ("poll_interval", "initial_delay", "drain_timeout", "stall_limit"):
             seconds(getattr(self, name), field=f"relay.{name}")
         for name in ("history", "dead", "receipts", "ledger", "audit"):
@@ -70,15 +120,25 @@ class Tuning:
                 f"relay.stall_limit {self.stall_limit} is too short for relay.heartbeat {self.heartbeat}: "
                 "give a busy event loop two heartbeats at least"
             )
-        if send >= lease:
+        if lease < (least := self.longest_send + 2 * beat):
             raise ConfigurationError(
-                f"relay.send_timeout {self.send_timeout} must be shorter than relay.lease {self.lease}: "
-                "a send must end before somebody else may take its lane"
+                f"relay.send_timeout {self.send_timeout} is too long for relay.lease {self.lease}: a send must end "
+                f"before another relay may take its lane; set relay.lease to at least {least:g}s (relay.send_timeout, "
+                "one second and two heartbeats), or shorten relay.send_timeout"
             )
         if self.outages not in ("wait", "count"):
             raise ConfigurationError(f'relay.outages is "wait" or "count", not {self.outages!r}')
         if self.after_death not in ("skip", "block"):
             raise ConfigurationError(f'relay.retry.after_death is "skip" or "block", not {self.after_death!r}')
+
+    @property
+    def most_bytes(self) -> int:
+        return size_in_bytes(self.max_in_flight_bytes, field="relay.max_in_flight_bytes")
+
+    @property
+    def longest_send(self) -> float:
+        """Seconds after which a send has ended or was given up: the transport's own time and a little more."""
+        return seconds(self.send_timeout) + GRACE
 
     @property
     def most_in_hand(self) -> int:

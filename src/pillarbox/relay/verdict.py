@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Final, Literal
 
 from pillarbox.core.clock import Chance
+from pillarbox.core.driver_errors import primary_text
 from pillarbox.core.errors import Nacked, PermanentError, SendError, Unavailable
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, legible
@@ -66,17 +67,26 @@ def judge(
             return Retry(delay=delay, error=error_text(result))
 
 
-def no_route(message: Message, chance: Chance, *, after_death: AfterDeath = "skip") -> Outcome:
+def no_route(
+    message: Message, chance: Chance, *, after_death: AfterDeath = "skip", most_by_type: int | None = None
+) -> Outcome:
     """What becomes of a message that no route fits: a rolling deployment may know its type later.
 
-    Its uncharged tries are counted, not timed: no clock of anybody's is asked.
+    Its uncharged tries are counted, not timed: no clock of anybody's is asked. `most_by_type`: event types have made as
+    many destinations as they may, and this would have been one more.
     """
     error = f"no route for {message.event_type!r}"
     if message.aggregate_type is not None:
         error += f" of {message.aggregate_type!r}"
     if message.destination:
         error = f"the destination {message.destination!r} is not known here"
-    error = legible(f"{error}; add it, or discard the event")
+    todo = "add it, or discard the event"
+    if most_by_type is not None:
+        todo = (
+            f"event types have made {most_by_type} destinations already, which is relay.max_destinations: add routes, "
+            "raise the bound, or discard the event"
+        )
+    error = legible(f"{error}; {todo}")
     delay = _NO_ROUTE.delay(message.tries + 1, chance)
     if delay is None:
         return Dead(error=error, block=after_death == "block", charge=False)
@@ -87,7 +97,7 @@ def error_text(error: BaseException) -> str:
     """`error` for people: its type and what it says, legible and bounded. Never raises."""
     name = type(error).__name__
     try:
-        said = str(error)
+        said = primary_text(error)
     except Exception as unspeakable:
         said = f"(its text cannot be had: {type(unspeakable).__name__})"
     return legible(f"{name}: {said}" if said else name)

@@ -4,6 +4,7 @@
     open ────── the wait is over ────▶ half-open: one message goes, and its answer decides
     half-open ─ accepted ────▶ closed
               ─ unavailable, or rejected where rejections opened it ────▶ open, for longer
+    open, half-open ─ its transport reconnected ────▶ closed, unless rejections opened it
 
 What must stay true: it moves only when told the time; one probe is out at a time; it stays shut for ever only if a
 person wants it so, not even when the answer to a probe is lost; answers that come late, from before it opened, do not
@@ -29,7 +30,7 @@ PATIENCE = 60.0
 """Seconds after which the answer to a probe is no longer expected and another may go."""
 
 _LONG_AGO = float("-inf")
-_PROBE = Exponential(base="1s", max="60s", jitter="full", max_attempts=0)
+_PROBE = Exponential(base="1s", max="2s", jitter="full", max_attempts=0)
 
 
 class CircuitBreaker:
@@ -60,6 +61,11 @@ class CircuitBreaker:
     def fails(self) -> bool:
         """It would be shut if no person held it closed."""
         return self.forced == "closed" and self._shut_until is not None
+
+    @property
+    def untouched(self) -> bool:
+        """It is as it was made: closed, and nobody set anything."""
+        return self._shut_until is None and self.forced is None and not self.paused and not self._rejected
 
     def state(self, now: float) -> State:
         """What people see. A pause is told apart, by `paused`."""
@@ -103,6 +109,12 @@ class CircuitBreaker:
         self._close()
         self._rested()
         self._rejected.clear()
+
+    def reachable(self) -> None:
+        """Its transport was unreachable and has reconnected: do not wait for the next probe."""
+        if not self._rejects_all():
+            self._close()
+            self._rested()
 
     def unavailable(self, error: str, now: float, chance: Chance) -> None:
         """The destination takes nothing: wait, longer each time."""
