@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from pillarbox.core.errors import Unavailable
+from pillarbox.core.timestamps import timestamp
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 
 _CLOSED = "console: it is closed; make a new one"
@@ -107,7 +108,7 @@ def line(one: Outgoing) -> str:
         "aggregate_type": message.aggregate_type,
         "aggregate_id": message.aggregate_id,
         "key": message.key,
-        "occurred_at": message.occurred_at.isoformat(),
+        "occurred_at": timestamp(message.occurred_at),
         "attempt": one.attempt,
         "headers": dict(one.headers),
         "content_type": one.content_type,

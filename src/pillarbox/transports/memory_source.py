@@ -67,16 +67,19 @@ class MemorySource:
 
     async def receive(self) -> MemoryDelivery:
         while True:
-            if self._closed:
-                raise Unavailable("memory source: it is closed; make a new one")
-            if self._outage is not None:
-                raise self._outage.with_traceback(None)
+            await self.connect()
             self._bring_back_what_is_due()
             if self.queue.ready and len(self._in_hand) < self._prefetch:
                 kept = self.queue.ready.popleft()
                 self._in_hand[id(kept)] = kept
                 return MemoryDelivery(kept, self)
             await self._clock.sleep(0.005)
+
+    async def connect(self) -> None:
+        if self._closed:
+            raise Unavailable("memory source: it is closed; make a new one")
+        if self._outage is not None:
+            raise self._outage.with_traceback(None)
 
     async def aclose(self) -> None:
         self._closed = True

@@ -75,6 +75,10 @@ class Registry:
     def names(self) -> list[str]:
         return list(self._handlers)
 
+    def like(self, *, is_async: bool) -> list[str]:
+        """The names of the async ones, or of the sync ones."""
+        return [handler.name for handler in self._handlers.values() if handler.is_async is is_async]
+
     def names_for(self, event_type: str) -> list[str]:
         """The names of all that take this type."""
         return [handler.name for handler in self._handlers.values() if handler.takes(event_type)]

@@ -3,19 +3,24 @@
 An async handler runs in a task of its own, under one timer for its lot: 7 µs an event, all told. A standing set of
 worker tasks with a timer per event took as much, and let one event see the context variables of another. A sync
 handler runs in a thread and cannot be stopped: its message is answered when it returns, so that it holds its key for
-as long as it is at work.
+as long as it is at work. So does an async one that ignores its cancellation. Each handler has its share of threads and
+tasks, so that one that hangs leaves the others theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from pillarbox.core.driver_errors import primary_text
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Rejected, SendError, Unavailable
 from pillarbox.core.payload import Upcast
@@ -29,9 +34,16 @@ from pillarbox.transports.handlers.registry import (
     Registry,
     default_name,
 )
+from pillarbox.transports.handlers.shares import places, room
 
 LONGEST_ERROR = 500
 """Characters of an exception's first line that are kept."""
+
+CALLS = 256
+"""Async handlers that run at once."""
+LOT = 8
+GOODBYE = 5.0
+"""Seconds for which the end of what was cancelled or closed is waited for."""
 
 _CLOSED = "handlers: closed while the relay stops; the event is handled after the next start"
 
@@ -47,18 +59,21 @@ class HandlerAddress(Address):
 
 class Handlers:
     """See `pillarbox.core.transport.Transport`. `timeout` bounds one call, 0 = no bound; `workers` is the number of
-    threads for sync handlers; `upcast` brings payloads of older versions up to date: `EventTypes.upcast` is one."""
+    threads for sync handlers, of which each handler keeps at least one for itself; `upcast` brings payloads of older
+    versions up to date: `EventTypes.upcast` is one."""
 
     address_type = HandlerAddress
 
     def __init__(self, *, timeout: Duration = "30s", workers: int = 32, upcast: Upcast | None = None) -> None:
         if workers < 1:
             raise ConfigurationError(f"handlers.workers is {workers}: at least one thread is needed for sync handlers")
-        self.pace = Pace(lot=8, lots=32, bounded=True)
         self._timeout = seconds(timeout, field="handlers.timeout") or None
+        self._workers = workers
         self._upcast = upcast
         self._registry = Registry()
         self._threads = Threads[Result](workers)
+        self._running: defaultdict[str, set[object]] = defaultdict(set)
+        self.pace = self._make_pace()
         self._lots: dict[int, list[asyncio.Future[Result]]] = {}
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._closed = False
@@ -68,7 +83,7 @@ class Handlers:
         `order.*` are welcome. Default name: module.qualname. Raises ConfigurationError for a name that is taken."""
 
         def decorate(function: F) -> F:
-            self._registry.add(Handler.of(function, event_types, name or default_name(function)))
+            self._register(Handler.of(function, event_types, name or default_name(function)))
             return function
 
         return decorate
@@ -81,7 +96,7 @@ class Handlers:
         """
         types = handler.event_type
         name = getattr(handler, "name", None) or default_name(type(handler))
-        self._registry.add(Handler.of(handler.handle, [types] if isinstance(types, str) else types, name))
+        self._register(Handler.of(handler.handle, [types] if isinstance(types, str) else types, name))
         if close := getattr(handler, "aclose", None):
             self._closing.append(close)
 
@@ -122,12 +137,50 @@ class Handlers:
             raise Unavailable(_CLOSED)
 
     async def aclose(self) -> None:
-        """Cancel async handlers and wait for their end, leave sync ones to themselves, and close who can be closed."""
+        """Cancel async handlers and wait for their end, leave sync ones to themselves, and close who can be closed;
+        nothing is waited for longer than a few seconds."""
         self._closed = True
         self._threads.close()
         await _abandon([call for calls in self._lots.values() for call in calls])
         while self._closing:
-            await self._closing.pop()()
+            closing = asyncio.ensure_future(self._closing.pop()())
+            await asyncio.wait([closing], timeout=GOODBYE)
+            if closing.done():
+                closing.result()
+            else:
+                closing.cancel()
+
+    def _register(self, handler: Handler) -> None:
+        self._registry.add(handler)
+        self._threads.most = places(self._workers, len(self._registry.like(is_async=False)))
+        self.pace = self._make_pace()
+
+    def _make_pace(self) -> Pace:
+        tasks = places(CALLS, len(self._registry.like(is_async=True)))
+        overdue = None if self._timeout is None else self._timeout + min(1.0, self._timeout)
+        return Pace(
+            lot=LOT,
+            lots=math.ceil((tasks + self._threads.most) / LOT),
+            bounded=True,
+            apart=True,
+            room=self._room,
+            overdue=overdue,
+        )
+
+    def _room(self, address: Address, sending: Mapping[Address, int]) -> int:
+        """How many more calls the handler at this address may get."""
+        handler = self._registry.find(address.name) if isinstance(address, HandlerAddress) else None
+        if handler is None:
+            return LOT  # it is not called, only answered
+        running = Counter({name: len(calls) for name, calls in self._running.items()})
+        begun: Counter[str] = Counter()
+        for other, count in sending.items():
+            if isinstance(other, HandlerAddress):
+                begun[other.name] += count
+        # Calls that nobody waits for any more are not being sent, and still occupy their thread.
+        running |= begun
+        most = CALLS if handler.is_async else self._workers
+        return room(handler.name, running, self._registry.like(is_async=handler.is_async), most=most)
 
     def _begin(self, one: Outgoing) -> asyncio.Future[Result]:
         loop = asyncio.get_running_loop()
@@ -140,8 +193,26 @@ class Handlers:
         event = ReceivedEvent(one, self._upcast)
         context = HandlerContext(one.attempt, one.headers, one.epoch, one.message.destination or name)
         if handler.is_async:
-            return loop.create_task(_awaited(handler, event, context))
-        return self._threads.begin(partial(_called, handler, event, context, self._timeout))
+            return loop.create_task(self._awaited(handler, event, context))
+        return self._threads.begin(partial(self._called, handler, event, context))
+
+    async def _awaited(self, handler: Handler, event: ReceivedEvent, context: HandlerContext) -> Result:
+        with self._counted(handler):
+            return await _awaited(handler, event, context)
+
+    def _called(self, handler: Handler, event: ReceivedEvent, context: HandlerContext) -> Result:
+        with self._counted(handler):
+            return _called(handler, event, context, self._timeout)
+
+    @contextmanager
+    def _counted(self, handler: Handler) -> Iterator[None]:
+        """Count a call while it runs; on threads, too: adding to a set and taking away from it are atomic."""
+        call = object()
+        self._running[handler.name].add(call)
+        try:
+            yield
+        finally:
+            self._running[handler.name].discard(call)
 
     async def _finished(self, calls: list[asyncio.Future[Result]]) -> set[asyncio.Future[Result]]:
         """Wait for all; returns those that were cancelled because their time was up."""
@@ -166,14 +237,14 @@ def _name(one: Outgoing) -> str:
 
 
 async def _abandon(calls: list[asyncio.Future[Result]]) -> None:
-    """End what can be ended, and wait for that; what blocks a thread is answered without waiting for it."""
+    """End what can be ended, and wait for that a while; what blocks a thread is answered without waiting for it."""
     for call in calls:
         if isinstance(call, asyncio.Task):
             call.cancel()
         elif not call.done():
             call.set_result(Unavailable(_CLOSED))
     if calls:
-        await asyncio.wait(calls)
+        await asyncio.wait(calls, timeout=GOODBYE)
 
 
 async def _awaited(handler: Handler, event: ReceivedEvent, context: HandlerContext) -> Result:
@@ -218,7 +289,7 @@ def _verdict(handler: Handler, error: BaseException) -> SendError:
 
 def _told(error: BaseException) -> str:
     try:
-        text = str(error).strip()
+        text = primary_text(error).strip()
     except Exception:  # an exception that cannot even say what it is
         text = ""
     first = text.splitlines()[0][:LONGEST_ERROR] if text else ""

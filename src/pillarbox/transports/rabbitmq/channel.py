@@ -101,4 +101,4 @@ class Channel:
             self.fail(self._lost(reason))
 
     def _lost(self, reason: Exception) -> Unavailable:
-        return Unavailable(f"lost the connection to RabbitMQ at {self._place}: {reason_of(reason)}; it is tried again")
+        return Unavailable(f"lost the connection to RabbitMQ at {self._place}: {reason_of(reason)}")

@@ -46,7 +46,8 @@ class RabbitMQLetter:
         return letter_of(self._arrival)
 
     async def move(self, queue: str) -> None:
-        await self._mover.put(queue, moved(self._arrival.properties), self._arrival.body)
+        properties = moved(self._arrival.properties, frame_max=self._intake.frame_max)
+        await self._mover.put(queue, properties, self._arrival.body)
         self._intake.ack(self._arrival.tag)
         self.stays = False
 
@@ -100,7 +101,7 @@ class RabbitMQDeadLetters:
         window = min(at_least_one("window", window), max(most, 1), MOST_IN_HAND)
         try:
             await self._line.in_time(link, intake.open({queue: window}))
-            yield self._letters(intake, queue, most=most, window=window)
+            yield self._letters(intake, link, queue, most=most, window=window)
             await self._complete(intake, link, queue, window)
         except ChannelRefused as refusal:
             raise self._refused(queue, str(refusal)) from refusal
@@ -111,12 +112,14 @@ class RabbitMQDeadLetters:
         await self._line.aclose()
         await self._mover.aclose()
 
-    async def _letters(self, intake: Intake, queue: str, *, most: int, window: int) -> AsyncIterator[RabbitMQLetter]:
+    async def _letters(
+        self, intake: Intake, link: Link, queue: str, *, most: int, window: int
+    ) -> AsyncIterator[RabbitMQLetter]:
         staying = 0
         for _ in range(most):
             if staying == window:
                 return
-            arrival = await self._next(intake, queue)
+            arrival = await self._next(intake, link, queue)
             if arrival is None:
                 return
             yield (letter := RabbitMQLetter(arrival, intake=intake, mover=self._mover))
@@ -131,7 +134,7 @@ class RabbitMQDeadLetters:
         intake.overlook()
         while intake.alive and await self.depth(queue):
             if intake.in_hand < window:
-                await self._next(intake, queue)
+                await self._next(intake, link, queue)
             elif intake.latest is not None and delivery_count(intake.latest.properties, redelivered=False):
                 more = min(window, MOST_IN_HAND)
                 await self._line.in_time(link, intake.take_more(queue, more))
@@ -139,8 +142,9 @@ class RabbitMQDeadLetters:
             else:
                 return
 
-    async def _next(self, intake: Intake, queue: str) -> Arrival | None:
-        """The next; None if there is no more: a queue that is empty says nothing."""
+    async def _next(self, intake: Intake, link: Link, queue: str) -> Arrival | None:
+        """The next; None if there is no more: a queue that is empty says nothing. It is also empty while the last
+        letters are on their way to us."""
         try:
             async with asyncio.timeout(self._patience):
                 while True:
@@ -148,7 +152,7 @@ class RabbitMQDeadLetters:
                         async with asyncio.timeout(_PAUSE):
                             return await intake.next()
                     except TimeoutError:
-                        if not await self.depth(queue):
+                        if not await self.depth(queue) and not await self._line.in_time(link, intake.catch_up()):
                             return None
         except TimeoutError:
             raise self._refused(queue, "it gives out nothing; has another consumer the sole right to it?") from None

@@ -1,26 +1,54 @@
 """Declaring the topology, one question at a time, so that a refusal names what it is about.
 
-What exists already and is the same is left as it is. What exists and differs is a ConfigurationError that quotes the
+What exists already and is the same is left as it is; so is a queue that is declared by its name alone and exists as a
+consumer or as a relay declares such a one. What else exists and differs is a ConfigurationError that quotes the
 broker on the difference; anything else that keeps a thing from being declared is Unavailable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, Unavailable
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.place import Place
-from pillarbox.transports.rabbitmq.topology import Bind, Declaration, Exchange, Queue
+from pillarbox.transports.rabbitmq.topology import Bind, Declaration, Exchange, Queue, same_queue_otherwise
+
+_DIFFERENT = 406
 
 
-async def declare(channel: Channel, place: Place, declarations: Sequence[Declaration]) -> None:
-    """Raises ConfigurationError, Unavailable."""
-    for declaration in declarations:
+@dataclass(frozen=True, slots=True)
+class Second:
+    """A queue that exists, and not as it was declared first."""
+
+    queue: Queue
+    refusal: ChannelRefused
+    """Of the first."""
+
+
+async def declare(
+    channel: Channel, place: Place, declarations: Sequence[Declaration | Second]
+) -> list[Declaration | Second]:
+    """What is left for another channel, since the broker closed this one. Raises ConfigurationError, Unavailable."""
+    for number, declaration in enumerate(declarations):
+        wanted = declaration.queue if isinstance(declaration, Second) else declaration
         try:
-            await _declare(channel, declaration)
+            await _declare(channel, wanted)
         except ChannelRefused as refusal:
-            raise _explained(declaration, refusal, place) from refusal
+            if isinstance(declaration, Second):
+                # What differs from a queue by its name alone is what the reader needs to know.
+                plain = declaration.queue.delivery_limit is None
+                raise _explained(wanted, refusal if plain else declaration.refusal, place) from refusal
+            other = same_queue_otherwise(wanted) if isinstance(wanted, Queue) and _differs(refusal) else None
+            if other is None:
+                raise _explained(wanted, refusal, place) from refusal
+            return [Second(other, refusal), *declarations[number + 1 :]]
+    return []
+
+
+def _differs(refusal: ChannelRefused) -> bool:
+    return refusal.code == _DIFFERENT and "inequivalent arg" in str(refusal)
 
 
 async def _declare(channel: Channel, declaration: Declaration) -> None:

@@ -75,7 +75,7 @@ class RabbitMQDiagnosis:
             link = await self._line.ready(())
         except Unavailable as error:
             return failed(
-                str(error).removesuffix("; it is tried again"),
+                str(error),
                 "is the broker up, is the address right, are user, password and virtual host; from this machine",
             )
         told: Mapping[str, Any] = getattr(link.wire, "server_properties", None) or {}

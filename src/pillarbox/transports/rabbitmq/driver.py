@@ -1,13 +1,17 @@
-"""pika, and the two things it does not offer: writing many frames at once, and letting go of a connection at once.
+"""pika, and what it does not offer: writing many frames at once, letting go of a connection at once, and receiving a
+message whatever its properties are.
 
 The only file that touches what pika keeps to itself. Should a method be renamed, frames are written one by one again,
-and the tests of lost connections fail.
+and the tests of lost connections and of strange messages fail.
 """
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 try:
     from pika import BasicProperties, ConnectionParameters, PlainCredentials, SSLOptions
@@ -21,13 +25,14 @@ try:
         ConnectionOpenAborted,
         ConnectionWrongStateError,
     )
-    from pika.frame import Method
+    from pika.frame import Header, Method
     from pika.spec import Basic
     from pika.spec import Connection as ConnectionMethods
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('RabbitMQ needs pika: pip install "pillarbox[rabbitmq]"') from missing
 
 from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.received import Received
 
 __all__ = [
     "AMQPError",
@@ -44,6 +49,10 @@ __all__ = [
     "reason_of",
 ]
 
+_FRAME_START = 7
+_HEADER = struct.Struct(">BHLHHQ")
+"""Kind of frame, channel, size; class, weight, size of the body. The properties follow, and a byte that ends it."""
+_HEADER_FRAME = 2
 _CHUNK = 1 << 16
 """Bytes per write: a longer one would be cut by the kernel and copied again for each piece."""
 
@@ -53,6 +62,7 @@ class Wire(AsyncioConnection):
 
     _parts: list[bytes] | None = None
     _size = 0
+    _emitted = 0
 
     @contextmanager
     def joined(self) -> Iterator[None]:
@@ -63,6 +73,14 @@ class Wire(AsyncioConnection):
         finally:
             self._flush()
             self._parts = None
+
+    @property
+    def transmitted(self) -> int:
+        """Bytes that have left: those that were written, without what pika and the kernel still hold."""
+        stream: Any = self._transport  # type: ignore[attr-defined] # not in the stubs
+        if stream is None:
+            return self._emitted
+        return self._emitted - int(stream.get_write_buffer_size()) - _unsent(stream._sock)
 
     def let_go(self) -> None:
         """Cut it, whatever the other side does or does not answer; the callbacks hear of it soon."""
@@ -78,8 +96,20 @@ class Wire(AsyncioConnection):
         result = result() if isinstance(result, type) else result
         super()._on_connection_workflow_done(result)  # type: ignore[misc] # not in the stubs
 
+    def _read_frame(self) -> tuple[int, object]:
+        # pika decodes the properties of a message here, and drops the connection over what it cannot decode.
+        frame: bytes = self._frame_buffer  # type: ignore[attr-defined] # not in the stubs
+        if len(frame) < _HEADER.size or frame[0] != _HEADER_FRAME:
+            return super()._read_frame()  # type: ignore[misc,no-any-return] # not in the stubs
+        _, channel, size, _, _, body_size = _HEADER.unpack_from(frame)
+        end = _FRAME_START + size
+        if end + 1 > len(frame):
+            return 0, None
+        return end + 1, Header(channel, body_size, Received(frame[_HEADER.size : end]))  # type: ignore[arg-type]
+
     def _adapter_emit_data(self, data: bytes) -> None:
         if self._parts is None:
+            self._emitted += len(data)
             super()._adapter_emit_data(data)  # type: ignore[misc] # not in the stubs
             return
         self._parts.append(data)
@@ -89,6 +119,7 @@ class Wire(AsyncioConnection):
 
     def _flush(self) -> None:
         if self._parts:
+            self._emitted += self._size
             super()._adapter_emit_data(b"".join(self._parts))  # type: ignore[misc] # not in the stubs
             self._parts.clear()
             self._size = 0
@@ -109,6 +140,22 @@ def parameters_of(place: Place, *, heartbeat: float) -> ConnectionParameters:
         stack_timeout=None,
         client_properties={"connection_name": "pillarbox"},
     )
+
+
+def _unsent(stream: socket.socket | None) -> int:
+    """Bytes that the kernel has taken and the other side has not; 0 where it does not tell."""
+    try:
+        from fcntl import ioctl
+        from termios import TIOCOUTQ
+    except ImportError:  # pragma: no cover - on Windows
+        return 0
+    if stream is None:
+        return 0
+    try:
+        [count] = struct.unpack("i", ioctl(stream.fileno(), TIOCOUTQ, b"\0" * 4))
+    except (OSError, ValueError):  # closed meanwhile
+        return 0
+    return int(count)
 
 
 def reason_of(error: BaseException | None) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.core.patience import patience
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.topology import Declaration
@@ -52,8 +54,21 @@ class Line:
 
     async def in_time(self, link: Link, work: Coroutine[Any, Any, T]) -> T:
         """Do it within the time for answers, or drop the connection. Raises Unavailable."""
+        return await self._bounded(link, asyncio.timeout(self._answer_timeout), work)
+
+    async def while_it_moves(self, link: Link, work: Coroutine[Any, Any, T]) -> T:
+        """Do it for as long as bytes leave or messages are confirmed within each time for answers; else drop the
+        connection. On a slow link, what is on its way must not be sent a second time. Raises Unavailable."""
+        return await self._bounded(link, patience(self._answer_timeout, lambda: link.progress), work)
+
+    @property
+    def progress(self) -> object:
+        """Something else whenever bytes left or a message was confirmed."""
+        return None if self._link is None else (id(self._link), self._link.progress)
+
+    async def _bounded(self, link: Link, bound: AbstractAsyncContextManager[Any], work: Coroutine[Any, Any, T]) -> T:
         try:
-            async with asyncio.timeout(self._answer_timeout):
+            async with bound:
                 return await work
         except TimeoutError:
             error = Unavailable(f"RabbitMQ at {self._place} did not answer within {self._answer_timeout:g} s")

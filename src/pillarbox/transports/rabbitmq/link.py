@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 from pillarbox.core.errors import Unavailable
 from pillarbox.transports.rabbitmq.channel import Channel
-from pillarbox.transports.rabbitmq.declaring import declare
+from pillarbox.transports.rabbitmq.declaring import Second, declare
 from pillarbox.transports.rabbitmq.driver import ConnectionMethods, Method, Wire, parameters_of, reason_of
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.publisher import Publisher
@@ -33,6 +33,7 @@ class Link:
         self._free: list[Publisher] = []
         self._busy: set[Publisher | Channel] = set()
         self._gone = asyncio.Event()
+        self._confirmed = 0
         self.lost: Unavailable | None = None
         self.blocked: Unavailable | None = None
         self.declared = False
@@ -49,6 +50,11 @@ class Link:
         if (trouble := self.lost or self.blocked) is not None:
             raise trouble
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Messages confirmed, and bytes that left, since it was opened."""
+        return self._confirmed, 0 if self._wire is None else self._wire.transmitted
+
     async def open(self) -> None:
         """Raises Unavailable."""
         self._opened = asyncio.get_running_loop().create_future()
@@ -64,9 +70,10 @@ class Link:
 
     async def declare(self, declarations: Sequence[Declaration]) -> None:
         """Raises ConfigurationError, Unavailable."""
-        if declarations:
+        left: list[Declaration | Second] = list(declarations)
+        while left:
             async with self._channel() as channel:
-                await declare(channel, self._place, declarations)
+                left = await declare(channel, self._place, left)
         self.declared = True
 
     async def declare_queue(self, name: str) -> None:
@@ -76,8 +83,10 @@ class Link:
         # A second declaration would be told that the queue exists before it does, and the first message be nacked.
         async with self._declaring:
             if name not in self._queues:
-                async with self._channel() as channel:
-                    await declare(channel, self._place, [Queue(name=name)])
+                left: list[Declaration | Second] = [Queue(name=name)]
+                while left:
+                    async with self._channel() as channel:
+                        left = await declare(channel, self._place, left)
                 self._queues.add(name)
 
     def doubt(self) -> None:
@@ -96,7 +105,7 @@ class Link:
     async def publisher(self) -> AsyncIterator[Publisher]:
         """A publisher to oneself; one that is left in the middle of something is closed. Raises Unavailable."""
         self.check()
-        publisher = Publisher(self._place)
+        publisher = Publisher(self._place, on_confirm=self._on_confirm)
         while self._free:
             if (free := self._free.pop()).idle:
                 publisher = free
@@ -178,6 +187,9 @@ class Link:
         if self._opened is not None and not self._opened.done():
             self._opened.set_exception(reason)
 
+    def _on_confirm(self) -> None:
+        self._confirmed += 1
+
     def _on_open(self, _: Wire) -> None:
         if self._opened is not None and not self._opened.done():
             self._opened.set_result(None)
@@ -185,7 +197,7 @@ class Link:
     def _on_end(self, wire: Wire, error: BaseException) -> None:
         what = "lost the connection to" if self._opened is not None and self._opened.done() else "cannot connect to"
         if self.lost is None:
-            self._fail(Unavailable(f"{what} RabbitMQ at {self._place}: {reason_of(error)}; it is tried again"))
+            self._fail(Unavailable(f"{what} RabbitMQ at {self._place}: {reason_of(error)}"))
         self._gone.set()
 
     def _on_blocked(self, _: Wire, frame: Method[ConnectionMethods.Blocked]) -> None:

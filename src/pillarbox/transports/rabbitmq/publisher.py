@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pillarbox.core import failpoints
 from pillarbox.core.errors import Nacked, PermanentError, Rejected, Unavailable
@@ -72,8 +72,10 @@ class Window:
 class Publisher:
     """One lot at a time; `idle` says whether it may take the next."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, on_confirm: Callable[[], None] = lambda: None) -> None:
+        """`on_confirm` is told whenever the broker confirms something."""
         self._channel = Channel(place)
+        self._on_confirm = on_confirm
         self._wire: Wire | None = None
         self._window: Window | None = None
         self._next_tag = 1
@@ -129,7 +131,7 @@ class Publisher:
                 except PermanentError as error:
                     answers.answer(parcel.place, error)
                 except (ChannelWrongStateError, ConnectionWrongStateError) as error:
-                    raise Unavailable(f"the channel is gone: {error}; it is tried again") from error
+                    raise Unavailable(f"the channel is gone: {error}") from error
                 except (AMQPError, ValueError, TypeError, struct.error) as error:
                     answers.answer(parcel.place, _not_encodable(parcel, error))
                 else:
@@ -139,6 +141,7 @@ class Publisher:
     def _confirmed(self, frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
         if self._window is not None:
             failpoints.hit("before-confirm")
+            self._on_confirm()
             method = frame.method
             self._window.confirms.resolve(
                 method.delivery_tag, multiple=method.multiple, accepted=isinstance(method, Basic.Ack)

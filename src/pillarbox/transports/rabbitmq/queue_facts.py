@@ -16,7 +16,7 @@ from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import Place
-from pillarbox.transports.rabbitmq.topology import Argument, Queue
+from pillarbox.transports.rabbitmq.topology import Argument, Queue, same_queue_otherwise
 
 NOBODY = "pillarbox-doctor"
 """A queue type, an overflow and a queue that no broker knows."""
@@ -81,6 +81,8 @@ class QueueReader:
             if wanted is not None and said.get(argument, usual) != (usual if value is None else value):
                 facts.differences.append(f"{argument} {'none' if value is None else value}")
             if not unknown:
+                if wanted is not None and _is_the_other(wanted, facts):
+                    facts.differences.clear()
                 return facts
         raise Unavailable(f"queue {name!r} has more arguments than could be read")
 
@@ -101,6 +103,11 @@ class QueueReader:
                 return found["argument"], _value(found, arguments.get(found["argument"]))
             raise Unavailable(f"queue {name!r} cannot be looked at: {refusal}") from refusal
         raise Unavailable(f"queue {name!r} took arguments that no broker knows")
+
+
+def _is_the_other(wanted: Queue, facts: QueueFacts) -> bool:
+    other = same_queue_otherwise(wanted)
+    return other is not None and facts.durable and facts.arguments == other.all_arguments()
 
 
 async def asked(link: Link, place: Place, method: str, **arguments: Any) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from pillarbox.core.broker_letters import dead_letter_queue
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.transports.rabbitmq.names import check_name, fits
@@ -27,10 +28,13 @@ _OWN_ARGUMENTS = {
     "x-max-length": "max_length",
     "x-message-ttl": "message_ttl",
     "x-overflow": "overflow",
+    "x-delivery-limit": "delivery_limit",
     "x-dead-letter-exchange": "dead_letter",
     "x-dead-letter-routing-key": "dead_letter",
 }
 _NOT_FOR_QUORUM = ("x-max-priority", "x-queue-mode", "x-queue-master-locator")
+DELIVERY_LIMIT = 20
+"""What RabbitMQ 4 has for every quorum queue, too."""
 _LONGEST_TTL = 2**32 - 1
 """Milliseconds; what the broker can count."""
 
@@ -96,6 +100,10 @@ class Queue:
     dead_letter: DeadLetter | None = None
     overflow: Overflow | None = None
     """None: `reject-publish` where a length is limited. `drop-head` throws confirmed messages away."""
+    delivery_limit: int | None = None
+    """How often a message is delivered and comes back without an answer before it is dead-lettered; quorum queues only,
+    and only with a `dead_letter`: without one the broker drops it. None: what the broker says, no limit until
+    RabbitMQ 3, 20 from RabbitMQ 4 on."""
     arguments: Mapping[str, Argument] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,6 +115,7 @@ class Queue:
                 f"queue {self.name!r}: max_length is {self.max_length}; at least 1, or leave it out"
             )
         self._check_overflow()
+        self._check_limit()
         self._check_time()
         self._check_arguments()
         object.__setattr__(self, "bindings", tuple(self.bindings))
@@ -122,6 +131,20 @@ class Queue:
             raise ConfigurationError(
                 f"queue {self.name!r}: quorum queues know reject-publish and drop-head only; "
                 'choose one of them or type="classic"'
+            )
+
+    def _check_limit(self) -> None:
+        if self.delivery_limit is None:
+            return
+        if isinstance(self.delivery_limit, bool) or self.delivery_limit < 1:
+            raise ConfigurationError(
+                f"queue {self.name!r}: delivery_limit is {self.delivery_limit}; at least 1, or leave it out"
+            )
+        if self.type != "quorum":
+            raise ConfigurationError(f"queue {self.name!r}: only quorum queues know a delivery_limit; leave it out")
+        if self.dead_letter is None:
+            raise ConfigurationError(
+                f"queue {self.name!r}: a delivery_limit without dead_letter drops messages; set dead_letter, too"
             )
 
     def _check_time(self) -> None:
@@ -150,12 +173,37 @@ class Queue:
             told["x-overflow"] = self.overflow
         elif self.max_length is not None or "x-max-length-bytes" in self.arguments:
             told["x-overflow"] = "reject-publish"
+        if self.delivery_limit is not None:
+            told["x-delivery-limit"] = self.delivery_limit
         if self.message_ttl is not None:
             told["x-message-ttl"] = round(seconds(self.message_ttl) * 1000)
         if self.dead_letter is not None:
             told["x-dead-letter-exchange"] = self.dead_letter.exchange
             told["x-dead-letter-routing-key"] = self.dead_letter.queue
         return told
+
+
+def work_queue(name: str) -> Queue:
+    """The queue of a consumer that names no more than its queue.
+
+    A consumer isolates what was delivered twice without an answer. What it never gets to see, because its client or its
+    machine dies on receiving it, the broker itself dead-letters in the end, at least once.
+    """
+    return Queue(
+        name=name,
+        delivery_limit=DELIVERY_LIMIT,
+        dead_letter=DeadLetter(exchange="", queue=dead_letter_queue(name)),
+        overflow="reject-publish",
+        arguments={"x-dead-letter-strategy": "at-least-once"},
+    )
+
+
+def same_queue_otherwise(queue: Queue) -> Queue | None:
+    """A queue that is declared by its name alone, by a relay or as a consumer's work queue, may exist as either."""
+    plain, guarded = Queue(name=queue.name), work_queue(queue.name)
+    if queue.all_arguments() == plain.all_arguments():
+        return guarded
+    return plain if queue.all_arguments() == guarded.all_arguments() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

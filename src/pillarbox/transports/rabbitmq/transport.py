@@ -27,6 +27,9 @@ _PERMANENT = (311, 406)
 _ELSEWHERE = (403, 404)
 """Forbidden; no such exchange."""
 
+LOT_BYTES = 1024 * 1024
+"""Bytes in one lot: on a slow link, what was confirmed is settled before the rest has left."""
+
 
 class RabbitMQ:
     """A broker. Makes no connection until something is sent, pinged or declared.
@@ -35,7 +38,6 @@ class RabbitMQ:
     `declare` nothing is ever declared by sending. Raises ConfigurationError.
     """
 
-    pace = Pace(lot=500, lots=2)
     address_type: type[Address] = RabbitAddress
 
     def __init__(
@@ -51,6 +53,7 @@ class RabbitMQ:
         connect_timeout: Duration = "10s",
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        self.pace = Pace(lot=500, lots=2, bytes=LOT_BYTES, progress=lambda: self._line.progress)
         self._place = place_of(url, tls)
         self._declarations = Topology(exchanges=exchanges, queues=queues).declarations()
         self._queues = frozenset(item.name for item in self._declarations if isinstance(item, Queue))
@@ -119,7 +122,7 @@ class RabbitMQ:
             if parcels := await self._with_queues(link, parcels, answers):
                 batch = parcels[:1] if one_by_one else parcels
                 try:
-                    await self._line.in_time(link, self._carry(link, batch, answers))
+                    await self._line.while_it_moves(link, self._carry(link, batch, answers))
                 except ChannelRefused as refusal:
                     if len(batch) == 1:
                         self._blame(link, batch[0], refusal, parcels, answers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from pillarbox.core.source import Incoming
-from pillarbox.transports.rabbitmq.driver import BasicProperties
+from pillarbox.transports.rabbitmq.received import Encoded
 from pillarbox.transports.rabbitmq.source.intake import Arrival, Intake
 from pillarbox.transports.rabbitmq.source.mover import Mover
 from pillarbox.transports.rabbitmq.source.notes import delivery_count, failed, incoming_of, moved
@@ -56,12 +56,18 @@ class RabbitMQDelivery:
 
     async def isolate(self) -> None:
         """Have it come again where one message at a time is given out."""
-        await self._move(self._queues.suspects, moved(self._arrival.properties))
+        await self._move(self._queues.suspects, moved(self._arrival.properties, frame_max=self._intake.frame_max))
 
-    def _failed(self, reason: str, *, charge: bool) -> BasicProperties:
-        queue = self._queues.work.name
-        return failed(self._arrival.properties, self.incoming, queue=queue, reason=reason, charge=charge)
+    def _failed(self, reason: str, *, charge: bool) -> Encoded:
+        return failed(
+            self._arrival.properties,
+            self.incoming,
+            queue=self._queues.work.name,
+            reason=reason,
+            charge=charge,
+            frame_max=self._intake.frame_max,
+        )
 
-    async def _move(self, queue: str, properties: BasicProperties) -> None:
+    async def _move(self, queue: str, properties: Encoded) -> None:
         await self._mover.move(queue, properties, self._arrival.body, wanted=lambda: self._intake.alive)
         await self.ack()

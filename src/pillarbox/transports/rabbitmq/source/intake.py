@@ -8,14 +8,10 @@ from typing import NamedTuple
 
 from pillarbox.core.errors import Unavailable
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
-from pillarbox.transports.rabbitmq.driver import (
-    Basic,
-    BasicProperties,
-    Method,
-    RawChannel,
-)
+from pillarbox.transports.rabbitmq.driver import Basic, Method, RawChannel
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.received import Received
 
 
 class Arrival(NamedTuple):
@@ -24,7 +20,7 @@ class Arrival(NamedTuple):
     tag: int
     queue: str
     redelivered: bool
-    properties: BasicProperties
+    properties: Received
     body: bytes
 
 
@@ -39,6 +35,8 @@ class Intake:
         self.in_hand = 0
         """How many came and were not acked."""
         self.latest: Arrival | None = None
+        self.frame_max = 0
+        """Bytes of the longest frame, once it is open."""
 
     @property
     def alive(self) -> bool:
@@ -46,6 +44,7 @@ class Intake:
 
     async def open(self, prefetch: Mapping[str, int]) -> None:
         """Take in from these queues, so many from each at once. Raises ChannelRefused, Unavailable."""
+        self.frame_max = self._link.wire.params.frame_max
         await self._link.adopt(self._channel)
         self._channel.raw.add_on_cancel_callback(self._cancelled)
         for queue, most in prefetch.items():
@@ -71,10 +70,18 @@ class Intake:
                 await self._channel.answer()
             _ = self._channel.raw
         except ChannelRefused as refusal:
-            raise Unavailable(f"RabbitMQ closed the channel: {refusal}; it is tried again") from refusal
+            raise Unavailable(f"RabbitMQ closed the channel: {refusal}") from refusal
         finally:
             self._waited_for = False
         return self._arrived.popleft()
+
+    async def catch_up(self) -> bool:
+        """Wait for whatever the broker has handed out before now; whether anything lies here. Raises Unavailable.
+
+        An answer on the same channel comes after the deliveries before it; one on another channel may overtake them.
+        """
+        await self._channel.call(self._channel.raw.basic_qos, prefetch_count=1)
+        return bool(self._arrived)
 
     def ack(self, tag: int) -> None:
         """Raises Unavailable if the channel has ended."""
@@ -93,8 +100,8 @@ class Intake:
         """Cut its connection."""
         self._link.let_go(reason)
 
-    def _came_from(self, queue: str) -> Callable[[RawChannel, Basic.Deliver, BasicProperties, bytes], None]:
-        def came(_: RawChannel, method: Basic.Deliver, properties: BasicProperties, body: bytes) -> None:
+    def _came_from(self, queue: str) -> Callable[[RawChannel, Basic.Deliver, Received, bytes], None]:
+        def came(_: RawChannel, method: Basic.Deliver, properties: Received, body: bytes) -> None:
             tag, redelivered = int(method.delivery_tag or 0), bool(method.redelivered)
             self.latest = Arrival(tag, queue, redelivered, properties, body)
             self._arrived.append(self.latest)
@@ -105,6 +112,4 @@ class Intake:
         return came
 
     def _cancelled(self, _: Method[Basic.Cancel]) -> None:
-        self._channel.fail(
-            Unavailable("RabbitMQ ended the consumer, as it does when a queue is deleted; it is tried again")
-        )
+        self._channel.fail(Unavailable("RabbitMQ ended the consumer, as it does when a queue is deleted"))

@@ -7,33 +7,46 @@ it moves a message, so where there is one, the broker had the last word.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from pillarbox.core.broker_letters import BrokerLetter
+from pillarbox.core.outcome import legible
 from pillarbox.transports.rabbitmq.source.intake import Arrival
-from pillarbox.transports.rabbitmq.source.notes import LAST_FAILED_AT, QUEUE, REASON, delivery_count, incoming_of
+from pillarbox.transports.rabbitmq.source.notes import (
+    LAST_FAILED_AT,
+    QUEUE,
+    REASON,
+    count_in,
+    delivery_count,
+    incoming_of,
+)
 
 
 def letter_of(arrival: Arrival) -> BrokerLetter:
     """What came from a dead-letter queue. Whatever a stranger wrote on it, this raises nothing."""
     properties, queue = arrival.properties, arrival.queue
     incoming = incoming_of(properties, arrival.body)
-    death = _last_death(properties.headers or {}, queue)
+    death = _last_death(properties.headers, queue)
     noted = incoming.headers
     return BrokerLetter(
         queue=queue,
-        event_id=incoming.event_id,
-        event_type=incoming.event_type or noted.get("eventType"),
+        event_id=_legible(incoming.event_id),
+        event_type=_legible(incoming.event_type or noted.get("eventType")),
         reason="; before that: ".join(text for text in (_text(death, "reason"), noted.get(REASON)) if text) or None,
-        attempts=incoming.attempts or _count(death),
+        attempts=incoming.attempts or count_in(death, "count"),
         died_at=_time(death) or _moment(noted.get(LAST_FAILED_AT)),
-        came_from=_text(death, "queue") or noted.get(QUEUE),
+        came_from=_text(death, "queue") or noted.get(QUEUE) or None,
         given_out=delivery_count(properties, redelivered=arrival.redelivered),
-        content_type=incoming.content_type,
+        content_type=_legible(incoming.content_type),
         size=len(arrival.body),
         body=arrival.body,
     )
+
+
+def _legible(text: str | None) -> str | None:
+    """Bytes that are no UTF-8 are shown as such."""
+    return None if text is None else legible(text)
 
 
 def _last_death(headers: Mapping[str, Any], queue: str) -> Mapping[str, Any]:
@@ -48,11 +61,6 @@ def _text(death: Mapping[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _count(death: Mapping[str, Any]) -> int:
-    value = death.get("count")
-    return value if isinstance(value, int) and value > 0 else 0
-
-
 def _time(death: Mapping[str, Any]) -> datetime | None:
     value = death.get("time")
     return value if isinstance(value, datetime) else None
@@ -61,6 +69,6 @@ def _time(death: Mapping[str, Any]) -> datetime | None:
 def _moment(text: str | None) -> datetime | None:
     try:
         found = datetime.fromisoformat(text or "")
-    except ValueError:
+        return found.astimezone(UTC) if found.tzinfo else None
+    except (ValueError, OverflowError):
         return None
-    return found if found.tzinfo else None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import cast
 
-from pillarbox.core.clock import Clock
+from pillarbox.core.backoff import Backoff
+from pillarbox.core.clock import Clock, system_chance
 from pillarbox.core.errors import Nacked, Rejected, Unavailable
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.driver import (
@@ -21,11 +23,10 @@ from pillarbox.transports.rabbitmq.driver import (
 )
 from pillarbox.transports.rabbitmq.line import Line
 from pillarbox.transports.rabbitmq.link import Link
+from pillarbox.transports.rabbitmq.names import LONGEST, fits
 from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.received import Encoded
 from pillarbox.transports.rabbitmq.topology import Declaration
-
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
 
 
 class Mover:
@@ -40,36 +41,37 @@ class Mover:
         self._channel: Channel | None = None
         self._sent_back: Rejected | None = None
 
-    async def move(self, queue: str, properties: BasicProperties, body: bytes, *, wanted: Callable[[], bool]) -> None:
+    async def move(self, queue: str, properties: Encoded, body: bytes, *, wanted: Callable[[], bool]) -> None:
         """Returns when the message is safe in that queue; tries for as long as it is wanted there. Raises Unavailable
         if it no longer is."""
-        pause = FIRST_PAUSE
+        backoff = Backoff(system_chance())
         while True:
             try:
                 return await self.put(queue, properties, body)
             except (Rejected, Unavailable) as error:
                 if not wanted():
                     raise Unavailable(f"the message did not reach queue {queue!r}: {error}; it comes again") from error
-            await self._clock.sleep(pause)
-            pause = min(LONGEST_PAUSE, pause * 2)
+            await self._clock.sleep(backoff.next())
 
-    async def put(self, queue: str, properties: BasicProperties, body: bytes) -> None:
+    async def put(self, queue: str, properties: Encoded, body: bytes) -> None:
         """Try once; returns when the message is safe in that queue.
 
         Raises Rejected if there is no such queue, Nacked if it is full, Unavailable for everything else.
         """
+        if not fits(queue):
+            raise Rejected(f"there is no such queue: no name is longer than {LONGEST} bytes of UTF-8")
         async with self._turn:
             await self._put(queue, properties, body)
 
     async def aclose(self) -> None:
         await self._line.aclose()
 
-    async def _put(self, queue: str, properties: BasicProperties, body: bytes) -> None:
+    async def _put(self, queue: str, properties: Encoded, body: bytes) -> None:
         link = await self._line.ready(self._declarations)
         try:
             channel = await self._opened(link)
             self._sent_back = None
-            channel.raw.basic_publish("", queue, body, properties, mandatory=True)
+            channel.raw.basic_publish("", queue, body, cast(BasicProperties, properties), mandatory=True)
             no: Rejected | Nacked | None = await self._line.in_time(link, channel.answer())
         except ChannelRefused as refusal:
             raise self._dropped(link, f"RabbitMQ refuses it: {refusal}") from refusal

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pillarbox.core.broker_letters import dead_letter_queue
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.transports.rabbitmq.topology import DeadLetter, Declaration, Exchange, Queue, Topology
+from pillarbox.transports.rabbitmq.topology import DeadLetter, Declaration, Exchange, Queue, Topology, work_queue
 
 WAITS: tuple[Duration, ...] = ("1s", "5s", "30s", "3min", "15min", "1h")
 _UNITS = ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
@@ -30,7 +30,7 @@ class Queues:
     @classmethod
     def around(cls, work: str | Queue, waits: Sequence[Duration]) -> Queues:
         """Raises ConfigurationError for a wait that is none, and for names that grow too long."""
-        queue = Queue(name=work) if isinstance(work, str) else work
+        queue = work_queue(work) if isinstance(work, str) else work
         found = sorted({round(seconds(wait, field="waits") * 1000) for wait in waits})
         if not found or found[0] < 1:
             raise ConfigurationError("waits: at least one, and none shorter than 1ms, or a failing message would spin")

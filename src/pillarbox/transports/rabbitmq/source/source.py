@@ -78,6 +78,9 @@ class RabbitMQSource:
                 return delivery
             await delivery.isolate()
 
+    async def connect(self) -> None:
+        await self._opened()
+
     async def declare_topology(self) -> None:
         """Declare everything, whatever `declare` says. Raises Unavailable, and ConfigurationError with the difference
         if something exists that is not what the configuration says."""
