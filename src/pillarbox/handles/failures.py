@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+
+from pillarbox.core.driver_errors import layers
 
 # SQLite has one code for all of them.
 _NO_TABLE = re.compile("^no such table|has no column named")
@@ -11,7 +12,7 @@ _NO_TABLE = re.compile("^no such table|has no column named")
 
 def sqlstate(error: BaseException) -> str | None:
     """PostgreSQL's five-character code."""
-    for layer in _layers(error):
+    for layer in layers(error):
         for name in ("sqlstate", "pgcode"):
             code = getattr(layer, name, None)
             if isinstance(code, str) and len(code) == 5:
@@ -21,7 +22,7 @@ def sqlstate(error: BaseException) -> str | None:
 
 def detail(error: BaseException) -> str:
     """PostgreSQL's DETAIL; '' if there is none, as for roles that may not see the row."""
-    for layer in _layers(error):
+    for layer in layers(error):
         told = getattr(getattr(layer, "diag", None), "message_detail", None) or getattr(layer, "detail", None)
         if isinstance(told, str) and told:
             return told
@@ -30,7 +31,7 @@ def detail(error: BaseException) -> str:
 
 def sqlite_code(error: BaseException) -> str | None:
     """SQLite's extended code by name, such as SQLITE_CONSTRAINT_PRIMARYKEY."""
-    for layer in _layers(error):
+    for layer in layers(error):
         name = getattr(layer, "sqlite_errorname", None)
         if isinstance(name, str):
             return name
@@ -44,16 +45,15 @@ def tables_missing(error: BaseException) -> bool:
     return sqlstate(error) in ("42P01", "3F000", "42703")
 
 
+def refuses_value(error: BaseException) -> bool:
+    """Whether the database refuses what it was given: the same value is refused again, however often it is tried."""
+    state = sqlstate(error)
+    if state is not None:
+        return state.startswith(("22", "23"))
+    return (sqlite_code(error) or "").startswith(("SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG"))
+
+
 def driver_message(error: BaseException) -> str:
     """The first line of what the database itself said."""
-    *_, innermost = _layers(error)
+    *_, innermost = layers(error)
     return str(innermost).partition("\n")[0]
-
-
-def _layers(error: BaseException) -> Iterator[BaseException]:
-    """The exception, and the driver's own below SQLAlchemy's."""
-    layer: BaseException | None = error
-    while layer is not None:
-        yield layer
-        below = getattr(layer, "orig", None)
-        layer = below if isinstance(below, BaseException) else layer.__cause__

@@ -7,8 +7,9 @@ verdicts.py    what becomes of a message that failed
 tally.py       what a consumer met, counted and now and then written down
 """
 
+from pillarbox.inbox.body_fields import BodyFields
 from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.consumer import Consumer
 from pillarbox.inbox.inbox import Inbox
 
-__all__ = ["ConsumedEvent", "Consumer", "Inbox"]
+__all__ = ["BodyFields", "ConsumedEvent", "Consumer", "Inbox"]

@@ -11,9 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from pillarbox.core.errors import PermanentError, RecordError
-from pillarbox.core.event import BYTES, LONGEST_TEXT, check_text
+from pillarbox.core.event import BYTES, JSON, LONGEST_TEXT, check_text
 from pillarbox.core.payload import Upcast, decoded
 from pillarbox.core.source import Incoming
+from pillarbox.inbox.body_fields import Body, BodyFields
+
+LONGEST_VERSION = 9
+"""Digits of a schema version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,8 @@ class ConsumedEvent:
     event_id: str
     event_type: str
     payload: Any = field(repr=False)
-    """JSON as Python values, upcast where there is an upcaster; anything else as bytes."""
+    """JSON as Python values, upcast where there is an upcaster; anything else as bytes. Of a message whose id or type
+    is in its body, what `BodyFields.payload` names."""
     payload_bytes: bytes = field(repr=False)
     content_type: str
     headers: Mapping[str, str] = field(repr=False)
@@ -38,26 +43,30 @@ class ConsumedEvent:
     """1 for the first try; on a source, what failed through no fault of the event does not count."""
 
 
-def read(incoming: Incoming, upcast: Upcast | None = None) -> ConsumedEvent:
+def read(incoming: Incoming, upcast: Upcast | None = None, body_fields: BodyFields | None = None) -> ConsumedEvent:
     """Raises PermanentError for what can never be read, and whatever the upcaster raises."""
-    headers = incoming.headers
-    event_id = _identified(incoming.event_id)
-    event_type = incoming.event_type or headers.get("eventType")
-    if not event_type:
-        raise PermanentError(f"message {event_id} does not say of which type it is: neither `type` nor eventType")
+    headers, body = incoming.headers, Body(incoming.body, body_fields)
+    event_id = _identified(incoming.event_id or body.text("event_id"), body)
+    event_type = _typed(incoming.event_type or headers.get("eventType") or body.text("event_type"), event_id, body)
     version = _version(event_id, headers.get("schemaVersion", "1"))
-    content_type = incoming.content_type or BYTES
+    if body.was_needed:
+        content_type, payload = JSON, body.payload
+        if upcast is not None:
+            payload = upcast(event_type, version, payload)
+    else:
+        content_type = incoming.content_type or BYTES
+        payload = decoded(
+            incoming.body, content_type, event_id=event_id, event_type=event_type, version=version, upcast=upcast
+        )
     return ConsumedEvent(
         event_id=event_id,
         event_type=event_type,
-        payload=decoded(
-            incoming.body, content_type, event_id=event_id, event_type=event_type, version=version, upcast=upcast
-        ),
+        payload=payload,
         payload_bytes=incoming.body,
         content_type=content_type,
         headers=headers,
-        aggregate_type=headers.get("aggregateType"),
-        aggregate_id=headers.get("aggregateId"),
+        aggregate_type=headers.get("aggregateType") or body.text("aggregate_type"),
+        aggregate_id=headers.get("aggregateId") or body.text("aggregate_id"),
         schema_version=version,
         correlation_id=incoming.correlation_id or headers.get("correlationId"),
         causation_id=headers.get("causationId"),
@@ -81,18 +90,33 @@ def received(event: Any, context: Any, upcast: Upcast | None = None) -> Consumed
     return read(incoming, upcast)
 
 
-def _identified(event_id: str | None) -> str:
+def _identified(event_id: str | None, body: Body) -> str:
     if not event_id:
-        raise PermanentError("the message has no id, so nobody could tell a repeat of it; set `message_id`")
+        raise PermanentError(
+            f"the message has no id, so nobody could tell a repeat of it: no `message_id`{body.says('event_id')}"
+        )
+    return _clean("the message id", event_id, "without a clean id nobody could tell a repeat of it")
+
+
+def _typed(event_type: str | None, event_id: str, body: Body) -> str:
+    if not event_type:
+        raise PermanentError(
+            f"message {event_id} does not say of which type it is: neither `type` nor the header eventType"
+            f"{body.says('event_type')}"
+        )
+    return _clean("the event type", event_type, "correct the producer")
+
+
+def _clean(name: str, text: str, otherwise: str) -> str:
     try:
-        check_text("the message id", event_id, LONGEST_TEXT)
+        check_text(name, text, LONGEST_TEXT)
     except RecordError as error:
-        raise PermanentError(f"{error}; without a clean id nobody could tell a repeat of it") from None
-    return event_id
+        raise PermanentError(f"{error}; {otherwise}") from None
+    return text
 
 
 def _version(event_id: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
+    if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_VERSION):
         raise PermanentError(f"schemaVersion of message {event_id} is no whole number; correct its producer")
     return int(text)
 

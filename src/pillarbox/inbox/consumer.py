@@ -4,7 +4,8 @@ What must stay true: a message is acked only after its effect is committed, or a
 fails before the ack meets the message again, and the inbox tells whether it had its effect.
 
     undecodable, PermanentError             a dead letter at once
-    no transaction, Unavailable             comes again, uncharged: an outage makes no dead letters
+    no transaction                          stays in flight and is tried again within seconds, see holding.py
+    Unavailable                             comes again, uncharged: an outage makes no dead letters
     any other exception                     comes again by the retry policy, then a dead letter
     had in hand alone by too many who died  a dead letter
 """
@@ -19,13 +20,11 @@ from typing import Any, Self, TypeVar
 
 from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
 from pillarbox.core.consumption import (
-    AnswerLost,
     ConsumerObservation,
     ConsumerObserver,
     ConsumerStarted,
     ConsumerStopped,
     ConsumerStopRequested,
-    EventDeadLettered,
     EventHandled,
     EventRepeated,
     HandlingFailed,
@@ -36,7 +35,10 @@ from pillarbox.core.errors import ConfigurationError, Unavailable
 from pillarbox.core.payload import Upcast
 from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.core.source import Delivery, Source
-from pillarbox.inbox.consumed import read, received
+from pillarbox.inbox import holding
+from pillarbox.inbox.answers import Answers
+from pillarbox.inbox.body_fields import BodyFields
+from pillarbox.inbox.consumed import ConsumedEvent, read, received
 from pillarbox.inbox.effects import Around, Effects, Function, NotBegun, ends_the_task
 from pillarbox.inbox.floor import Floor
 from pillarbox.inbox.inbox import Inbox
@@ -44,7 +46,7 @@ from pillarbox.inbox.intake import deliveries
 from pillarbox.inbox.receipts import check_consumer
 from pillarbox.inbox.tally import HURRY, Tallier
 from pillarbox.inbox.transactions import opener
-from pillarbox.inbox.verdicts import Again, Ended, GivenUp, Outcome, judge
+from pillarbox.inbox.verdicts import Ended, GivenUp, Outcome, judge, told
 
 MOST_DEATHS = 5
 """A message that was in hand alone when its consumer died so often is what kills it."""
@@ -68,6 +70,7 @@ class Consumer:
         inbox: Inbox | None = None,
         retry: RetryPolicy | None = None,
         upcast: Upcast | None = None,
+        body_fields: BodyFields | None = None,
         workers: int = 32,
         drain_timeout: Duration = "30s",
         observers: Sequence[ConsumerObserver] = (),
@@ -80,6 +83,8 @@ class Consumer:
         transaction: opens the transaction of one event: an engine, a sessionmaker, or a function that gives a block.
         inbox: default: one on the tables of the default outbox.
         retry: how often and when a failed message comes again; in-process the relay's policy decides instead.
+        body_fields: where to find the id and the type of a message whose properties say neither, as foreign producers'
+            do; None: such a message is a dead letter.
         workers: threads for functions that are not async.
         drain_timeout: how long a stop waits for what is in hand.
         around: gives a block, such as a span of a trace, to be entered around each event and its transaction.
@@ -93,11 +98,13 @@ class Consumer:
         self._effects.around = around
         self._retry = retry or DEFAULT_RETRY
         self._upcast = upcast
+        self._body_fields = body_fields
         self._drain = seconds(drain_timeout, field="drain_timeout")
         self._observers = list(observers)
         self._clock = clock or SystemClock()
         self._chance = chance or system_chance()
         self._tallier = Tallier(name, write=self._effects.tally, tell=self._tell, clock=self._clock)
+        self._answers = Answers(name, tell=self._tell, clock=self._clock)
         self._stopping = asyncio.Event()
         self._in_hand: set[asyncio.Task[None]] = set()
         self._dropped = False
@@ -126,8 +133,11 @@ class Consumer:
 
     # -- on a source ----------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
+    async def run(self, *, fail_fast: bool = False) -> None:
         """Consume until `stop` is called; then finish what is in hand and close the source.
+
+        A source that cannot be reached is tried again for as long as it takes; with `fail_fast`, one that cannot be
+        reached at the start raises Unavailable.
 
         When cancelled it drops what is in hand, which then comes again. Raises ConfigurationError, also for a broker
         on which something is not as configured.
@@ -136,6 +146,8 @@ class Consumer:
         self._tell(ConsumerStarted(consumer=self.name))
         self._dropped = False
         try:
+            if fail_fast:
+                await source.connect()
             async with asyncio.TaskGroup() as group:
                 intake = group.create_task(self._take_in(source, group))
                 group.create_task(self._tallier.run(until=self._stopping))
@@ -195,39 +207,36 @@ class Consumer:
                 task.cancel()
 
     async def _answered(self, delivery: Delivery) -> None:
-        incoming, began = delivery.incoming, self._clock.monotonic()
+        began = self._clock.monotonic()
         async with self._floor.taken(alone=delivery.alone):
-            outcome = await self._outcome(delivery)
-        told = {"consumer": self.name, "event_id": incoming.event_id or "", "event_type": incoming.event_type or ""}
-        attempt = incoming.attempts + 1
-        try:
-            match outcome:
-                case Ended(first=first):
-                    await delivery.ack()
-                    took = self._clock.monotonic() - began
-                    self._tell(EventHandled(**told, attempt=attempt, seconds=took) if first else EventRepeated(**told))
-                case Again(after=after, error=error, charge=charge):
-                    self._tell(HandlingFailed(**told, attempt=attempt, error=error, delay=after, charged=charge))
-                    await delivery.retry(after=after, reason=error, charge=charge)
-                case GivenUp(error=error):
-                    await delivery.reject(error)
-                    self._tell(EventDeadLettered(**told, attempt=attempt, error=error))
-        except Unavailable as lost:
-            self._tell(AnswerLost(**told, error=str(lost)))
+            outcome, event = await self._outcome(delivery)
+        await self._answers.give(delivery, outcome, event, began=began)
 
-    async def _outcome(self, delivery: Delivery) -> Outcome:
+    async def _outcome(self, delivery: Delivery) -> tuple[Outcome, ConsumedEvent | None]:
+        """What becomes of it, and the event if it could be read."""
+        event = None
         if delivery.deaths >= MOST_DEATHS:
-            return GivenUp(
+            given_up = GivenUp(
                 error=f"{delivery.deaths} consumers that had it in hand, and nothing else, died or lost their "
                 "connection; find out what it does to them before it is sent again"
             )
+            return given_up, event
         try:
-            event = read(delivery.incoming, self._upcast)
-            return Ended(first=await self._effects.carry_out(event))
+            event = read(delivery.incoming, self._upcast, self._body_fields)
+            return Ended(first=await self._carry_out(event, attempt=delivery.incoming.attempts + 1)), event
         except BaseException as error:
             if ends_the_task(error):
                 raise
-            return judge(error, delivery.incoming, self._retry, self._chance)
+            return judge(error, delivery.incoming, self._retry, self._chance), event
+
+    async def _carry_out(self, event: ConsumedEvent, *, attempt: int) -> bool:
+        def failed(error: NotBegun, pause: float) -> None:
+            about = {"consumer": self.name, "event_id": event.event_id, "event_type": event.event_type}
+            self._tell(HandlingFailed(**about, attempt=attempt, error=told(error), delay=pause, charged=False))
+
+        return await holding.carry_out(
+            self._effects, event, failed=failed, stopping=self._stopping, clock=self._clock, chance=self._chance
+        )
 
     # -- in-process -----------------------------------------------------------------------------------------------
 

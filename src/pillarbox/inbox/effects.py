@@ -15,10 +15,12 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError, RecordError, Rejected
+from pillarbox.core.driver_errors import primary_text
+from pillarbox.core.errors import ConfigurationError, PermanentError, PillarboxError, RecordError, Rejected
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.tally import Tally
 from pillarbox.core.threads import Threads
+from pillarbox.handles import failures
 from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.transactions import Block, Open, is_awaited, opened
@@ -181,8 +183,12 @@ class Effects:
         except Exception as error:
             raise self._not_begun(error) from error
 
-    def _not_begun(self, error: Exception) -> NotBegun:
-        return NotBegun(f"consumer {self._consumer} has no transaction to work in: {type(error).__name__}: {error}")
+    def _not_begun(self, error: Exception) -> PillarboxError:
+        if failures.refuses_value(error):
+            return PermanentError(f"the inbox of {self._consumer} refuses it: {failures.driver_message(error)}")
+        return NotBegun(
+            f"consumer {self._consumer} has no transaction to work in: {type(error).__name__}: {primary_text(error)}"
+        )
 
     def _swallowed(self) -> Rejected:
         return Rejected(f"consumer {self._consumer}: a block around the function swallowed what it raised; let it out")

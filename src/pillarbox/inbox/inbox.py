@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeGuard
 
 from pillarbox import handles
+from pillarbox.core.driver_errors import presentable
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.names import Names
@@ -132,7 +133,7 @@ class Inbox:
         except Exception as error:
             if (refusal := explain(error, self._names, deed)) is None:
                 raise
-            raise refusal from error
+            raise refusal from presentable(error)
 
 
 def _is_in_process(handle: object) -> TypeGuard[InProcessInbox]:

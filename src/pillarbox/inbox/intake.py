@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
+from pillarbox.core.backoff import Backoff
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import Unavailable
 from pillarbox.core.source import Delivery, Source
-
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
 
 
 async def deliveries(
     source: Source, *, failed: Callable[[Unavailable, float], None], clock: Clock, chance: Chance
 ) -> AsyncIterator[Delivery]:
     """Every delivery, without end; `failed` is told why there is none and how long the pause is."""
-    pause = FIRST_PAUSE
+    backoff = Backoff(chance)
     while True:
         try:
             delivery = await source.receive()
         except Unavailable as error:
+            pause = backoff.next()
             failed(error, pause)
-            await clock.sleep(pause * (0.5 + chance.random() / 2))
-            pause = min(LONGEST_PAUSE, pause * 2)
+            await clock.sleep(pause)
             continue
-        pause = FIRST_PAUSE
+        backoff.reset()
         yield delivery

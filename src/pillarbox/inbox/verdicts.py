@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pillarbox.core.clock import Chance
+from pillarbox.core.driver_errors import primary_text
 from pillarbox.core.errors import PermanentError, PillarboxError, Unavailable
 from pillarbox.core.outcome import legible
 from pillarbox.core.retry import Exponential, RetryPolicy
@@ -14,8 +15,9 @@ from pillarbox.inbox.effects import NotBegun
 LONGEST_REASON = 1000
 """Characters of an exception's first line that are kept with a message."""
 
-OUTAGE = Exponential(base="1s", multiplier=5, max="5min", jitter="none", max_attempts=0)
-"""When a message comes again that failed through no fault of its own: for as long as that lasts."""
+OUTAGE = Exponential(base="1s", multiplier=5, max="30s", jitter="none", max_attempts=0)
+"""When a message comes again that failed through no fault of its own: for as long as that lasts, and at most so much
+later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +53,17 @@ def judge(error: BaseException, incoming: Incoming, policy: RetryPolicy, chance:
         return GivenUp(error=text)
     if isinstance(error, (NotBegun, Unavailable)):
         return Again(after=OUTAGE.delay(incoming.tries + 1, chance) or 0.0, error=text, charge=False)
-    after = policy.delay(incoming.attempts + 1, chance)
+    try:
+        after = policy.delay(incoming.attempts + 1, chance)
+    except Exception as broken:
+        return GivenUp(error=f"{text}; the retry policy raised {told(broken)}")
     return GivenUp(error=text) if after is None else Again(after=after, error=text, charge=True)
 
 
 def told(error: BaseException) -> str:
     """The first line of what it says, with its kind where that is not one of ours."""
     try:
-        text = str(error).strip()
+        text = primary_text(error).strip()
     except Exception:  # an exception that cannot even say what it is
         text = ""
     first = legible(text.splitlines()[0][:LONGEST_REASON]) if text else ""

@@ -1,7 +1,8 @@
 """The outbox as an application sees it: two verbs, one for handles that block and one for those that are awaited.
 
-Everything is checked and encoded before the first statement is sent, everything goes with one INSERT, and nothing
-is ever committed here: the caller's transaction decides.
+Everything is checked and encoded before the first statement is sent, and everything goes with one INSERT. In a
+transaction of the caller nothing is committed here; an engine, a session factory or a pool has no transaction yet, so
+the events get one of their own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from contextlib import suppress
 from typing import Literal, TypeGuard
 
 from pillarbox import handles
+from pillarbox.core.driver_errors import presentable
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import Event
 from pillarbox.core.names import Names
@@ -74,10 +76,12 @@ class Outbox:
     def record(self, handle: object, *events: Event) -> list[str]:
         """Append events to the handle's transaction; returns their ids, in order.
 
-        The handle is a SQLAlchemy Session or Connection, a psycopg Connection or a sqlite3.Connection.
+        The handle is a SQLAlchemy Session or Connection, a psycopg Connection or a sqlite3.Connection. Given a
+        SQLAlchemy Engine or sessionmaker, the events are recorded in a transaction of their own, which is committed.
         Raises RecordError for an event or a handle that is refused, NotInTransaction if the insert would commit by
         itself, DuplicateEvent for an id that already waits, SchemaError if the tables are not there. Whatever else
-        the driver raises passes as it is.
+        the driver raises passes as it is. An id that was delivered already is taken: whether it is sent again is the
+        relay's decision (`relay.ledger`).
         """
         rows = self._rows(events)
         if not rows:
@@ -85,18 +89,25 @@ class Outbox:
         if _is_in_process(handle):
             handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
         else:
-            handles.run(handle, lambda database: self._steps(database, rows), instead="await outbox.arecord(…)")
+            instead = "await outbox.arecord(…)"
+            handles.run(handle, lambda database: self._steps(database, rows), instead=instead, own_transaction=True)
         return self._recorded(events)
 
     async def arecord(self, handle: object, *events: Event) -> list[str]:
-        """`record` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
+        """`record` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg.
+
+        A SQLAlchemy AsyncEngine or async_sessionmaker and an asyncpg Pool give a transaction of the events' own.
+        """
         rows = self._rows(events)
         if not rows:
             return []
         if _is_in_process(handle):
             handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
         else:
-            await handles.arun(handle, lambda database: self._steps(database, rows), instead="outbox.record(…)")
+            instead = "outbox.record(…)"
+            await handles.arun(
+                handle, lambda database: self._steps(database, rows), instead=instead, own_transaction=True
+            )
         return self._recorded(events)
 
     def _rows(self, events: tuple[Event, ...]) -> list[Row]:
@@ -123,7 +134,7 @@ class Outbox:
         except Exception as error:
             if (refusal := explain(error, rows, self._names)) is None:
                 raise
-            raise refusal from error
+            raise refusal from presentable(error)
 
 
 def _is_in_process(handle: object) -> TypeGuard[InProcessTransaction]:

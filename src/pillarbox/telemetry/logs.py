@@ -33,15 +33,22 @@ from pillarbox.core.observations import (
     LookedInVain,
     Observation,
     Pruned,
+    RelayStalled,
+    RelayStallEnded,
     RelayStarted,
     RelayStopped,
     RelaySwitchedOff,
     RelayTended,
     RequestsCarriedOut,
     Sending,
+    SendOverdue,
     StopRequested,
     StoreFailed,
+    StoreRestored,
+    TransportConnected,
+    TransportFailed,
 )
+from pillarbox.core.timestamps import timestamp
 from pillarbox.core.wording import noun
 
 TRACE = 5
@@ -77,6 +84,8 @@ class LogListener:
                 self._retried(observation)
             case EventDied():
                 _died(observation)
+            case SendOverdue():
+                _overdue(observation)
             case LookedInVain(relay=relay):
                 say(RELAY, TRACE, "found nothing pending: relay=%(relay)s", relay=relay)
             case BatchRead(relay=relay, messages=messages, seconds=seconds):
@@ -91,6 +100,11 @@ class LogListener:
             case StoreFailed(relay=relay, error=error, delay=delay):
                 text = "store failed, next try in %(delay).2f s: relay=%(relay)s error=%(error)s"
                 say(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
+            case StoreRestored(relay=relay, seconds=seconds):
+                text = "store answers again after %(seconds).1f s: relay=%(relay)s"
+                say(RELAY, INFO, text, relay=relay, seconds=seconds)
+            case TransportFailed() | TransportConnected():
+                _transport(observation)
             case RelayStarted(relay=relay, name=name):
                 say(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
             case RelaySwitchedOff(relay=relay):
@@ -112,6 +126,8 @@ class LogListener:
             case RelayTended(relay=relay, lanes=held, in_hand=in_hand):
                 text = f"holds %(held)d {noun(held, 'lane')}, %(in_hand)d {noun(in_hand, 'message')}: relay=%(relay)s"
                 say(RELAY, TRACE, text, relay=relay, held=held, in_hand=in_hand)
+            case RelayStalled() | RelayStallEnded():
+                _stall(observation)
             case Pruned(relay=relay, count=count):
                 say(RELAY, INFO, "retention dropped %(count)d: relay=%(relay)s", relay=relay, count=count)
             case RequestsCarriedOut(relay=relay, count=count):
@@ -129,7 +145,9 @@ class LogListener:
             "next_retry_at": self._after(retried.delay),
         }
         will_retry = f"will retry event: {_EVENT} next_retry_at=%(next_retry_at)s"
-        if retried.charged:
+        if retried.probe:
+            say(EVENTS, DEBUG, f"{will_retry} error=%(error)s", **fields)
+        elif retried.charged:
             say(EVENTS, ERROR, f"failed to send event: {_EVENT} error=%(error)s", **fields)
             say(EVENTS, WARNING, will_retry, **fields)
         else:
@@ -155,7 +173,7 @@ class LogListener:
 
     def _after(self, delay: float) -> str | None:
         try:
-            return (self._clock.now() + timedelta(seconds=delay)).isoformat(timespec="milliseconds")
+            return timestamp(self._clock.now() + timedelta(seconds=delay))
         except (OverflowError, ValueError):  # beyond the calendar, or no number
             return None
 
@@ -194,11 +212,28 @@ def _sending(sending: Sending) -> None:
             say(EVENTS, DEBUG, text, **_event(sending, message), bytes=len(message.payload))
 
 
+def _overdue(overdue: SendOverdue) -> None:
+    text = f"handler has not returned in time, its key waits: {_EVENT} seconds=%(seconds).3f"
+    say(EVENTS, WARNING, text, **_event(overdue, overdue.message), seconds=overdue.seconds)
+
+
 def _died(died: EventDied) -> None:
     if EVENTS.isEnabledFor(ERROR):
         what = "gave up on event, its key waits for a person" if died.blocks else "gave up on event"
         fields = _event(died, died.message) | {"attempt": died.attempt, "error": died.error, "blocks": died.blocks}
         say(EVENTS, ERROR, f"{what}: {_EVENT} error=%(error)s", **fields)
+
+
+def _transport(told: TransportFailed | TransportConnected) -> None:
+    fields = {"relay": told.relay, "transport": told.transport}
+    if isinstance(told, TransportFailed):
+        text = "transport unavailable, next attempt in %(delay).2f s: transport=%(transport)s relay=%(relay)s"
+        say(RELAY, WARNING, f"{text} error=%(error)s", **fields, delay=told.delay, error=told.error)
+    elif told.seconds:
+        text = "transport reconnected after %(seconds).1f s: transport=%(transport)s relay=%(relay)s"
+        say(RELAY, INFO, text, **fields, seconds=told.seconds)
+    else:
+        say(RELAY, INFO, "transport connected: transport=%(transport)s relay=%(relay)s", **fields)
 
 
 def _settled(settled: BatchSettled) -> None:
@@ -225,6 +260,15 @@ def _stopped(stopped: RelayStopped) -> None:
         say(RELAY, WARNING, text, relay=stopped.relay, drained=False)
 
 
+def _stall(told: RelayStalled | RelayStallEnded) -> None:
+    fields = {"relay": told.relay, "stage": told.stage, "seconds": told.seconds}
+    if isinstance(told, RelayStalled):
+        text = "stalled, no progress for %(seconds).0f s: relay=%(relay)s stage=%(stage)s reason=%(reason)s"
+        say(RELAY, ERROR, text, **fields, reason=told.reason)
+    else:
+        say(RELAY, INFO, "no longer stalled after %(seconds).0f s: relay=%(relay)s stage=%(stage)s", **fields)
+
+
 def _told(lanes: Sequence[int]) -> str:
     return noun(len(lanes), _LANE, _LANES)
 
@@ -239,7 +283,7 @@ def _taken(taken: LanesTaken) -> None:
 
 
 def _event(
-    observation: EventDelivered | EventSkipped | Sending | EventRetried | EventDied, message: Message
+    observation: EventDelivered | EventSkipped | Sending | SendOverdue | EventRetried | EventDied, message: Message
 ) -> dict[str, object]:
     return {
         "relay": observation.relay,

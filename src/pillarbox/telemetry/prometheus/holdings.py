@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pillarbox.core.observations import RelayStarted, RelayStopped, RelayTended
+from pillarbox.core.observations import RelayStalled, RelayStallEnded, RelayStarted, RelayStopped, RelayTended
 from pillarbox.core.steering import EVERYWHERE
 from pillarbox.telemetry.prometheus.client import Bounded, Collector, GaugeMetricFamily
 
@@ -18,22 +18,29 @@ class Holdings(Collector):
     def __init__(self, destination: Bounded) -> None:
         self._destination = destination
         self._held: dict[str, RelayTended | None] = {}
+        self._stalled: set[str] = set()
 
-    def heard(self, observation: RelayStarted | RelayTended | RelayStopped) -> None:
+    def heard(self, observation: RelayStarted | RelayTended | RelayStopped | RelayStalled | RelayStallEnded) -> None:
         """Remember it, until its relay has stopped."""
         match observation:
             case RelayStarted(relay=relay):
                 self._held[relay] = None
             case RelayTended(relay=relay):
                 self._held[relay] = observation
+            case RelayStalled(relay=relay):
+                self._stalled.add(relay)
+            case RelayStallEnded(relay=relay):
+                self._stalled.discard(relay)
             case RelayStopped(relay=relay):
                 self._held.pop(relay, None)
+                self._stalled.discard(relay)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        running, in_flight, lanes, breakers, paused, rates = self._families()
+        running, stalled, in_flight, lanes, breakers, paused, rates = self._families()
         relays = list(self._held.values())  # another thread may ask while relays come and go
         held = [one for one in relays if one is not None]
         running.add_metric([], len(relays))
+        stalled.add_metric([], bool(self._stalled))
         in_flight.add_metric([], sum(one.in_hand for one in held))
         lanes.add_metric([], sum(one.lanes for one in held))
         worst: dict[str, int] = {}
@@ -55,7 +62,7 @@ class Holdings(Collector):
             paused.add_metric([destination], is_paused)
         for destination, rate in allowed.items():
             rates.add_metric([destination], rate)
-        yield from (running, in_flight, lanes, breakers, paused, rates)
+        yield from (running, stalled, in_flight, lanes, breakers, paused, rates)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         yield from self._families()
@@ -63,6 +70,9 @@ class Holdings(Collector):
     def _families(self) -> tuple[GaugeMetricFamily, ...]:
         return (
             GaugeMetricFamily("outbox_relays_running", "Relays that run in this process."),
+            GaugeMetricFamily(
+                "outbox_relay_stalled", "1 if a relay of this process makes no progress although it could."
+            ),
             GaugeMetricFamily("outbox_in_flight", "Messages read, and not yet settled or let go of."),
             GaugeMetricFamily("outbox_lanes_held", "Lanes that the relays of this process own."),
             GaugeMetricFamily(

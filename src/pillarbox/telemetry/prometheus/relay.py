@@ -28,14 +28,20 @@ from pillarbox.core.observations import (
     LookedInVain,
     Observation,
     Pruned,
+    RelayStalled,
+    RelayStallEnded,
     RelayStarted,
     RelayStopped,
     RelaySwitchedOff,
     RelayTended,
     RequestsCarriedOut,
     Sending,
+    SendOverdue,
     StopRequested,
     StoreFailed,
+    StoreRestored,
+    TransportConnected,
+    TransportFailed,
 )
 from pillarbox.telemetry.prometheus.client import (
     LAG,
@@ -114,8 +120,20 @@ class MetricsListener:
         self._in_ledger, self._in_table = (self._duplicates.labels(where) for where in ("ledger", "table"))
         self._fenced = self._plain("outbox_fenced_settlements", "Settlements that met a lane which is somebody else's.")
         self._takeovers = self._plain("outbox_takeovers", "Lanes taken from owners that did not leave.")
+        self._overdue = Counter(
+            "outbox_sends_overdue",
+            "Calls of handlers that did not return in time.",
+            ["destination"],
+            registry=self.registry,
+        )
         self._leases_lost = self._plain("outbox_leases_lost", "Leases that ended before they were renewed.")
         self._store_failures = self._plain("outbox_store_failures", "Times that the store could not be reached.")
+        self._transport_failures = Counter(
+            "outbox_transport_failures",
+            "Attempts of a transport to reach its broker that failed.",
+            ["transport"],
+            registry=self.registry,
+        )
         self._pruned = self._plain("outbox_pruned", "Rows that retention dropped.")
 
     def __call__(self, observation: Observation) -> None:
@@ -144,19 +162,25 @@ class MetricsListener:
                 way.dead()
             case EventSkipped():
                 self._in_ledger.inc()
-            case RelayTended() | RelayStarted() | RelayStopped():
+            case RelayTended() | RelayStarted() | RelayStopped() | RelayStalled() | RelayStallEnded():
                 self._holdings.heard(observation)
             case LanesTaken(crashed=crashed):
                 self._takeovers.inc(len(crashed))
             case LanesLost():
                 self._fenced.inc()
+            case SendOverdue(destination=destination):
+                self._overdue.labels(self._destination(destination)).inc()
             case LeaseLost():
                 self._leases_lost.inc()
             case StoreFailed():
                 self._store_failures.inc()
+            case TransportFailed(transport=transport):
+                self._transport_failures.labels(transport).inc()
             case Pruned(count=count):
                 self._pruned.inc(count)
             case RelaySwitchedOff() | StopRequested() | LanesReleased() | RequestsCarriedOut():
+                return
+            case StoreRestored() | TransportConnected():
                 return
             case BreakerChanged() | DestinationSteered():
                 return  # what holds now is told by RelayTended

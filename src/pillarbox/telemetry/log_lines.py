@@ -1,0 +1,32 @@
+"""How a process writes its log: a time that sorts as text, and nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+
+from pillarbox.core.characters import escaped
+from pillarbox.core.timestamps import timestamp
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class LineFormatter(logging.Formatter):
+    """One line for each record; only the traceback of an error has more."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return timestamp(datetime.fromtimestamp(record.created, UTC))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return escaped(super().formatMessage(record))
+
+    def formatException(self, ei: object) -> str:
+        return escaped(super().formatException(ei), keep="\n\t")  # type: ignore[arg-type]
+
+
+def log_to_stderr(level: int, *, form: str = FORMAT) -> None:
+    """Write the records of this process to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter(form))
+    logging.basicConfig(level=level, handlers=[handler])
