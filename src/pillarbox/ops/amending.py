@@ -33,9 +33,9 @@ def amendment(
     if unknown := [name for name in removed if name not in letter.headers]:
         raise RecordError(f"the letter has no header {unknown[0]!r} that could be removed", field="headers")
     left = {name: value for name, value in letter.headers.items() if name not in set(removed)}
-    change = Amendment.of(
-        bytes(letter.payload), letter.headers_json, payload=payload, headers={**left, **(headers or {})}
-    )
+    # Untouched headers stay as they are stored, whatever plain SQL put there.
+    wanted = {**left, **(headers or {})} if headers or removed else None
+    change = Amendment.of(bytes(letter.payload), letter.headers_json, payload=payload, headers=wanted)
     if payload is not None and is_json(letter.content_type):
         compact(payload)  # which is not kept: the bytes stay as they were given
     checked = change.headers if headers or removed else {}

@@ -6,7 +6,6 @@ Whatever happens in between, a row is in the file or in the database, or in both
 from __future__ import annotations
 
 import gzip
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import BinaryIO
 
 from pillarbox.core.archive import Table
 from pillarbox.core.browsing import EventDetail
+from pillarbox.core.characters import safe_json
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.core.store import Store
 from pillarbox.ops import exports
@@ -30,8 +30,8 @@ class ArchiveFailed(PillarboxError):
 class ArchiveFile:
     """A new file; its name says whether it is compressed. Each bite is a gzip member of its own, whole on the disk."""
 
-    def __init__(self, file: BinaryIO, *, compressed: bool) -> None:
-        self._file = file
+    def __init__(self, path: Path, file: BinaryIO, *, compressed: bool) -> None:
+        self._path, self._file = path, file
         self._compressed = compressed
 
     @classmethod
@@ -39,25 +39,26 @@ class ArchiveFile:
     def create(cls, path: Path) -> Iterator[ArchiveFile]:
         """Raises ConfigurationError if there is such a file already, or cannot be."""
         try:
-            file = path.open("xb")
+            # For its owner alone: it holds payloads.
+            file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
         except FileExistsError:
             raise ConfigurationError(f"{path} is there already: name a new file, nothing is written over") from None
         except OSError as error:
             raise ConfigurationError(f"{path} cannot be made: {error.strerror}") from None
         with file:
             _sync_folder(path)
-            yield cls(file, compressed=path.suffix == ".gz")
+            yield cls(path, file, compressed=path.suffix == ".gz")
 
     def write(self, rows: Iterable[EventDetail]) -> None:
         """Write rows and wait until they are on the disk. Raises ArchiveFailed."""
-        text = "".join(json.dumps(exports.event_detail(row), ensure_ascii=False) + "\n" for row in rows).encode()
+        text = "".join(safe_json(exports.event_detail(row)) + "\n" for row in rows).encode()
         try:
             self._file.write(gzip.compress(text, mtime=0) if self._compressed else text)
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
             raise ArchiveFailed(
-                f"{self._file.name} could not be written ({error.strerror}): what is not safely in it is still in the "
+                f"{self._path} could not be written ({error.strerror}): what is not safely in it is still in the "
                 "database; make room, and go on with a new file"
             ) from None
 

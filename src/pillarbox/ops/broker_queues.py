@@ -104,7 +104,7 @@ async def opened(settings: Settings, queue: DeadQueue, patience: float | None = 
     try:
         yield letters
     except Unavailable as error:
-        raise Unavailable(str(error).removesuffix("; it is tried again")) from error
+        raise Unavailable(str(error)) from error
     finally:
         await letters.aclose()
 

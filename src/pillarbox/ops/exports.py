@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pillarbox.core.audit import AuditEntry
@@ -13,6 +13,7 @@ from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLet
 from pillarbox.core.footprint import Footprint
 from pillarbox.core.keys import BlockedKey, Head
 from pillarbox.core.people import OpenRequest
+from pillarbox.core.timestamps import timestamp
 from pillarbox.ops.grouping import LetterGroup
 
 
@@ -165,5 +166,5 @@ def readable(raw: bytes) -> str:
 
 
 def written(at: datetime | None) -> str | None:
-    """A time for scripts: ISO 8601 in UTC."""
-    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    """A time for scripts."""
+    return timestamp(at)

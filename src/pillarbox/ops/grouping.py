@@ -6,8 +6,9 @@ from event to event. It is the same wherever and whenever it is made, so it can 
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -22,34 +23,47 @@ PAGE = 1000
 CHOSEN = 5000
 """Dead letters per statement where nothing but their numbers is kept."""
 
+MOST_GROUPS = 10_000
+"""Dead letters that are looked at for groups, and so groups at most."""
+
 DIGITS = 12
 """Of a fingerprint."""
 
 _FINGERPRINT = re.compile(f"[0-9a-f]{{{DIGITS}}}")
 
 # What is beyond is rarely the reason; cut before the work and once more after, so that lengths do not matter.
-_LONGEST, _LONGEST_REASON = 2000, 200
+_LONGEST, _LONGEST_REASON = 1000, 200
+
+_QUOTED = "|".join(
+    # With escapes, or, where that finds no end, without.
+    rf"{quote}[^{quote}\\\n]{{0,64}}+(?:\\.[^{quote}\\\n]{{0,64}}+){{0,16}}+{quote}|{quote}[^{quote}\n]{{0,500}}+{quote}"
+    for quote in "\"'`"
+)
 
 # What has to be in it for the pattern to be worth its time, the pattern, and what stands in its place. In this order:
 # what comes first may hold what comes later.
+#
+# An error is whatever a handler or a broker says, so each pattern must take time proportional to the length of any
+# text: no part may match the same text in two ways (`++`, `*+` and `{…}+` never go back), and where a match may begin
+# at every character, what it can look at is bounded.
 _CHANGING = tuple(
     (needed, re.compile(pattern, re.IGNORECASE), name)
     for needed, pattern, name in (
         # One that is closed: an apostrophe within a word is none.
-        ("", r"""(?<!\w)(["'`])(?:\\.|(?!\1).){0,500}?\1(?!\w)""", "<text>"),
-        ("://", r"\b[a-z][a-z0-9+.-]*://\S+", "<address>"),
-        ("@", r"[\w.+-]{1,64}@[\w.-]{1,255}", "<address>"),
-        ("-", r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", "<time>"),
+        ("", rf"(?<!\w)(?:{_QUOTED})(?!\w)", "<text>"),
+        ("://", r"\b[a-z][a-z0-9+.-]{0,30}+://\S++", "<address>"),
+        ("@", r"[\w.+-]{1,64}+@[\w.-]{1,255}+", "<address>"),
+        ("-", r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d++)?)?(?:Z|[+-]\d\d:?\d\d)?)?", "<time>"),
         ("-", r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<id>"),
-        (".", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "<address>"),
-        ("::", r"\[?(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{1,4}(?![\w:])\]?(?::\d+)?", "<address>"),
+        (".", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5}+)?\b", "<address>"),
+        ("::", r"\[?(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{1,4}(?![\w:])\]?(?::\d{1,5}+)?", "<address>"),
         # A line of a file is no port.
-        (":", r"\b(?:localhost|(?:[a-z0-9-]{1,63}\.){1,9}(?!py:)[a-z][a-z0-9-]{0,62}):\d{2,5}\b", "<address>"),
-        ("0x", r"\b0x[0-9a-f]+\b", "<hex>"),
-        ("", r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b", "<hex>"),
+        (":", r"\b(?:localhost|(?:[a-z0-9-]{1,63}+\.){1,9}(?!py:)[a-z][a-z0-9-]{0,62}+):\d{2,5}\b", "<address>"),
+        ("0x", r"\b0x[0-9a-f]++\b", "<hex>"),
+        ("", r"\b(?=[a-f]*+\d)(?=\d*+[a-f])[0-9a-f]{8,}+\b", "<hex>"),
         # Letters and digits in one long word: some other kind of id.
-        ("", r"\b(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{16,}\b", "<id>"),
-        ("", r"\d+(?:[.,:]\d+)*", "<n>"),
+        ("", r"\b(?=[a-z]*+\d)(?=\d*+[a-z])[a-z0-9]{16,}+\b", "<id>"),
+        ("", r"\d++(?:[.,:]\d++)*+", "<n>"),
     )
 )
 
@@ -78,15 +92,14 @@ class Groups(NamedTuple):
     """False: there are more dead letters than were looked at, so that counts are at least so much."""
 
 
-async def groups(store: Store, wanted: LetterFilter, *, most: int = 10_000) -> Groups:
+async def groups(store: Store, wanted: LetterFilter, *, most: int = MOST_GROUPS) -> Groups:
     """The newest `most` dead letters that fit, by reason; looks once for each thousand of them, and no more often."""
     found: dict[str, LetterGroup] = {}
     before: int | None = None
     for start in range(0, most, PAGE):
         page = await store.browsing.letters(wanted, limit=min(PAGE, most - start), before=before)
-        for letter in page.letters:
-            name = fingerprint(letter.event_type, letter.destination, letter.error)
-            found[name] = _joined(found[name], letter) if name in found else _alone(name, letter)
+        # On a thread: a thousand long errors take a while, and the event loop has others to serve.
+        await asyncio.to_thread(_add, found, page.letters)
         if (before := page.before) is None:
             break
     largest_first = sorted(found.values(), key=lambda group: (group.count, group.last_at), reverse=True)
@@ -98,9 +111,8 @@ async def letters_of(store: Store, wanted: LetterFilter, group: str | None = Non
     before: int | None = None
     while True:
         page = await store.browsing.letters(wanted, limit=CHOSEN, before=before)
-        for letter in page.letters:
-            if belongs(letter, group):
-                yield letter.id
+        for letter in await members(page.letters, group):
+            yield letter.id
         if (before := page.before) is None:
             return
 
@@ -112,7 +124,7 @@ async def page_of(
     found: list[ListedLetter] = []
     for _ in range(looks):
         page = await store.browsing.letters(wanted, limit=PAGE, before=before)
-        found += [letter for letter in page.letters if belongs(letter, group)]
+        found += await members(page.letters, group)
         if len(found) > limit:
             return LetterPage(found[:limit], found[limit - 1].id)
         if (before := page.before) is None:
@@ -120,9 +132,15 @@ async def page_of(
     return LetterPage(found, before)
 
 
-def belongs(letter: ListedLetter, group: str | None) -> bool:
-    """Is it of that group? None: every one is."""
-    return group is None or group == fingerprint(letter.event_type, letter.destination, letter.error)
+async def members(letters: Sequence[ListedLetter], group: str | None) -> Sequence[ListedLetter]:
+    """Those of that group, found on a thread; None: all of them."""
+    if group is None:
+        return letters
+    return await asyncio.to_thread(lambda: [letter for letter in letters if group == _group_of(letter)])
+
+
+def _group_of(letter: ListedLetter) -> str:
+    return fingerprint(letter.event_type, letter.destination, letter.error)
 
 
 @lru_cache(maxsize=4096)
@@ -144,6 +162,12 @@ def reason_of(error: str) -> str:
         if needed in reason:
             reason = pattern.sub(name, reason)
     return " ".join(reason.split())[:_LONGEST_REASON]
+
+
+def _add(found: dict[str, LetterGroup], letters: Sequence[ListedLetter]) -> None:
+    for letter in letters:
+        name = _group_of(letter)
+        found[name] = _joined(found[name], letter) if name in found else _alone(name, letter)
 
 
 def _alone(name: str, letter: ListedLetter) -> LetterGroup:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from pillarbox.core.browsing import EventDetail, LetterFilter, ListedLetter
+from pillarbox.core.characters import safe_json
 from pillarbox.core.store import Store
 from pillarbox.ops import exports
-from pillarbox.ops.grouping import belongs
+from pillarbox.ops.grouping import members
 
 PAGE = 500
 """Dead letters per statement."""
-BITE = 50
-"""Dead letters per statement that brings their content: so many payloads are in memory at once."""
+BITE = 8
+"""Dead letters per statement that brings their content: so many payloads are in memory at once, 1 MiB each by default
+and never more than 64."""
 
 Content = Callable[[EventDetail], dict[str, Any]]
 Hide = Callable[[dict[str, Any]], dict[str, Any]]
@@ -28,12 +29,12 @@ async def lines(
     before: int | None = None
     while True:
         page = await store.browsing.letters(wanted, limit=PAGE, before=before)
-        letters = [letter for letter in page.letters if belongs(letter, group)]
+        letters = await members(page.letters, group)
         for start in range(0, len(letters), BITE):
             bite = letters[start : start + BITE]
             told = _alone(bite) if content is None else await _whole(store, bite, content)
             for letter in told:
-                yield json.dumps(hide(letter), ensure_ascii=False) + "\n"
+                yield safe_json(hide(letter)) + "\n"
         if (before := page.before) is None:
             return
 

@@ -32,7 +32,8 @@ class PostgresRecorder:
         from pillarbox.stores.postgres.connection import Connection
 
         self._outbox = make_outbox(settings)
-        self._connection = Connection(settings.store.url)
+        # A producer like any other: the table's limits apply.
+        self._connection = Connection(settings.store.url, internal=False)
 
     async def record(self, events: Sequence[Event]) -> None:
         async with self._connection.open() as driver, driver.transaction():

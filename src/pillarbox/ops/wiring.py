@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pillarbox.core.broker_letters import BrokerLetters
 from pillarbox.core.duration import Duration
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.observations import Observer
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 
 
-def open_store(store: StoreSettings, *, ledger: bool = False, statement_timeout: Duration = "30s") -> Store:
+def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s") -> Store:
     """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
     prefix, history, limit = store.prefix, store.keeps_history, store.max_payload
     with installed():
@@ -120,6 +121,7 @@ def make_relay(
     name: str = "",
     observers: Sequence[Observer] = (),
     on_stall: Callable[[str], None] | None = None,
+    fail_fast: bool = False,
 ) -> Relay:
     """A relay as the settings want it, between this store and these transports. Raises ConfigurationError."""
     destinations = {name: _destination(settings, name, given) for name, given in settings.destinations.items()}
@@ -136,6 +138,7 @@ def make_relay(
         name=name or settings.relay.name,
         observers=observers,
         on_stall=on_stall,
+        fail_fast=fail_fast,
     )
 
 
@@ -202,6 +205,7 @@ def _queue(given: QueueSettings) -> Queue:
         message_ttl=given.message_ttl,
         dead_letter=None if dead is None else DeadLetter(exchange=dead.exchange, queue=dead.queue),
         overflow=given.overflow,
+        delivery_limit=given.delivery_limit,
         arguments=given.arguments or {},
     )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from pillarbox.core.audit import AuditFilter, AuditPage
+from pillarbox.core.characters import safe_json
 from pillarbox.ops import exports
 from pillarbox.ops.cli.output import as_json, print_json, print_table
 from pillarbox.ops.cli.parameters import NUMBER, limit_option, since_option
@@ -56,7 +56,7 @@ def list_(
         return
     print_table(
         ["number", "at", "who", "what", "subject", "count", "detail"],
-        [[x.id, x.at, x.who, x.what, x.subject, x.count, json.dumps(dict(x.detail))] for x in page.entries],
+        [[x.id, x.at, x.who, x.what, x.subject, x.count, safe_json(dict(x.detail))] for x in page.entries],
     )
     if page.before is not None:
         click.echo(f"there may be more: --after {page.before}", err=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
+from pillarbox.core.characters import safe_json
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.cli.context import current_settings
+from pillarbox.ops.cli.output import print_json
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
@@ -31,9 +32,9 @@ def show(as_json: bool) -> None:
     entries = current_settings().entries
     if as_json:
         listed = [{"key": entry.name, "value": _plain(entry.shown), "origin": str(entry.origin)} for entry in entries]
-        click.echo(json.dumps({"settings": listed}))
+        print_json({"settings": listed})
         return
-    lines = [(f"{entry.name} = {json.dumps(_plain(entry.shown), ensure_ascii=False)}", entry) for entry in entries]
+    lines = [(f"{entry.name} = {safe_json(_plain(entry.shown))}", entry) for entry in entries]
     width = min(max(len(line) for line, _ in lines), 60)
     for line, entry in lines:
         click.echo(f"{line:<{width}}  # {entry.origin}")
@@ -47,11 +48,11 @@ def check(as_json: bool) -> None:
         notes = _checked()
     except ConfigurationError as error:
         if as_json:
-            click.echo(json.dumps({"ok": False, "problems": str(error).splitlines(), "notes": []}))
+            print_json({"ok": False, "problems": str(error).splitlines(), "notes": []})
             raise SystemExit(2) from None
         raise
     if as_json:
-        click.echo(json.dumps({"ok": True, "problems": [], "notes": notes}))
+        print_json({"ok": True, "problems": [], "notes": notes})
         return
     for note in notes:
         click.echo(f"note: {note}")

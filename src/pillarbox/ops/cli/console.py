@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.ops.cli.context import LOG_FORMAT, current_invocation, current_settings
+from pillarbox.ops.cli.context import current_invocation, current_settings
 from pillarbox.ops.cli.exits import NotFound
 from pillarbox.ops.cli.output import as_json, print_json, print_table
+from pillarbox.telemetry.log_lines import log_to_stderr
 
 if TYPE_CHECKING:
     from pillarbox.ops.console.access import Person
@@ -52,7 +53,7 @@ def console(context: click.Context, read_only: bool, listen: str | None) -> None
     settings = current_settings()
     refuse_memory(settings)
     if not current_invocation().verbose:
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+        log_to_stderr(logging.INFO)
     asyncio.run(_serve(settings, read_only=read_only))
 
 

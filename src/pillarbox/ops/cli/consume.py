@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.ops.cli.context import LOG_FORMAT, current_invocation, quiet_drivers
+from pillarbox.ops.cli.context import current_invocation, quiet_drivers
 from pillarbox.ops.cli.signals import stop_on_signals
+from pillarbox.telemetry.log_lines import log_to_stderr
 
 if TYPE_CHECKING:
     from pillarbox.inbox import Consumer
@@ -31,8 +31,12 @@ def _listened(_context: click.Context, _parameter: click.Parameter, value: str |
 @click.option(
     "--listen", metavar="HOST:PORT", callback=_listened, help="Serve metrics and health there; default: nowhere."
 )
-def consume(path: str, listen: str | None) -> None:
+@click.option("--fail-fast", is_flag=True, help="Exit 1 if the broker cannot be reached at the start.")
+def consume(path: str, listen: str | None, fail_fast: bool) -> None:
     """Run a consumer of yours until told to stop, by SIGTERM or SIGINT.
+
+    A consumer that starts before its broker waits for it and says so in the log; --fail-fast exits instead. It
+    declares its queues as soon as the broker can be reached.
 
     OBJECT is the Consumer; its module is looked for where the command runs, too. The first signal drains: nothing more
     is received, and what is in hand is finished. A second one quits at once; what was in hand then comes again. Run as
@@ -50,10 +54,10 @@ def consume(path: str, listen: str | None) -> None:
     _log_to_stderr()
     consumer = import_object(path, Consumer)
     consumer.observe(ConsumerLog())
-    asyncio.run(_run(consumer, listen))
+    asyncio.run(_run(consumer, listen, fail_fast=fail_fast))
 
 
-async def _run(consumer: Consumer, listen: str | None) -> None:
+async def _run(consumer: Consumer, listen: str | None, *, fail_fast: bool) -> None:
     from pillarbox.ops.listeners import open_consumer_monitor, trace_consumer
 
     trace_consumer(consumer)
@@ -63,10 +67,10 @@ async def _run(consumer: Consumer, listen: str | None) -> None:
             await opened.enter_async_context(monitor.shows())
             click.echo(f"consumer {consumer.name}: metrics and health on http://{monitor.address}")
         stop_on_signals(consumer.stop)
-        await consumer.run()
+        await consumer.run(fail_fast=fail_fast)
 
 
 def _log_to_stderr() -> None:
     if not current_invocation().verbose:
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+        log_to_stderr(logging.INFO)
     quiet_drivers()

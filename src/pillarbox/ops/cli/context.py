@@ -14,8 +14,6 @@ import click
 if TYPE_CHECKING:
     from pillarbox.ops.settings import Settings
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
 
 @dataclass(kw_only=True)
 class Invocation:

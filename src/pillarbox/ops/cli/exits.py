@@ -27,7 +27,7 @@ class NotFound(click.ClickException):
 
 def last_words(error: PillarboxError) -> str:
     """What a command says that ends with an error: nothing is tried again, whatever a relay would do."""
-    return str(error).removesuffix("; it is tried again")
+    return str(error)
 
 
 def confirm(question: str, *, yes: bool) -> None:

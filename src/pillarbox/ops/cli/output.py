@@ -5,37 +5,36 @@ Whatever comes from an event is data: control characters are shown as such and n
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Protocol
 
 import click
 
+from pillarbox.core.characters import escaped, safe_json
+from pillarbox.core.timestamps import timestamp
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
-# Controls of both kinds, and what turns the direction of writing around.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _LONGEST_CELL = 60
 
 
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))
+    """On one line, without characters that a terminal would obey."""
+    click.echo(safe_json(value))
 
 
 def clean(value: object) -> str:
     """A value as text that is safe on a terminal, on one line; None is nothing."""
     text = "" if value is None else moment(value) if isinstance(value, datetime) else str(value)
-    return _UNSAFE.sub(lambda found: _NAMED.get(found[0], f"\\x{ord(found[0]):02x}"), text)
+    return escaped(text)
 
 
 def moment(at: datetime) -> str:
-    """A time for people, in UTC, to the second."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+    """A time, as all output has it."""
+    return timestamp(at)
 
 
 def span(seconds: float) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from pillarbox.ops.cli.exits import NotFound, confirm, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table, span
+
+if TYPE_CHECKING:
+    from pillarbox.core.overview import RelayView
 
 
 @click.group()
@@ -39,6 +44,7 @@ def list_(as_json: bool) -> None:
                 "lease_seconds": round(one.view.lease, 3),
                 "up_seconds": round(one.view.age, 3),
                 "draining": one.view.draining,
+                "stalled": one.view.stalled or None,
             }
             for one in found
         ]
@@ -57,11 +63,19 @@ def list_(as_json: bool) -> None:
                     one.lanes,
                     one.view.in_hand,
                     span(one.view.age),
-                    "draining" if one.view.draining else f"{one.view.lease:.1f} s" if one.view.lease > 0 else "ended",
+                    _lease(one.view),
                 ]
                 for one in found
             ],
         )
+
+
+def _lease(relay: RelayView) -> str:
+    if relay.draining:
+        return "draining"
+    if relay.lease <= 0:
+        return "ended"
+    return "stalled" if relay.stalled else f"{relay.lease:.1f} s"
 
 
 @relays.command()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import sys
 from typing import Any
 
 import click
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
-from pillarbox.ops.cli.context import LOG_FORMAT, Invocation
+from pillarbox.ops.cli.context import Invocation
 from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE, last_words
 from pillarbox.ops.cli.lazy import LazyGroup
+from pillarbox.telemetry.log_lines import log_to_stderr
 
 COMMANDS = {
     "audit": "Who did what: list it.",
@@ -73,7 +73,7 @@ def pillarbox(context: click.Context, file: str | None, flags: tuple[str, ...], 
     """
     context.obj = Invocation(config=file, flags=dict(_pair(flag) for flag in flags), verbose=verbose)
     if verbose:
-        logging.basicConfig(stream=sys.stderr, level=logging.DEBUG, format=LOG_FORMAT)
+        log_to_stderr(logging.DEBUG)
 
 
 def _pair(flag: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from pillarbox.ops.cli.working import with_store
 from pillarbox.ops.sizes import size
 from pillarbox.ops.wiring import open_store
 
-with_aliases = click.option("--aliases", is_flag=True, help="Add the views outbox_events and event_outbox.")
+with_aliases = click.option("--aliases", is_flag=True, help="Add views for statements written for other outboxes.")
 
 
 @click.group()

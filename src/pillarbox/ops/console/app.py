@@ -31,6 +31,7 @@ from pillarbox.ops.console.desk import Desk
 from pillarbox.ops.console.examination import Examination
 from pillarbox.ops.console.guard import Guard
 from pillarbox.ops.console.logins import Login, NoLogin
+from pillarbox.ops.console.masked_store import masked_store
 from pillarbox.ops.console.masking import Masks
 from pillarbox.ops.console.pages import (
     acting,
@@ -76,11 +77,12 @@ class Console:
         """secret: what cookies are signed with; '' makes one that ends with this process, and with it every login.
         origins: what browsers call us where a proxy changes the host. max_payload: of an event that somebody edits, as
         the `Outbox` has it. settings: what the doctor examines."""
+        masks = Masks(mask)
         self.desk = Desk(
-            store=store,
+            store=masked_store(store, masks),
             login=login,
             signer=Signer(secret),
-            masks=Masks(mask),
+            masks=masks,
             slo=seconds(slo, field="slo"),
             session=seconds(session, field="session"),
             read_only=read_only,

@@ -14,6 +14,7 @@ from pillarbox.ops.console import words
 from pillarbox.ops.console.examination import Examination
 from pillarbox.ops.console.figures import Lookout
 from pillarbox.ops.console.logins import Login
+from pillarbox.ops.console.logouts import Logouts
 from pillarbox.ops.console.masking import Masks
 from pillarbox.ops.console.sessions import Signer
 from pillarbox.ops.latency import latency
@@ -47,6 +48,10 @@ class Desk:
     """The server stops: live connections end by themselves."""
 
     @cached_property
+    def logouts(self) -> Logouts:
+        return Logouts(self.store, life=self.session, read_only=self.read_only)
+
+    @cached_property
     def lookout(self) -> Lookout:
         return Lookout(self.store, allowed=self.slo)
 
@@ -70,7 +75,6 @@ class Desk:
             "number",
             "plural",
             "rate",
-            "short",
             "span",
             "tail",
         )

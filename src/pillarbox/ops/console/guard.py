@@ -1,7 +1,13 @@
 """The door: every request passes here, whatever it asks for.
 
 What must stay true: every answer carries the headers that keep browsers from running, framing or storing what they
-should not; a request that writes comes from one of our own pages; without a login nobody but this machine gets in.
+should not; a request that writes comes from one of our own pages or from no page at all; without a login nobody but
+this machine gets in.
+
+Browsers attach an operator's session, and a password they have cached for HTTP Basic, to requests of any page on any
+site. A browser sends `Origin` with every POST, so a POST without it comes from a script. `Origin: null` (a sandboxed
+frame, a `data:` page, a page with `no-referrer`) could be anybody and is refused. Our own pages send their real origin
+because their referrer policy is `same-origin`, which tells other sites nothing either.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
@@ -38,7 +44,7 @@ class Guard:
         """origins: what browsers call us where a proxy changes the host, such as https://ops.example.com."""
         self._app = app
         self._local_only = local_only
-        self._hosts = {urlsplit(origin).netloc for origin in origins}
+        self._origins = {origin.rstrip("/").lower() for origin in origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -66,23 +72,29 @@ class Guard:
         # A page elsewhere may make its own name point to this machine; the name gives it away.
         if self._local_only and not is_local(urlsplit(f"//{host}").hostname or ""):
             return "This console has no login and answers to the names of its own machine only."
+        foreign = request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
+        # A link on another site may lead to a page of ours; nothing else of ours is for other sites.
+        followed = request.method in _READS and request.headers.get("sec-fetch-mode") == "navigate"
+        if foreign and not followed:
+            return "This request came from a page of another site."
         if request.method in _READS:
             return ""
-        # `no-referrer` makes browsers send `Origin: null` with our own forms, so that one says nothing by itself.
-        origin = request.headers.get("origin", "null")
-        if origin != "null" and urlsplit(origin).netloc not in {host, *self._hosts}:
-            return "This request came from a page of another site. If a proxy changes the host, set console.origins."
-        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return "This request came from a page of another site."
+        for origin in request.headers.getlist("origin"):
+            if urlsplit(origin).netloc != host and origin.lower() not in self._origins:
+                return (
+                    f"This request came from a page of another site, {origin[:100]!r}. If a proxy changes the host, "
+                    "add this origin to console.origins."
+                )
         return ""
 
 
 def _is_readable(request: Request) -> bool:
     """Whether the parts of its address are what they are called."""
-    host, origin = (request.headers.get(name, "") for name in ("host", "origin"))
+    host = request.headers.get("host", "")
     try:
         request.scope["query_string"].decode()
-        urlsplit(origin)
+        for origin in request.headers.getlist("origin"):
+            urlsplit(origin)
         return urlsplit(f"//{host}").netloc == host
     except ValueError:
         return False

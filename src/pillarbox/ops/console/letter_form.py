@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 from pillarbox.core.amendment import AMENDED, Amendment
 from pillarbox.core.browsing import EventDetail
+from pillarbox.core.characters import escape_json
 from pillarbox.core.errors import RecordError
 from pillarbox.ops.amending import amendment, drafted
 from pillarbox.ops.console import words
@@ -79,7 +80,7 @@ def _payload_text(letter: EventDetail) -> str | None:
     except UnicodeDecodeError:
         return None
     if indented:
-        return words.escaped(text)
+        return escape_json(text)
     lines = text.replace("\r\n", "\n")
     return lines if words.clean(lines) == lines and _with_ends(lines, like=text) == text else None
 

@@ -14,8 +14,7 @@ import binascii
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -24,11 +23,15 @@ from starlette.requests import Request
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
 from pillarbox.ops.console.access import Person, Role, rights
-from pillarbox.ops.console.sessions import SESSION, Ended, Session, Signer, mark_of, open_session
+from pillarbox.ops.console.addresses import client_of, is_within, network, peer_of
+from pillarbox.ops.console.sessions import SESSION, Session, Signer, mark_of, open_session
 from pillarbox.ops.console.throttle import Throttle
 from pillarbox.ops.console.users import Users, read
 
 _log = logging.getLogger("pillarbox.console")
+
+WAITING = 10
+"""Tries that may wait for their turn at an address from which somebody seems to guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,10 @@ class Known:
     person: Person
     holder: str
     """What the tokens of their forms are tied to."""
+    by_session: bool = False
+    """`holder` is the number of a session, which may have been ended."""
     by_header: bool = False
-    """They sent their password with this very request, which no other site can make a browser do."""
+    """They sent their password with this very request; a browser may have cached it, so it proves no intent."""
 
 
 class Login(Protocol):
@@ -94,47 +99,72 @@ class UserLogin:
 
     page = True
 
-    def __init__(self, users: Callable[[], Users]) -> None:
-        """Raises ConfigurationError if there is nobody who could log in."""
+    def __init__(self, users: Callable[[], Users], *, proxies: Sequence[str] = ()) -> None:
+        """proxies: addresses whose `X-Forwarded-For` is believed. Raises ConfigurationError if there is nobody who
+        could log in."""
         if not users():
             raise ConfigurationError("there are no users: add one with `pillarbox console user add NAME --role admin`")
         self._users = users
         self._throttle = Throttle()
+        self._proxies = [network(address) for address in proxies]
         self._turn = asyncio.Semaphore(2)  # each takes 16 MiB
+        self._queues: dict[str, _Queue] = {}
         self._nobody = passwords.hashed("")
-        self._ended = Ended()
 
     async def who(self, request: Request, signer: Signer) -> Known | None:
         if (credentials := _basic(request)) is not None:
-            person = await self.enter(*credentials, address=_address(request))
+            person = await self.enter(*credentials, address=self.address(request))
             return None if person is None else Known(person=person, holder=person.name, by_header=True)
         session = open_session(signer, request.cookies.get(SESSION))
         user = None if session is None else self._users().get(session.name)
-        if session is None or user is None or mark_of(user.hash) != session.mark or session.number in self._ended:
+        if session is None or user is None or mark_of(user.hash) != session.mark:
             return None
-        return Known(person=user.person, holder=session.number)
+        return Known(person=user.person, holder=session.number, by_session=True)
+
+    def address(self, request: Request) -> str:
+        """Whose failures are counted together."""
+        return client_of(request, self._proxies)
 
     async def enter(self, name: str, password: str, *, address: str) -> Person | None:
         """The person of this name and password. Raises TooManyTries."""
-        user = self._users().get(name)
-        # Looked at and counted within the turn: of guesses that come at once hardly more are tried than one by one.
-        async with self._turn:
-            if self._throttle.closed(address=address, name=name):
+        # One try at a time for each address: whoever guesses takes no turn from others. Looked at and counted within
+        # it: of guesses that come at once no more are tried than one by one.
+        queue = self._queues.setdefault(address, _Queue())
+        queue.waiting += 1
+        try:
+            if queue.waiting > WAITING and self._throttle.suspects(address):
                 raise TooManyTries
+            async with queue.turn:
+                return await self._try(name, password, address=address)
+        finally:
+            queue.waiting -= 1
+            if not queue.waiting:
+                self._queues.pop(address, None)
+
+    async def _try(self, name: str, password: str, *, address: str) -> Person | None:
+        user = self._users().get(name)
+        if self._throttle.closed(address=address, name=name):
+            raise TooManyTries
+        await asyncio.sleep(self._throttle.delay(address=address, name=name))
+        async with self._turn:
             # A name that does not exist takes as long as one that does.
             right = await asyncio.to_thread(passwords.matches, password, user.hash if user else self._nobody)
-            if user is None or not right:
-                self._throttle.failed(address=address, name=name)
-                return None
+        if user is None or not right:
+            self._throttle.failed(address=address, name=name)
+            return None
         self._throttle.forget(address=address, name=name)
         return user.person
 
     def begin(self, person: Person) -> Session:
         return Session.begin(person.name, self._users()[person.name].hash)
 
-    def end(self, number: str, *, life: float) -> None:
-        """A session that would have lasted for `life` seconds at most."""
-        self._ended.add(number, life=life)
+
+@dataclass(slots=True)
+class _Queue:
+    """Those who try from one address."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
 
 
 class TooManyTries(Exception):
@@ -154,7 +184,7 @@ class ProxyLogin:
         self, *, addresses: Sequence[str], user_header: str, role_header: str = "", role: str = "viewer"
     ) -> None:
         """role: for those of whom the proxy does not say it, such as `operator+payloads`. Raises ConfigurationError."""
-        self._networks = [_network(address) for address in addresses]
+        self._networks = [network(address) for address in addresses]
         if not self._networks:
             raise ConfigurationError("a login by proxy needs the addresses of that proxy: console.proxy_addresses")
         self._user_header, self._role_header = user_header, role_header
@@ -162,7 +192,7 @@ class ProxyLogin:
 
     async def who(self, request: Request, signer: Signer) -> Known | None:
         name = _text(request.headers.get(self._user_header, ""))
-        if not name or not from_one_of(self._networks, request):
+        if not name or not is_within(self._networks, peer_of(request)):
             return None
         said = request.headers.get(self._role_header, "") if self._role_header else ""
         try:
@@ -189,37 +219,12 @@ class HostLogin:
         return None if person is None else Known(person=person, holder=person.name)
 
 
-Network = IPv4Network | IPv6Network
-
-
-def from_one_of(networks: Sequence[Network], request: Request) -> bool:
-    """Whether the other end of this connection is one of them."""
-    try:
-        peer = ip_address(_address(request))
-    except ValueError:
-        return False
-    return any(peer in network for network in networks)
-
-
-def _network(address: str) -> Network:
-    try:
-        return ip_network(address)
-    except ValueError:
-        raise ConfigurationError(
-            f"{address!r} is no address of a proxy: write for example 10.0.0.7 or 10.0.0.0/24"
-        ) from None
-
-
 def _text(header: str) -> str:
     """A header as it was meant: proxies write names in UTF-8, and HTTP takes every byte for a letter."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeError:
         return header
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
 
 
 def _basic(request: Request) -> tuple[str, str] | None:

@@ -7,7 +7,8 @@
     text:[^ ]+@[^ ]+        whatever this regular expression finds: in errors, headers and values of payloads
 
 Keys, ids and names are links and filters: they are shown as they are. A rule that finds nothing does no harm. What
-rules cannot reach into, such as a payload that is no JSON, is not shown at all where there are rules for payloads.
+rules cannot reach into, such as a payload that is no JSON, is not shown at all where there are rules for payloads. Of a
+text that `text:` rules search, the first thousand characters are shown: so much can be searched in a bounded time.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.json_text import Members, Node
+from pillarbox.ops.console.rule_cost import MOST_WAYS, SEARCHED, ways
 
 HIDDEN = "•••"
+_REMEMBERED = 2048
+"""Texts whose masked form is known."""
 _HEADER, _TEXT = "header:", "text:"
 _SAID = {"error", "last_error", "reason", "why", "said"}
 """Members of an answer that hold what some place or program said."""
@@ -46,6 +51,13 @@ class Masks:
         self._headers = {rule[len(_HEADER) :].strip().lower() for rule in headers}
         self._patterns = [_pattern(rule) for rule in texts]
         self._paths = [_path(rule) for rule in rules if rule not in (*headers, *texts)]
+        self.text = lru_cache(maxsize=_REMEMBERED)(self._text)
+        """An error, or any other text, without what patterns find in it; None is nothing."""
+
+    @property
+    def texts(self) -> bool:
+        """Whether there are rules for texts."""
+        return bool(self._patterns)
 
     @property
     def payloads(self) -> bool:
@@ -55,12 +67,26 @@ class Masks:
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         return {name: HIDDEN if name.lower() in self._headers else self.text(value) for name, value in headers.items()}
 
-    def text(self, said: str | None) -> str:
-        """An error, or any other text, without what patterns find in it; None is nothing."""
+    def _text(self, said: str | None) -> str:
         shown = said or ""
+        if self._patterns and len(shown) > SEARCHED:
+            # What is not searched is not shown.
+            shown = f"{shown[:SEARCHED]}{HIDDEN}"
         for pattern in self._patterns:
             shown = pattern.sub(HIDDEN, shown)
         return shown
+
+    def everywhere(self, value: Any) -> Any:
+        """A JSON value without what patterns find in any of its texts."""
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return {name: self.everywhere(one) for name, one in value.items()}
+            case list():
+                return [self.everywhere(one) for one in value]
+            case _:
+                return value
 
     def answer(self, told: dict[str, Any]) -> dict[str, Any]:
         """An answer of the API, without what patterns find in the errors it tells."""
@@ -112,6 +138,11 @@ def _pattern(rule: str) -> re.Pattern[str]:
         pattern = re.compile(rule[len(_TEXT) :].strip())
     except re.error as error:
         raise ConfigurationError(f"console.mask: {rule!r} is no rule: {error}") from None
+    if ways(pattern.pattern) > MOST_WAYS:
+        raise ConfigurationError(
+            f"console.mask: {rule!r} is no rule: on some texts it would have to try too much; let no repeat hold "
+            "another one, and write {1,64} or ++ instead of + where something follows"
+        )
     if pattern.search(""):
         raise ConfigurationError(f"console.mask: {rule!r} is no rule: it would find something in nothing")
     return pattern

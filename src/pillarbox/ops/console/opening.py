@@ -62,8 +62,8 @@ def make_login(given: ConsoleSettings) -> Login:
         case "file":
             if given.users is not None:
                 users = parse(given.users, called="console.users")
-                return UserLogin(lambda: users)
-            return UserLogin(UsersFile(Path(given.users_file)))
+                return UserLogin(lambda: users, proxies=given.trusted_proxies)
+            return UserLogin(UsersFile(Path(given.users_file)), proxies=given.trusted_proxies)
         case path if ":" in path:
             ask: Ask = import_object(path, Callable)  # type: ignore[arg-type]  # isinstance knows what is callable
             return HostLogin(ask)

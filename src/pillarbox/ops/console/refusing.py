@@ -5,9 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pillarbox.core.errors import PillarboxError
+from pillarbox.ops.answers import SafeJSONResponse
 from pillarbox.ops.console.desk import Desk
 
 FOR_MACHINES = ("/api/", "/metrics")
@@ -24,7 +25,7 @@ def refusal(request: Request, status: int, why: str) -> Response:
     """Why there is no such page."""
     base, path = _place(request)
     if path.startswith(FOR_MACHINES):
-        return JSONResponse({"error": why}, status_code=status)
+        return SafeJSONResponse({"error": why}, status_code=status)
     desk = desk_of(request)
     again = f"{base}{_asked(request)}" if status == 503 and request.method == "GET" else ""
     drawn = desk.templates.get_template("refusal.html").render(
@@ -35,7 +36,7 @@ def refusal(request: Request, status: int, why: str) -> Response:
 
 def unanswered(request: Request, error: PillarboxError) -> Response:
     """The store did not do it; whatever a relay would do, here nothing is tried again by itself."""
-    why = str(error).removesuffix("; it is tried again")
+    why = str(error)
     if request.method != "GET":
         why += ". It is not tried again by itself: look whether it was done, and if not, do it again."
     return refusal(request, 503, why)

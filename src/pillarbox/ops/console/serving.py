@@ -9,8 +9,16 @@ from pillarbox.ops.monitor.serving import FAREWELL
 
 try:
     from uvicorn import Config, Server
+
+    from pillarbox.ops.monitor.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('the console needs more packages: pip install "pillarbox[console]"') from missing
+
+
+class BrowserProtocol(BoundedProtocol):
+    """Browsers open six connections each, and keep one for what moves by itself."""
+
+    wanted = 256
 
 
 class Service:
@@ -18,8 +26,11 @@ class Service:
 
     def __init__(self, console: Console, *, root_path: str = "") -> None:
         self._console = console
+        quiet_about_descriptors()
         self._config = Config(
             console,
+            http=BrowserProtocol,
+            backlog=AT_ONCE,
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -75,23 +75,6 @@ class Session:
         return cls(name=name, mark=mark_of(known), number=secrets.token_urlsafe(12))
 
 
-class Ended:
-    """Numbers of sessions that were ended before their time. This process alone knows them, for as long as it lives."""
-
-    def __init__(self, *, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
-        self._until: dict[str, float] = {}
-
-    def add(self, number: str, *, life: float) -> None:
-        """life: seconds after which the session is over anyway."""
-        now = self._clock.monotonic()
-        # Each was a login with a right password, so there are not many.
-        self._until = {one: until for one, until in self._until.items() if until > now} | {number: now + life}
-
-    def __contains__(self, number: str) -> bool:
-        return number in self._until
-
-
 def mark_of(known: str) -> str:
     return hashlib.sha256(b"mark\0" + known.encode()).hexdigest()[:16]
 

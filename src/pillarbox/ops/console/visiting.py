@@ -1,11 +1,16 @@
 """A visit: one person, one request, one answer. Every page and every action is a function of a visit.
 
-What must stay true: nobody reaches a page without a login, nobody an action without its role and a token of one of our
-own pages. Both are checked here, where routes are made, so that no page can forget them.
+What must stay true: nobody reaches a page without a login, nobody an action without its role and without proof that no
+page of another site made the request. Both are checked here, where routes are made, so that no page can forget them.
+
+The proof is a token of one of our own pages. A script that sends its password with each request (HTTP Basic) has none
+and needs none for the API, which reads JSON only: other sites can make a browser send a form with a password that it
+has cached, but never a body of type `application/json`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +36,9 @@ from pillarbox.ops.console.sessions import NOTICE, make_token, open_notice, sign
 BODY = 2 * 1024 * 1024
 """Bytes of a form or a request to the API, at most."""
 
+BODY_PATIENCE = 30.0
+"""Seconds in which it has to come."""
+
 NAVIGATION = (
     ("/", "Overview", "o"),
     ("/events", "Events", "e"),
@@ -54,7 +62,7 @@ class Refused(Exception):
 
 @dataclass(kw_only=True)
 class Visit:
-    """`form` holds what was posted: the fields of a form, or the members of a JSON object."""
+    """`form` holds what was posted: the fields of a page's form, or the members of the API's JSON object."""
 
     desk: Desk
     request: Request
@@ -145,10 +153,19 @@ def page(path: str, show: Page, *, patience: float = PATIENCE) -> Route:
 
 
 def action(path: str, act: Page, *, needs: Role = Role.OPERATOR) -> Route:
-    """What changes something, and needs a role and a token for it."""
+    """A form of a page that changes something: needs a role and a token."""
 
     async def answer(request: Request) -> Response:
-        return await _answered(request, lambda: _acted(request, act, needs))
+        return await _answered(request, lambda: _acted(request, act, needs, read_form, token_needed=True))
+
+    return Route(path, answer, methods=["POST"])
+
+
+def api_action(path: str, act: Page, *, needs: Role) -> Route:
+    """A JSON request that changes something: needs a role, and a token unless the request carries a password."""
+
+    async def answer(request: Request) -> Response:
+        return await _answered(request, lambda: _acted(request, act, needs, read_object, token_needed=False))
 
     return Route(path, answer, methods=["POST"])
 
@@ -164,26 +181,33 @@ def entrance(path: str, answer: Callable[[Request], Awaitable[Response]], *, met
 
 async def _shown(request: Request, show: Page, patience: float) -> Response:
     desk = desk_of(request)
-    known = await desk.login.who(request, desk.signer)
+    known = await _known(desk, request)
     if known is None:
         return unknown(request)
     return await within(patience, show(Visit(desk=desk, request=request, known=known)))
 
 
-async def _acted(request: Request, act: Page, needs: Role) -> Response:
+async def _acted(request: Request, act: Page, needs: Role, read: Read, *, token_needed: bool) -> Response:
+    """token_needed: by those, too, who send their password with the request."""
     desk = desk_of(request)
-    known = await desk.login.who(request, desk.signer)
+    known = await _known(desk, request)
     if known is None:
         return unknown(request)
-    form = await read_form(request)
+    form = await read(request)
     token = request.headers.get("x-csrf-token") or str(form.get(TOKEN, ""))
-    if not known.by_header and not token_fits(desk.signer, token, known.holder):
+    if (token_needed or not known.by_header) and not token_fits(desk.signer, token, known.holder):
         raise Refused(403, "The form was too old, or of another login. Go back, reload the page and try again.")
     check_role(known.person, needs)
     try:
         return await act(Visit(desk=desk, request=request, known=known, form=form))
     finally:
         desk.lookout.forget()
+
+
+async def _known(desk: Desk, request: Request) -> Known | None:
+    known = await desk.login.who(request, desk.signer)
+    ended = known is not None and known.by_session and await desk.logouts.contains(known.holder)
+    return None if ended else known
 
 
 def check_role(person: Person, needs: Role) -> None:
@@ -200,7 +224,9 @@ async def _answered(request: Request, work: Callable[[], Awaitable[Response]]) -
     except Refused as refused:
         return refusal(request, refused.status, refused.why)
     except TooManyTries:
-        return refusal(request, 429, "Too many wrong passwords. Wait a minute and try again.")
+        answer = refusal(request, 429, "Too many wrong passwords. Wait a minute and try again.")
+        answer.headers["retry-after"] = "60"
+        return answer
     except NobodyKnown:
         return refusal(request, 500, "Nobody can log in now: the log of the console says why.")
     except (ConfigurationError, RecordError) as error:
@@ -218,20 +244,40 @@ def is_https(request: Request) -> bool:
 
 
 async def read_form(request: Request) -> Mapping[str, Any]:
-    """The fields of a form or of a JSON object. Raises Refused, ConfigurationError."""
+    """The fields of a form. Raises Refused, ConfigurationError."""
+    body = await _body(request, kind="application/x-www-form-urlencoded", wanted="Post a form.")
+    return _posted(lambda: dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=bool(body))))
+
+
+async def read_object(request: Request) -> Mapping[str, Any]:
+    """The members of a JSON object, and of nothing that a form could send. Raises Refused, ConfigurationError."""
+    wanted = "Post a JSON object, with Content-Type: application/json."
+    body = await _body(request, kind="application/json", wanted=wanted)
+    return _posted(lambda: json.loads(body or b"{}"))
+
+
+Read = Callable[[Request], Awaitable[Mapping[str, Any]]]
+
+
+async def _body(request: Request, *, kind: str, wanted: str) -> bytes:
+    given = request.headers.getlist("content-type")
+    if [one.partition(";")[0].strip().lower() for one in given] != [kind]:
+        raise Refused(415, wanted)
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > BODY:
-            raise Refused(413, "That is more than a form may hold.")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
-        if kind == "application/json":
-            posted = json.loads(body or b"{}")
-        elif kind == "application/x-www-form-urlencoded":
-            posted = dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=bool(body)))
-        else:
-            raise Refused(415, "Post a form or a JSON object.")
+        async with asyncio.timeout(BODY_PATIENCE):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > BODY:
+                    raise Refused(413, "That is more than a form may hold.")
+    except TimeoutError:
+        raise Refused(408, f"The body did not come within {BODY_PATIENCE:g} s.") from None
+    return bytes(body)
+
+
+def _posted(parse: Callable[[], Any]) -> Mapping[str, Any]:
+    try:
+        posted = parse()
         if not isinstance(posted, dict):
             raise ValueError
         check_texts(posted)

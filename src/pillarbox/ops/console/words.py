@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
+from datetime import datetime
 
 from markupsafe import Markup, escape
 
+from pillarbox.core.characters import escaped
 from pillarbox.core.overview import COUNTED, Overview
+from pillarbox.core.timestamps import timestamp
 from pillarbox.core.wording import plural as plural
-
-# Controls of both kinds, and what turns the direction of writing around.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
 
 _TAIL = 12
 
@@ -22,12 +19,7 @@ NOTHING = "\N{EN DASH}"
 
 def clean(value: object) -> str:
     """A value as text that a page may show: control characters are written out; None is nothing."""
-    return "" if value is None else _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value))
-
-
-def escaped(json_text: str) -> str:
-    """JSON that says the same without these characters; what it has of them is in strings."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    return "" if value is None else escaped(str(value), keep="\t\n")
 
 
 def tail(event_id: str) -> str:
@@ -43,18 +35,9 @@ def commands(value: object) -> Markup:
     )
 
 
-def short(at: datetime | None, now: datetime) -> str:
-    """In UTC, to the second, without what it has in common with now."""
-    if at is None:
-        return ""
-    at, now = at.astimezone(UTC), now.astimezone(UTC)
-    day = "" if at.date() == now.date() else f"{at:%b} {at.day} " if at.year == now.year else f"{at:%Y-%m-%d} "
-    return f"{day}{at:%H:%M:%S}"
-
-
 def iso(at: datetime) -> str:
     """In UTC, to the last digit."""
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return timestamp(at)
 
 
 def span(seconds: float | None) -> str:

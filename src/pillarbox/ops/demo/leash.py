@@ -33,6 +33,8 @@ class Child:
         self._module = module
         listening, speaking = os.pipe()
         self._leash = open(speaking, "wb", buffering=0)  # noqa: SIM115 - held until it is let go
+        # Written before the child starts: a child that has ended already would break the pipe, and its error be lost.
+        self._leash.write(scene.dump().encode() + b"\n")
         with log.open("ab") as output, open(listening, "rb") as end:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module],
@@ -42,7 +44,6 @@ class Child:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                 start_new_session=True,
             )
-        self._leash.write(scene.dump().encode() + b"\n")
 
     @property
     def pid(self) -> int:

@@ -17,6 +17,7 @@ from pillarbox.ops.demo.sabotage import cheating
 from pillarbox.ops.demo.scene import TUNING, Scene
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Route
+from pillarbox.telemetry.log_lines import log_to_stderr
 from pillarbox.telemetry.logs import LogListener
 
 RETRY = Exponential(base="200ms", max="2s", jitter="none", max_attempts=0)
@@ -61,7 +62,7 @@ def _way_out(scene: Scene, ledger: Ledger) -> tuple[Transport, dict[str, Any]]:
 
 
 def main() -> int:
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_to_stderr(logging.INFO)
     logging.getLogger("pillarbox.relay.events").setLevel(logging.WARNING)
     logging.getLogger("pika").setLevel(logging.CRITICAL)
     return asyncio.run(carry(told_scene()))

@@ -20,7 +20,7 @@ TUNING = Tuning(
     poll_interval="200ms",
     lease="3s",  # short, because somebody watches how long a killed relay's lanes lie idle
     heartbeat="500ms",
-    send_timeout="2s",
+    send_timeout="1s",
     drain_timeout="20s",
 )
 

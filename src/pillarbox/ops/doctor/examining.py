@@ -95,5 +95,5 @@ async def _asked(check: Check) -> Answer:
     except TimeoutError:
         why = f"no answer within {PATIENCE:g} s"
     except PillarboxError as error:
-        why = str(error).removesuffix("; it is tried again")
+        why = str(error)
     return Answer("fail" if check.gate else "warn", f"could not be looked at: {why}", "mend that, and run this again")

@@ -32,7 +32,7 @@ def checks(settings: Settings) -> Sequence[Check]:
         Check(name="guarantees.inbox", ask=inbox),
         Check(name="guarantees.outages", ask=outages),
     ]
-    return [*found, Check(name="guarantees.ledger", ask=ledger)] if settings.relay.ledger else found
+    return [*found, Check(name="guarantees.ledger", ask=ledger)] if settings.relay.ledger_kind is True else found
 
 
 def _lease(settings: Settings) -> Answer:

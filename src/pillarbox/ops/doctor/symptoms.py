@@ -39,6 +39,12 @@ def checks(settings: Settings, store: Store) -> Sequence[Check]:
 async def _relays(settings: Settings, store: Store) -> Answer:
     seen = await store.inspection.overview()
     alive = [relay.name or relay.id for relay in seen.relays if relay.lease > 0]
+    if stalled := [relay for relay in seen.relays if relay.lease > 0 and relay.stalled]:
+        told = "; ".join(f"{relay.name or relay.id}: {relay.stalled}" for relay in stalled)
+        return failed(
+            f"alive, but without progress although it could: {told}",
+            "do what it says; if it stays so, restart the relay: another one takes its lanes and nothing is lost",
+        )
     if alive:
         return passed(f"at work: {', '.join(alive)}")
     said, fix = "no relay is alive", "start one: `pillarbox relay`"

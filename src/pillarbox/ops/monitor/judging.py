@@ -1,7 +1,8 @@
 """Alive, ready, healthy: three questions, and what each of them is for.
 
     alive     no: start this process anew; it will not recover by itself
-    ready     no: it cannot work now, for want of its store or of the right tables; starting it anew would not help
+    ready     no: it cannot work now, for want of its store or of the right tables, where starting it anew would not
+              help; or it makes no progress although it could, and says why
     healthy   no: events wait longer, or there are more of them, than somebody said is right; call a person
 
 A broker that is away makes nobody dead or unready: the events wait, and their age makes it unhealthy in time.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pillarbox.core.overview import Overview
 from pillarbox.core.steering import EVERYWHERE
@@ -48,11 +50,15 @@ def alive(silence: float | None, *, limit: float) -> Answer:
     return Answer(not silent, facts)
 
 
-def ready(seen: Seen) -> Answer:
-    """Whether the store can be reached and has the right tables."""
+def ready(seen: Seen, waits_for: Mapping[str, str] = MappingProxyType({}), *, stalled: str = "") -> Answer:
+    """Whether the store can be reached and has the right tables, and the relay makes progress where it could; `stalled`
+    tells why it does not. `waits_for` tells what the relay has not reached since its start (the store or a transport →
+    why), and a broker that is missing does not make it unready."""
     if seen.overview is None:
         return Answer(False, {"status": "DOWN", "why": seen.error})
-    return Answer(True, {"status": "UP"})
+    if stalled:
+        return Answer(False, {"status": "DOWN", "why": f"the relay makes no progress: {stalled}"})
+    return Answer(True, {"status": "UP"} | ({"waits_for": dict(waits_for)} if waits_for else {}))
 
 
 def healthy(seen: Seen, limits: Limits, *, queues: Mapping[str, int]) -> Answer:

@@ -18,6 +18,8 @@ from pillarbox.core.store import Store
 
 FRESH = 5.0
 """Seconds for which a look at the store is good."""
+RETRY = 1.0
+"""Seconds after which a store that could not be looked at is looked at again."""
 PATIENCE = 3.0
 """Seconds that a store has to answer."""
 
@@ -55,7 +57,8 @@ class Lookout:
         async with self._turn:
             if self._seen is None or self._clock.monotonic() >= self._stale_at:
                 self._seen = await self._look()
-                self._stale_at = self._clock.monotonic() + FRESH
+                # A relay that waits for its store is ready as soon as the store is back.
+                self._stale_at = self._clock.monotonic() + (FRESH if self._seen.overview is not None else RETRY)
             return self._seen
 
     async def _look(self) -> Seen:

@@ -11,8 +11,10 @@ try:
     from prometheus_client.exposition import choose_encoder
     from starlette.applications import Starlette
     from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
+    from starlette.responses import Response
     from starlette.routing import Route
+
+    from pillarbox.ops.answers import SafeJSONResponse
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('metrics and health need more packages: pip install "pillarbox[metrics]"') from missing
 
@@ -51,6 +53,8 @@ def make_pages(
 def _page(ask: Ask) -> Callable[[Request], Awaitable[Response]]:
     async def page(request: Request) -> Response:
         answer = await ask()
-        return JSONResponse(answer.facts, status_code=UP if answer.yes else DOWN, headers={"cache-control": "no-store"})
+        return SafeJSONResponse(
+            answer.facts, status_code=UP if answer.yes else DOWN, headers={"cache-control": "no-store"}
+        )
 
     return page

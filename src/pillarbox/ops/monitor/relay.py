@@ -60,7 +60,7 @@ class RelayMonitor:
             return alive(relay.silence, limit=stall_limit)
 
         async def is_ready() -> Answer:
-            return ready(await lookout.look())
+            return ready(await lookout.look(), relay.waits_for, stalled=relay.stalled)
 
         async def is_healthy() -> Answer:
             return healthy(await lookout.look(), limits, queues=queues.known)

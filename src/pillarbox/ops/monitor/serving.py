@@ -16,6 +16,8 @@ from pillarbox.core.errors import ConfigurationError
 
 try:
     from uvicorn import Config, Server
+
+    from pillarbox.ops.monitor.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('metrics and health need more packages: pip install "pillarbox[metrics]"') from missing
 
@@ -49,8 +51,11 @@ def address_of(port: socket.socket) -> str:
 @asynccontextmanager
 async def served(pages: Starlette, port: socket.socket) -> AsyncIterator[None]:
     """Answer on `port` while the block is open; then close it."""
+    quiet_about_descriptors()
     config = Config(
         pages,
+        http=BoundedProtocol,
+        backlog=AT_ONCE,
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -32,6 +32,12 @@ class ConsoleSettings:
     proxy_user_header: str = key(Text(), "the header with the name", default="X-Forwarded-User")
     proxy_role_header: str = key(Text(), "the header with the role, as in `operator+payloads`; empty: none", default="")
     proxy_role: str = key(Text(), "the role of those for whom that header is missing", default="viewer")
+    trusted_proxies: tuple[str, ...] = key(
+        Texts(),
+        "addresses or networks of proxies in front: wrong passwords are counted by the client that their "
+        "`X-Forwarded-For` names; without it by the proxy's own address, which everybody shares",
+        default=(),
+    )
     session: str = key(Span(), "how long a login lasts", default="8h")
     secret: str | None = key(
         Secret(),

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from datetime import datetime
+from typing import Any, ClassVar, Protocol, cast
 
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.size import size_in_bytes
+from pillarbox.ops.moments import moment
 from pillarbox.ops.settings.masking import ADDRESSES, misplaced_password
-from pillarbox.record.size import payload_limit
 from pillarbox.relay.routing import per_second
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -114,6 +116,23 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerMode:
+    """Whether there is a ledger, or one of two words."""
+
+    words: ClassVar[tuple[str, ...]] = ("history", "at-most-once")
+    word: ClassVar[str] = "`true`, `false`, `history`, `at-most-once`"
+
+    def read(self, value: Any) -> bool | str:
+        if isinstance(value, bool) or value in self.words:
+            return cast(bool | str, value)
+        raise ValueError(f"write true, false, {_either(self.words)}")
+
+    def parse(self, text: str) -> bool | str:
+        word = text.strip().lower()
+        return word in _TRUE if word in _TRUE + _FALSE else self.read(word)
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """A duration, or one of a few words. A bare number is refused: others count milliseconds under the same names."""
 
@@ -140,15 +159,19 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A size of a payload."""
+    """A number of bytes from 1 on; `largest` as people write it."""
 
+    largest: str | None = "64 MiB"
     word: ClassVar[str] = "size"
 
     def read(self, value: Any) -> str | int:
+        bounds = "from 1 byte on" if self.largest is None else f"from 1 byte to {self.largest}"
         try:
-            payload_limit(value)
+            number = size_in_bytes(value, field="")
         except ConfigurationError:
-            raise ValueError("write a size from 1 byte to 64 MiB, for example 256 KiB, 1 MiB or 1048576") from None
+            number = 0
+        if number < 1 or (self.largest is not None and number > size_in_bytes(self.largest, field="")):
+            raise ValueError(f"write a size {bounds}, for example 256 KiB, 1 MiB or 1048576")
         return value if isinstance(value, int) else str(value)
 
     def parse(self, text: str) -> str:
@@ -183,6 +206,21 @@ class Listen(Text):
         if found is None or int(found[1]) > 65535:
             raise ValueError("write host:port, for example 127.0.0.1:9464")
         return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment(Text):
+    """A time, or an age that is counted back from the start."""
+
+    word: ClassVar[str] = "time or age"
+
+    def read(self, value: Any) -> str:
+        written = value.isoformat() if isinstance(value, datetime) else value
+        try:
+            moment(super(Moment, self).read(written))
+        except (ValueError, ConfigurationError):
+            raise ValueError("write a time such as 2026-11-30T09:00:00Z, or an age such as 1h") from None
+        return str(written)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ ADDRESSES = ("postgresql", "postgres", "amqp", "amqps")
 """The schemes of URLs with a host, and so perhaps with a user and a password."""
 _WITHOUT_HOST = ("sqlite", "memory", "console")
 
-_SECRET_OPTION = re.compile(r"(?i)([\w.-]*(?:pass|secret|token|key)[\w.-]*=)[^&]*")
+_OPTION = re.compile(r"(?<![\w.-])([\w.-]++)=[^&]*+")
+_SECRET = ("pass", "secret", "token", "key")
+"""What the name of an option has in it whose value nobody may see."""
 
 
 def masked(url: str) -> str:
@@ -26,7 +28,12 @@ def masked(url: str) -> str:
     user, at, host = authority.rpartition("@")
     name, colon, _ = user.partition(":")
     kept = f"{name}{colon}{MASK if colon else ''}{at}{host}"
-    return f"{scheme}://{kept}" + _SECRET_OPTION.sub(rf"\g<1>{MASK}", rest[len(authority) :])
+    return f"{scheme}://{kept}" + _OPTION.sub(_without_secret, rest[len(authority) :])
+
+
+def _without_secret(option: re.Match[str]) -> str:
+    name = option[1]
+    return f"{name}={MASK}" if any(word in name.lower() for word in _SECRET) else option[0]
 
 
 def misplaced_password(url: str) -> bool:

@@ -96,6 +96,14 @@ class RetrySettings:
         return sum(waits) + max(0, sends - _MOST_SUMMED) * (waits[-1] if waits else 0.0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerSettings:
+    """How often an unavailable destination is probed."""
+
+    probe: str = key(Span(), "the delay before the first probe of an unavailable destination", default="1s")
+    max: str = key(Span(), "the longest delay between two probes; the first success closes the breaker", default="2s")
+
+
 _MOST_SUMMED = 1000
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.receipt import RETENTION
 from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.ops.settings.describing import key, part
 from pillarbox.ops.settings.health import HealthSettings
-from pillarbox.ops.settings.kinds import Choice, Listen, Size, Span, Text, Truth, Url, Whole
-from pillarbox.ops.settings.retrying import RetrySettings
+from pillarbox.ops.settings.kinds import Choice, LedgerMode, Listen, Moment, Size, Span, Text, Truth, Url, Whole
+from pillarbox.ops.settings.retrying import BreakerSettings, RetrySettings
 from pillarbox.record.size import payload_limit
 from pillarbox.relay.presets import PRESETS
-from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.tuning import BreakerConfig, Tuning
 
 _STORES = Url("store", ("postgresql", "postgres", "sqlite", "memory"), "postgresql://…, sqlite:///file.db or memory://")
 
@@ -24,7 +25,8 @@ class StoreSettings:
 
     url: str = key(
         _STORES,
-        "where the tables are: `postgresql://…`, `sqlite:///file.db`, `memory://`",
+        "where the tables are: `postgresql://…` (beyond this machine with `sslmode=verify-full` unless it says "
+        "otherwise), `sqlite:///file.db`, `memory://`",
         default="sqlite:///pillarbox.db",
         secret=True,
         formerly={"pool": ""},
@@ -112,6 +114,16 @@ class RelaySettings:
         },
     )
     in_flight: int = key(Whole(1), "batches in hand at once", default=3)
+    max_in_flight_bytes: str | int = key(
+        Size(largest=None),
+        "payload and headers of everything in flight at once; an event that is larger is sent alone",
+        default="64 MiB",
+    )
+    max_destinations: int = key(
+        Whole(1),
+        "without routes: how many destinations event types make; events of further types wait as having no route",
+        default=1000,
+    )
     poll_interval: str = key(
         Span(),
         "the longest pause between two looks",
@@ -136,7 +148,9 @@ class RelaySettings:
         formerly={"outbox.processor.lock-stale-timeout-seconds": "seconds there; 15s is enough here"},
     )
     heartbeat: str = key(Span(), "how often the lease is renewed; three must fit into it", default="1s")
-    send_timeout: str = key(Span(), "how long a send may take; shorter than the lease", default="10s")
+    send_timeout: str = key(
+        Span(), "how long a send may take; 1 s and two heartbeats more fit into the lease", default="10s"
+    )
     drain_timeout: str = key(Span(), "how long a stopping relay waits for what is in flight", default="30s")
     stall_limit: str = key(Span(), "an event loop silent for longer gives its lanes up", default="60s")
     adaptive: bool = key(
@@ -149,13 +163,33 @@ class RelaySettings:
         "an outage of a destination is waited for, or counted against max_attempts",
         default="wait",
     )
-    ledger: bool = key(Truth(), "remember what was sent, so that a repeat is not sent again", default=False)
+    ledger: bool | Literal["history", "at-most-once"] = key(
+        LedgerMode(),
+        "what knows that an event was delivered, so that a repeat of its id is not sent: the history, for as long "
+        "as it is kept, or a ledger written before every send (`true`); with `at-most-once` what a relay was sending "
+        "when it died is dead-lettered instead of sent again",
+        default="history",
+    )
+    recorded_after: str | None = key(
+        Moment(),
+        "carry only events recorded at this time or later; with `--until-empty` only",
+        default=None,
+    )
+    recorded_before: str | None = key(
+        Moment(), "carry only events recorded before this time; with `--until-empty` only", default=None
+    )
     listen: str | None = key(Listen(), "where metrics and health are served; without it, nowhere", default=None)
     retry: RetrySettings = part(RetrySettings)
+    breaker: BreakerSettings = part(BreakerSettings)
     health: HealthSettings = part(HealthSettings)
     tuning: Tuning = field(default_factory=Tuning)
     """The figures above, and those of other sections that a relay needs, for `Relay`."""
     policy: RetryPolicy = field(default_factory=Exponential)
+
+    @property
+    def ledger_kind(self) -> LedgerKind:
+        """What a store is told of it."""
+        return True if self.ledger == "at-most-once" else self.ledger
 
 
 def make_tuning(store: StoreSettings, record: RecordSettings, relay: RelaySettings) -> Tuning:
@@ -164,6 +198,8 @@ def make_tuning(store: StoreSettings, record: RecordSettings, relay: RelaySettin
         enabled=relay.enabled,
         batch_size=relay.batch_size,
         in_flight=relay.in_flight,
+        max_in_flight_bytes=relay.max_in_flight_bytes,
+        max_destinations=relay.max_destinations,
         poll_interval=relay.poll_interval,
         initial_delay=relay.initial_delay,
         lease=relay.lease,
@@ -174,7 +210,9 @@ def make_tuning(store: StoreSettings, record: RecordSettings, relay: RelaySettin
         adaptive=relay.adaptive,
         doorbell=record.wakeup == "doorbell",
         outages=relay.outages,
+        at_most_once=relay.ledger == "at-most-once",
         after_death=relay.retry.after_death,
+        breaker=BreakerConfig(probe=relay.breaker.probe, max=relay.breaker.max),
         history=store.history_for,
         dead=_unless_forever(store.dead_retention),
         receipts=_unless_forever(store.inbox_retention),

@@ -47,6 +47,11 @@ class QueueSettings:
     type: Literal["quorum", "classic"] = key(Choice(("quorum", "classic")), "its type", default="quorum")
     max_length: int | None = key(Whole(1), "the most messages in it; a full queue refuses", default=None)
     message_ttl: str | None = key(Span(), "how long a message may wait in it", default=None)
+    delivery_limit: int | None = key(
+        Whole(1),
+        "deliveries without an answer before a message is dead-lettered; needs `dead_letter`",
+        default=None,
+    )
     overflow: Literal["reject-publish", "reject-publish-dlx", "drop-head"] | None = key(
         Choice(("reject-publish", "reject-publish-dlx", "drop-head")),
         "what a full queue does; `drop-head` throws away messages that were confirmed",

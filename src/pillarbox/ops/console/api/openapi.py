@@ -15,6 +15,8 @@ _ERRORS = {
     "404": "not found",
     "409": "it changed meanwhile",
     "413": "there is too much of it",
+    "415": "the body of a POST is no application/json",
+    "429": "too many wrong passwords; `Retry-After` says how long to wait",
     "503": "the store does not answer",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
@@ -13,13 +14,13 @@ from pillarbox.ops.console import payloads
 from pillarbox.ops.console.api.endpoint import Endpoint
 from pillarbox.ops.console.figures import course as course_of
 from pillarbox.ops.console.figures import lately
-from pillarbox.ops.console.filters import event_page, letter_filter, letter_page
+from pillarbox.ops.console.filters import MOST, PER_PAGE, event_page, letter_filter, letter_page, whole
 from pillarbox.ops.console.pages.destinations import listed
 from pillarbox.ops.console.pages.insight import audit_page
 from pillarbox.ops.console.pages.overview import WINDOWS, figures
 from pillarbox.ops.console.patience import LONG
 from pillarbox.ops.console.visiting import Refused, Visit
-from pillarbox.ops.grouping import groups
+from pillarbox.ops.grouping import MOST_GROUPS, groups
 from pillarbox.ops.inbox import look
 from pillarbox.ops.lines import heads
 
@@ -72,7 +73,7 @@ async def event(visit: Visit) -> dict[str, Any]:
         raise Refused(404, f"there is no event {event_id!r} here")
     return {
         "event_id": event_id,
-        "events": [_detail(visit, detail) for detail in story.events],
+        "events": [await asyncio.to_thread(_detail, visit, detail) for detail in story.events],
         "failures": [exports.failure(failure) for failure in story.failures],
         "requests": [exports.open_request(asked) for asked in story.requests],
         "waits_behind": [exports.head(one) for one in await heads(visit.desk.store, story)],
@@ -86,7 +87,14 @@ async def dead(visit: Visit) -> dict[str, Any]:
 
 async def dead_groups(visit: Visit) -> dict[str, Any]:
     found = await groups(visit.desk.store, letter_filter(visit.query))
-    return {"groups": [exports.letter_group(group) for group in found.groups], "whole": found.whole}
+    limit = whole(visit.query.get("limit"), "limit", default=PER_PAGE, most=MOST)
+    start = whole(visit.query["after"], "after", default=0, most=MOST_GROUPS) if "after" in visit.query else 0
+    end = start + limit
+    return {
+        "groups": [exports.letter_group(group) for group in found.groups[start:end]],
+        "whole": found.whole,
+        "after": end if end < len(found.groups) else None,
+    }
 
 
 async def destinations(visit: Visit) -> dict[str, Any]:
@@ -205,12 +213,13 @@ READINGS = (
     ),
     Endpoint(
         path="/dead/groups",
-        summary="Dead letters by reason, the largest group first",
+        summary="Dead letters by reason, the largest group first, in pages",
         answer=dead_groups,
         fields={
             "id": "of this event",
-            **{name: said for name, said in _EVENTS.items() if name != "limit"},
+            **_EVENTS,
             "error": "part of the error",
+            "after": "where the last page ended",
         },
     ),
     Endpoint(path="/destinations", summary="How destinations fare", answer=destinations),

@@ -55,7 +55,7 @@ async def letter_of(visit: Visit, number: object, *, gone: int) -> EventDetail:
         raise Refused(403, "Payloads are hidden from you, so you cannot edit them: that is a right of its own.")
     wanted = whole(str(number), "letter", default=0, most=2**63 - 1)
     for letter in await visit.desk.store.browsing.details([wanted]):
-        if payloads.hides(letter, visit.desk.masks):
+        if await asyncio.to_thread(payloads.hides, letter, visit.desk.masks):
             raise Refused(
                 403,
                 "Rules hide a part of this event, and whoever saved the rest would destroy that part. "

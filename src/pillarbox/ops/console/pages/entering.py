@@ -25,7 +25,7 @@ async def login(request: Request) -> Response:
     name, password, wanted = (str(form.get(field, "")) for field in ("name", "password", "next"))
     if not isinstance(desk.login, UserLogin):
         return RedirectResponse(f"{_base(request)}/", status_code=303)
-    address = request.client.host if request.client else ""
+    address = desk.login.address(request)
     person = await desk.login.enter(name, password, address=address)
     if person is None:
         _log.warning("login of %r from %s failed", name[:64], address)
@@ -47,8 +47,8 @@ async def login(request: Request) -> Response:
 async def logout(visit: Visit) -> Response:
     """The session is over, and whoever has kept its cookie has nothing."""
     desk = visit.desk
-    if isinstance(desk.login, UserLogin) and not visit.known.by_header:
-        desk.login.end(visit.known.holder, life=desk.session)
+    if visit.known.by_session:
+        await desk.logouts.add(visit.known.holder, by=visit.person.name)
     answer = RedirectResponse(visit.link("/login"), status_code=303)
     answer.delete_cookie(SESSION, path=f"{visit.base}/", httponly=True, samesite="strict")
     return answer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.responses import RedirectResponse, Response
 
 from pillarbox.core.browsing import EventDetail, EventFilter, EventPage, ListedEvent, Story
@@ -37,7 +39,7 @@ async def event(visit: Visit) -> Response:
     story, detail = await find(visit)
     form = _form(visit.query.get("as"))
     line = await line_of(visit.desk.store, detail)
-    shown = payloads.show(detail, form, visit.desk.masks) if visit.person.payloads else None
+    shown = await asyncio.to_thread(payloads.show, detail, form, visit.desk.masks) if visit.person.payloads else None
     return visit.render(
         "event.html",
         story=story,
@@ -59,7 +61,7 @@ async def payload(visit: Visit) -> Response:
     _, detail = await find(visit)
     if not visit.person.payloads:
         raise Refused(403, "Payloads are hidden from you: that is a right of its own.")
-    content = payloads.download(detail, visit.desk.masks)
+    content = await asyncio.to_thread(payloads.download, detail, visit.desk.masks)
     if content is None:
         raise Refused(403, "This payload is no JSON, so what is to be masked cannot be found in it.")
     headers = {"content-disposition": 'attachment; filename="payload"'}

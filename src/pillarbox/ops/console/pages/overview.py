@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
 from starlette.responses import Response, StreamingResponse
 
+from pillarbox.core.characters import safe_json
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.wording import noun
 from pillarbox.ops.console import words
@@ -59,7 +59,7 @@ async def _stream(desk: Desk) -> AsyncIterator[str]:
             told: Mapping[str, str] = figures(await desk.lookout.glance(), desk)
         except PillarboxError as error:
             told = {"state": "unknown", "why": str(error)}
-        yield f"data: {json.dumps(told)}\n\n"
+        yield f"data: {safe_json(told)}\n\n"
         await asyncio.sleep(_TICK)
 
 
