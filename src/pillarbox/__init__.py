@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pillarbox.bus import DirectEventBus, EventBus, OutboxEventBus
     from pillarbox.core.errors import (
         ConfigurationError,
         DuplicateEvent,
@@ -34,18 +35,21 @@ if TYPE_CHECKING:
     from pillarbox.record.registry import EventTypes
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
-    from pillarbox.relay.tuning import Tuning
+    from pillarbox.relay.tuning import BreakerConfig, Tuning
     from pillarbox.transports.handlers import Handlers
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BreakerConfig",
     "ConfigurationError",
     "Constant",
     "Consumer",
     "Destination",
+    "DirectEventBus",
     "DuplicateEvent",
     "Event",
+    "EventBus",
     "EventTypes",
     "Exponential",
     "HandleRefused",
@@ -56,6 +60,7 @@ __all__ = [
     "Never",
     "NotInTransaction",
     "Outbox",
+    "OutboxEventBus",
     "PermanentError",
     "PillarboxError",
     "RecordError",
@@ -71,6 +76,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "pillarbox.bus": ("DirectEventBus", "EventBus", "OutboxEventBus"),
     "pillarbox.core.errors": (
         "ConfigurationError",
         "DuplicateEvent",
@@ -95,7 +101,7 @@ _HOMES = {
     "pillarbox.record.registry": ("EventTypes",),
     "pillarbox.relay.relay": ("Relay",),
     "pillarbox.relay.routing": ("Destination", "Route"),
-    "pillarbox.relay.tuning": ("Tuning",),
+    "pillarbox.relay.tuning": ("BreakerConfig", "Tuning"),
     "pillarbox.transports.handlers": ("Handlers",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

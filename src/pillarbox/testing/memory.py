@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pillarbox.core.clock import Clock
 from pillarbox.core.event import Event
 from pillarbox.core.lane import LANES
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.store import Store
 from pillarbox.core.tally import Tally
 from pillarbox.inbox import Inbox
@@ -47,5 +48,5 @@ class MemoryHarness(StoreHarness):
     async def tally(self, transaction: MemoryTransaction, tally: Tally) -> None:
         self._inbox.tally(transaction, tally)
 
-    async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> Store:
         return self._store.beside(history=history, ledger=ledger)

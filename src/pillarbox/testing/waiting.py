@@ -8,8 +8,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-BOUND = 10.0
-"""Seconds after which a fact that should be near is given up on."""
+BOUND = 60.0
+"""Seconds after which a fact that should be near is given up on: long enough for a machine that does much else."""
 
 
 async def eventually(look: Callable[[], Awaitable[T]], *, within: float = BOUND, pause: float = 0.01) -> T:

@@ -46,6 +46,21 @@ class ArchiveConformance:
         assert a == (await harness.store.browsing.show("a")).events[0]
 
     @of_each_table
+    async def test_a_read_is_bounded_by_bytes_and_brings_at_least_one(
+        self, harness: StoreHarness, table: Table
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        sizes = {"a": 1000, "b": 1000, "c": 5000, "d": 1}
+        events = (event(name, "k", payload=bytes(size), destination="x") for name, size in sizes.items())
+        await harness.commit(*events)
+        await owner.settle(DELIVERED if table == "history" else Dead(error="no"), *await owner.ready())
+        read, after = [], None
+        while rows := await harness.store.archive.read(table, older=0, limit=9, after=after, max_bytes=2500):
+            read.append([row.event_id for row in rows])
+            after = rows[-1]
+        assert read == [["a", "b"], ["c"], ["d"]]
+
+    @of_each_table
     async def test_what_is_young_stays_out_of_it(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a")
         assert await harness.store.archive.read(table, older=HOUR, limit=9) == []

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from pillarbox.core.browsing import EventFilter
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.testing.conformance.events import event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids, slot
+from pillarbox.testing.conformance.owner import LONG, Owner, ids, slot
+
+
+async def shown(harness: StoreHarness, event_id: str) -> tuple[str | None, bool]:
+    """The error of an event that waits, and whether its next attempt is known, the same in every list."""
+    [row] = await harness.store.people.find(event_id)
+    [detail] = (await harness.store.browsing.show(event_id)).events
+    page = await harness.store.browsing.events(EventFilter(), limit=10)
+    [listed] = [one for one in page.events if one.event_id == event_id]
+    told = {(one.last_error, one.next_retry_at is not None) for one in (row, detail, listed)}
+    assert len(told) == 1, told
+    return told.pop()
 
 
 class AsideConformance:
@@ -54,6 +66,33 @@ class AsideConformance:
         assert message.behind is False
         [row] = await harness.store.people.find("a")
         assert (row.status, row.retry_count, row.destination) == ("PENDING", 0, "x")
+
+    async def test_in_an_outage_it_shows_the_error_and_the_next_attempt_of_its_destination(
+        self, harness: StoreHarness
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("aside", destination="x"))
+        await owner.hold(Held.ASIDE, *await owner.ready())
+        await harness.store.destinations.report("x", error="connection refused", next_try=60)
+        assert await shown(harness, "aside") == ("connection refused", True)
+        await harness.store.destinations.report("x", error=None, next_try=None)
+        assert await shown(harness, "aside") == (None, False)
+
+    async def test_what_is_not_routed_yet_waits_for_the_first_destination_while_none_can_be_reached(
+        self, harness: StoreHarness
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("unrouted"), event("elsewhere", destination="y"))
+        await harness.store.destinations.report("x", error="connection refused", next_try=60)
+        for breakers, expected in (
+            ({}, (None, False)),
+            ({"x": "open"}, ("connection refused", True)),
+            ({"x": "half-open"}, ("connection refused", True)),
+            ({"x": "open", "y": "closed"}, (None, False)),
+        ):
+            await harness.store.lanes.renew(owner.relay, lease=LONG, breakers=breakers)
+            assert await shown(harness, "unrouted") == expected
+            assert await shown(harness, "elsewhere") == (None, False)
 
     async def test_a_message_without_route_is_put_aside_under_no_name(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from pillarbox.core.event import Event
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.store import Store
 from pillarbox.core.tally import Tally
 
@@ -47,7 +48,7 @@ class StoreHarness(ABC):
         """Add a tally on that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod
-    async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> Store:
         """Another store object on the same data, with connections of its own: a second process, as it were."""
 
     async def bare_store(self) -> Store | None:

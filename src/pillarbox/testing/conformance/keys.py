@@ -134,7 +134,7 @@ class KeysConformance:
         await harness.commit(event("head", key="k"))
         await owner.settle(Dead(error="refused", block=True), *await owner.ready(), to="orders")
         await harness.store.people.ask("bury", [("head", "orders")], by="ann")
-        assert await harness.store.writes.carry_out(owner.epochs) == 1
+        assert (await harness.store.writes.carry_out(owner.epochs)).done == 1
         [letter] = await harness.store.people.dead()
         assert (letter.event_id, letter.destination, letter.error) == ("head", "orders", "refused")
         assert await harness.store.keys.blocked() == []

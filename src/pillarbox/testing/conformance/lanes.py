@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from pillarbox.core.lane import Lease
+from pillarbox.core.lane import Lease, Session
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import LONG, Owner, join
+from pillarbox.testing.waiting import eventually
 
 
 class LanesConformance:
@@ -56,6 +57,46 @@ class LanesConformance:
         third = await second.taken_over()
         for lane in first.lanes:
             assert first.epochs[lane] < second.epochs[lane] < third.epochs[lane]
+
+    async def test_a_relay_whose_session_ended_loses_its_lanes_before_its_lease_ends(
+        self, harness: StoreHarness
+    ) -> None:
+        if not harness.store.capabilities.survives_restart:
+            return  # its tables end with its process
+        heartbeat = harness.store.beside()
+        dead = await Owner.of(harness.store)
+        await heartbeat.lanes.renew(dead.relay, lease=LONG)
+        heir = await Owner.of(harness.store, most=0)
+
+        async def ended() -> list[Session]:
+            return await harness.store.lanes.ended(heir.relay)
+
+        assert await ended() == []
+        await heartbeat.aclose()
+        sessions = await eventually(ended, within=60)
+        assert [session.relay for session in sessions] == [dead.relay]
+        assert await heir.take(harness.store.lanes.count) == []
+        assert await harness.store.lanes.expire(sessions) == 1
+        assert len(await heir.take(harness.store.lanes.count)) == len(dead.lanes)
+        assert await harness.store.lanes.renew(dead.relay, lease=LONG) is None
+
+    async def test_a_relay_that_began_another_session_keeps_its_lanes(self, harness: StoreHarness) -> None:
+        if not harness.store.capabilities.survives_restart:
+            return
+        owner = await Owner.of(harness.store)
+        heartbeat, reconnected = harness.store.beside(), harness.store.beside()
+        await heartbeat.lanes.renew(owner.relay, lease=LONG)
+        heir = await Owner.of(harness.store, most=0)
+        await heartbeat.aclose()
+
+        async def ended() -> list[Session]:
+            return await harness.store.lanes.ended(heir.relay)
+
+        sessions = await eventually(ended, within=60)
+        await reconnected.lanes.renew(owner.relay, lease=LONG)
+        assert await harness.store.lanes.expire(sessions) == 0
+        assert await heir.take(harness.store.lanes.count) == []
+        await reconnected.aclose()
 
     async def test_released_lanes_are_free_at_once(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -144,6 +185,13 @@ class LanesConformance:
         renewal = await lanes.renew(first, lease=LONG)
         assert renewal is not None
         assert renewal.others == ({},)
+
+    async def test_a_renewal_shows_why_a_relay_makes_no_progress_until_the_next(self, harness: StoreHarness) -> None:
+        relay, other = await join(harness.store), await join(harness.store)
+        for stalled in ("", "no send begins; restart it", ""):
+            await harness.store.lanes.renew(relay, lease=LONG, stalled=stalled)
+            shown = {one.id: one.stalled for one in (await harness.store.inspection.overview()).relays}
+            assert shown == {relay: stalled, other: ""}
 
     async def test_a_relay_that_just_joined_has_no_breakers_yet(self, harness: StoreHarness) -> None:
         relay, _ = await join(harness.store), await join(harness.store)

@@ -1,13 +1,16 @@
-"""The ledger: what was sent is known beyond the message itself, and what may have been sent is sent again."""
+"""The ledger: what was sent is known beyond the message itself, and what may have been sent is told from both."""
 
 from __future__ import annotations
 
-from pillarbox.core.outcome import DELIVERED, Dead, Resolved
+from pillarbox.core.ledger import Before
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry
 from pillarbox.core.retention import Retention
 from pillarbox.core.store import Ledger, Store
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+
+NOT_SENT, SENT, UNKNOWN = Before.NOT_SENT, Before.SENT, Before.UNKNOWN
 
 
 async def kept(harness: StoreHarness) -> tuple[Store, Ledger]:
@@ -24,20 +27,20 @@ class LedgerConformance:
     async def test_what_was_delivered_is_known_when_it_comes_again(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
-        for again in (False, True):
+        for before in (NOT_SENT, SENT):
             await harness.commit(event("a"))
             [message] = await owner.ready()
-            assert await ledger.begin([Resolved(message, "orders")]) == [again]
+            assert await ledger.begin([Resolved(message, "orders")]) == [before]
             await owner.settle(DELIVERED, message, to="orders")
 
     async def test_it_is_known_where_no_history_is_kept(self, harness: StoreHarness) -> None:
         store = await harness.second_store(history=False, ledger=True)
         assert store.ledger is not None
         owner = await Owner.of(store)
-        for again in (False, True):
+        for before in (NOT_SENT, SENT):
             await harness.commit(event("a"))
             [message] = await owner.ready()
-            assert await store.ledger.begin([Resolved(message, "orders")]) == [again]
+            assert await store.ledger.begin([Resolved(message, "orders")]) == [before]
             await owner.settle(DELIVERED, message, to="orders")
 
     async def test_each_destination_has_its_own_entry(self, harness: StoreHarness) -> None:
@@ -48,15 +51,30 @@ class LedgerConformance:
         await ledger.begin([Resolved(a, "left")])
         await owner.settle(DELIVERED, a, to="left")
         lot = [Resolved(a, "right"), Resolved(a, "left"), Resolved(b, "left")]
-        assert await ledger.begin(lot) == [False, True, False]
+        assert await ledger.begin(lot) == [NOT_SENT, SENT, NOT_SENT]
 
-    async def test_what_was_begun_and_never_settled_is_sent(self, harness: StoreHarness) -> None:
+    async def test_what_was_begun_and_never_settled_is_unknown(self, harness: StoreHarness) -> None:
+        store, ledger = await kept(harness)
+        owner = await Owner.of(store)
+        await harness.commit(event("a"))
+        [message] = await owner.ready()
+        assert ledger.keeps_notes
+        for before in (NOT_SENT, UNKNOWN, UNKNOWN):
+            assert await ledger.begin([Resolved(message, "orders")]) == [before]
+
+    async def test_after_a_failure_that_was_settled_it_is_another_send(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
         await harness.commit(event("a"))
         [message] = await owner.ready()
         for _ in range(3):
-            assert await ledger.begin([Resolved(message, "orders"), Resolved(message, "orders")]) == [False, False]
+            assert await ledger.begin([Resolved(message, "orders")]) == [NOT_SENT]
+            assert await ledger.begin([Resolved(message, "orders")]) == [UNKNOWN]
+            await owner.settle(Retry(delay=0, error="no"), message, to="orders")
+            [message] = await owner.due()
+        await owner.note("away", message, to="orders")
+        [message] = await owner.due()
+        assert await ledger.begin([Resolved(message, "orders")]) == [NOT_SENT]
 
     async def test_what_was_given_up_on_is_sent_when_a_person_wants_it(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
@@ -68,7 +86,7 @@ class LedgerConformance:
         [letter] = await store.people.dead()
         assert await store.people.retry([letter.id]) == 1
         [again] = await owner.ready()
-        assert await ledger.begin([Resolved(again, "orders")]) == [False]
+        assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
 
     async def test_a_person_may_have_sent_again_what_arrived(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
@@ -82,7 +100,44 @@ class LedgerConformance:
         [letter] = await store.people.dead()
         await store.people.retry([letter.id])
         [again] = await owner.ready()
-        assert await ledger.begin([Resolved(again, "orders")]) == [False]
+        assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
+
+    async def test_the_history_knows_what_was_delivered(self, harness: StoreHarness) -> None:
+        store = await harness.second_store(ledger="history")
+        ledger, owner = store.ledger, await Owner.of(store)
+        assert ledger is not None
+        assert not ledger.keeps_notes
+        await harness.commit(event("a"), event("b"))
+        a, b = await owner.ready()
+        lot = [Resolved(a, "left"), Resolved(a, "right"), Resolved(b, "left")]
+        for _ in range(2):
+            assert await ledger.begin(lot) == [NOT_SENT] * 3
+        await owner.settle(DELIVERED, a, to="left")
+        assert await ledger.begin(lot) == [SENT, NOT_SENT, NOT_SENT]
+        assert await ledger.begin([]) == []
+
+    async def test_the_history_is_asked_at_the_first_send_only_and_an_operator_has_the_last_word(
+        self, harness: StoreHarness
+    ) -> None:
+        store = await harness.second_store(ledger="history")
+        ledger, owner = store.ledger, await Owner.of(store)
+        assert ledger is not None
+        for outcome in (DELIVERED, Dead(error="no")):
+            await harness.commit(event("a"))
+            [message] = await owner.ready()
+            await owner.settle(outcome, message, to="orders")
+        for amended in (False, True):
+            [letter] = await store.people.dead()
+            if amended:
+                assert await store.people.amend(letter.id, payload=b"{}")
+            else:
+                assert await store.people.retry([letter.id]) == 1
+            [again] = await owner.ready()
+            assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
+            await owner.settle(Dead(error="no"), again, to="orders")
+
+    async def test_without_a_history_it_answers_nothing(self, harness: StoreHarness) -> None:
+        assert (await harness.second_store(history=False, ledger="history")).ledger is None
 
     async def test_a_lot_of_nothing_is_fine(self, harness: StoreHarness) -> None:
         _, ledger = await kept(harness)
@@ -100,9 +155,9 @@ class LedgerConformance:
         await owner.settle(DELIVERED, *messages, to="orders")
         for age in (HOUR, 1e10, None):
             assert await store.upkeep.prune(Retention(ledger=age)) == 0
-        assert await ledger.begin(lot) == [True, True, True]
+        assert await ledger.begin(lot) == [SENT] * 3
         assert [await store.upkeep.prune(Retention(ledger=0), most=2) for _ in range(3)] == [2, 1, 0]
-        assert await ledger.begin(lot) == [False, False, False]
+        assert await ledger.begin(lot) == [NOT_SENT] * 3
 
     async def test_what_may_be_under_way_is_kept(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from pillarbox.core.lane import Lease, RelayCard, Settled, epochs_of
-from pillarbox.core.looks import BehindHeads, Bounds, Due, PutAside, Ready
+from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, PutAside, Ready
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import Outcome, Resolved, Split, Verdict
 from pillarbox.core.store import Store
@@ -58,17 +58,17 @@ class Owner:
         assert heir.lanes == self.lanes
         return heir
 
-    async def ready(self, **bounds: Any) -> list[Message]:
+    async def ready(self, **bounds: Any) -> Fetched:
         return await self.store.messages.read(Ready(lanes=self.lanes, bounds=Bounds(**bounds)))
 
-    async def due(self, **bounds: Any) -> list[Message]:
+    async def due(self, **bounds: Any) -> Fetched:
         return await self.store.messages.read(Due(lanes=self.lanes, bounds=Bounds(**bounds)))
 
-    async def put_aside(self, *destinations: str, **bounds: Any) -> list[Message]:
+    async def put_aside(self, *destinations: str, **bounds: Any) -> Fetched:
         look = PutAside(lanes=self.lanes, destinations=destinations, bounds=Bounds(**bounds))
         return await self.store.messages.read(look)
 
-    async def behind(self, *slots: Slot, **bounds: Any) -> list[Message]:
+    async def behind(self, *slots: Slot, **bounds: Any) -> Fetched:
         return await self.store.messages.read(BehindHeads(slots=slots, bounds=Bounds(**bounds)))
 
     async def headless(self, *, limit: int = 100) -> list[Slot]:
@@ -99,7 +99,7 @@ class Owner:
         return await self.store.writes.split(self.epochs, [Split(message, destinations)])
 
     async def carry_out(self) -> int:
-        return await self.store.writes.carry_out(self.epochs)
+        return (await self.store.writes.carry_out(self.epochs)).done
 
 
 async def join(store: Store, *, lease: float = LONG, name: str = "") -> str:

@@ -73,6 +73,45 @@ class ReadingConformance:
         assert ids(await owner.ready(max_bytes=100)) == ["large"]
         assert ids(await owner.ready(max_bytes=1)) == ["large"]
 
+    async def test_headers_count_as_bytes(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        events = (
+            event(f"{n}", "k", payload=b"x", headers={"h": "\N{LATIN SMALL LETTER E WITH ACUTE}" * 500})
+            for n in range(10)
+        )
+        await harness.commit(*events)
+        fetched = await owner.ready(max_bytes=3500)
+        assert ids(fetched) == ["0", "1", "2"]
+        assert all(1000 < message.size < 1100 for message in fetched)
+
+    async def test_a_read_tells_what_did_not_fit(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(f"{n}", "k", payload=bytes(1000)) for n in range(4)))
+        whole = await owner.ready()
+        assert (len(whole), whole.left_out) == (4, None)
+        part = await owner.ready(max_bytes=2500)
+        assert part.left_out is not None
+        assert (ids(part), part.left_out.place, part.left_out.size) == (["0", "1"], whole[2].place, 2)
+        assert (await owner.ready(max_bytes=2500, limit=2)).left_out is None
+        exactly = await owner.ready(max_bytes=whole[0].size + whole[1].size)
+        assert exactly.left_out is not None
+        assert (ids(exactly), exactly.left_out.place) == (["0", "1"], whole[2].place)
+        alone = await owner.ready(max_bytes=1)
+        assert alone.left_out is not None
+        assert (ids(alone), alone.left_out.place) == (["0"], whole[1].place)
+
+    async def test_a_read_that_is_not_alone_brings_nothing_larger_than_its_bound(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("large", "k", payload=bytes(5000)), event("small", "k", payload=b"x"))
+        await harness.commit(event("due", "d", payload=bytes(5000), available_at=at(-60)))
+        nothing, due = await owner.ready(max_bytes=4000, alone=False), await owner.due(max_bytes=4000, alone=False)
+        assert (ids(nothing), ids(due)) == ([], [])
+        assert nothing.left_out is not None
+        assert nothing.left_out.event_id == "large"
+        assert due.left_out is not None
+        assert due.left_out.event_id == "due"
+        assert ids(await owner.ready(max_bytes=6000, alone=False)) == ["large", "small"]
+
     async def test_a_large_message_is_not_overtaken_by_a_small_one_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         sizes = [10, 900, 10, 10, 900, 10]

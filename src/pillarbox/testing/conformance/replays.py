@@ -8,6 +8,7 @@ import pytest
 
 from pillarbox.core.browsing import EventFilter
 from pillarbox.core.event import Event
+from pillarbox.core.ledger import Before
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
 from pillarbox.core.replay import REPLAY_OF, Chosen, Place, Progress, Replay
@@ -194,7 +195,7 @@ class ReplayConformance:
         for copy in await owner.ready():
             await owner.settle(DELIVERED, copy)
         progress = await harness.store.replays.begin(Replay(to="z"))
-        sent = []
+        sent: list[Message] = []
         while not progress.done:
             progress = await _bite(harness.store, progress, bite)
             sent += (ready := await owner.ready())
@@ -311,7 +312,7 @@ class ReplayConformance:
         await owner.settle(DELIVERED, *await owner.ready(), to="x")
         await replayed(store, Replay())
         [copy] = await owner.ready()
-        assert await store.ledger.begin([Resolved(copy, "x")]) == [False]
+        assert await store.ledger.begin([Resolved(copy, "x")]) == [Before.NOT_SENT]
 
     @pytest.mark.parametrize("look", [1, 100])
     @pytest.mark.parametrize(("enough", "found"), [(4, 4), (6, 5)])

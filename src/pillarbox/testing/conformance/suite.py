@@ -18,6 +18,7 @@ from pillarbox.testing.conformance.dead import DeadConformance
 from pillarbox.testing.conformance.destinations import DestinationsConformance
 from pillarbox.testing.conformance.diagnosis import DiagnosisConformance
 from pillarbox.testing.conformance.fencing import FencingConformance
+from pillarbox.testing.conformance.in_flight import InFlightConformance
 from pillarbox.testing.conformance.inbox import InboxConformance
 from pillarbox.testing.conformance.inspection import InspectionConformance
 from pillarbox.testing.conformance.journey import JourneyConformance
@@ -61,6 +62,7 @@ class StoreConformance(
     AsideConformance,
     DestinationsConformance,
     RequestConformance,
+    InFlightConformance,
     FindConformance,
     AuditConformance,
     AmendConformance,

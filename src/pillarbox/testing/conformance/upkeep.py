@@ -100,7 +100,7 @@ class UpkeepConformance:
     async def test_what_waits_is_never_touched(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         names = ["ready", "retry", "blocked", "aside", "behind"]
-        await harness.commit(*(event(name) for name in names), event("delayed", available_at=at(HOUR)))
+        await harness.commit(*(event(name, key=name) for name in names), event("delayed", available_at=at(HOUR)))
         _, retry, blocked, aside, behind = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), retry)
         await owner.settle(Dead(error="no", block=True), blocked)

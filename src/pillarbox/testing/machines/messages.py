@@ -134,7 +134,9 @@ class MessageLife(StoreMachine):
 
     @rule(pick=picks, to=st.sampled_from(DESTINATIONS), held=st.sampled_from([Held.BEHIND, Held.ASIDE]))
     def hold(self, pick: int, to: str, held: Held) -> None:
-        if message := self._pick(pick):
+        message = self._pick(pick)
+        # A message without a key waits for no other.
+        if message and (held is Held.ASIDE or message.key is not None):
             destination = message.destination or to
             self.run(self.owner.hold(held, message, to=destination))
             self.model.hold(message.identity, destination, held.value)

@@ -106,6 +106,9 @@ class Model:
             return False
         self.dead.remove(letter)
         self.record(letter.event_id, letter.destination, letter.key, letter.payload, None)
+        self.waiting[letter.event_id, letter.destination] = replace(
+            self.waiting[letter.event_id, letter.destination], tries=1
+        )
         return True
 
     def ask(self, action: str, identity: Identity, time: Time) -> None:

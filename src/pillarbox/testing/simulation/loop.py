@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from itertools import count
 from types import CoroutineType
 from typing import Any, Self, TypeVar, TypeVarTuple, Unpack, cast
+from weakref import WeakSet
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -71,6 +72,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._ready: list[asyncio.Handle] = []
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._numbers = count()
+        self._tasks: WeakSet[_Task] = WeakSet()
         self._running = False
         self._closed = False
         self.complaints: list[str] = []
@@ -129,6 +131,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         task = _Task.__new__(_Task)
         task.number = next(self._numbers)
         _Task.__init__(task, coro, loop=self, name=name or f"task {task.number}", **options)
+        self._tasks.add(task)
         return task
 
     def run_until_complete(self, future: Generator[Any, None, T] | Awaitable[T]) -> T:
@@ -189,6 +192,15 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self._max_steps = self._steps + int(GRACE) * 1000
             with suppress(SimulationError):
                 self.run_until_complete(asyncio.wait(rest, timeout=GRACE))
+
+    def complain_of_unheard_errors(self) -> None:
+        """Note the errors of tasks that nobody awaited. A task tells its own when it is freed, but when that is
+        differs from one Python to another."""
+        for task in sorted(self._tasks, key=hash):
+            if task.done() and task._log_traceback:
+                self.call_exception_handler(
+                    {"message": "Task exception was never retrieved", "exception": task.exception()}
+                )
 
     def is_running(self) -> bool:
         return self._running

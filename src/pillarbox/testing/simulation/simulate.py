@@ -40,6 +40,7 @@ def simulate(
     try:
         result = loop.run_until_complete(_told(story, simulation))
         loop.cancel_everything()
+        loop.complain_of_unheard_errors()
         if loop.complaints:
             raise SimulationError("\n".join(loop.complaints))
         return result

@@ -10,7 +10,7 @@ from pillarbox.core.source import Delivery, Incoming, Source
 from pillarbox.testing.conformance.sources.harness import Letter, SourceHarness
 from pillarbox.testing.waiting import eventually
 
-BOUND = 30.0
+BOUND = 90.0
 """Seconds after which a message that should come is given up on."""
 
 

@@ -13,7 +13,7 @@ from pillarbox.core.transport import Address, Outgoing, Result
 from pillarbox.testing.conformance.transports.harness import Arrived, TransportHarness
 from pillarbox.testing.waiting import eventually
 
-BOUND = 30.0
+BOUND = 90.0
 """Seconds after which a send that should be answered is given up on."""
 
 _WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

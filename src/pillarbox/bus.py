@@ -1,0 +1,132 @@
+"""One interface for two ways to publish an event: through the outbox, or directly through a transport.
+
+    OutboxEventBus   records it; a relay sends it. Nothing is lost, and it is atomic with the caller's transaction.
+    DirectEventBus   sends it now and waits for the answer. Nothing is stored: what fails is the caller's to retry.
+
+Code that publishes depends on `EventBus` alone, and so does a decorator, such as one that retries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol, runtime_checkable
+
+from pillarbox.core.errors import RecordError, Rejected, SendError
+from pillarbox.core.event import Event
+from pillarbox.core.message import Message
+from pillarbox.core.transport import Address, Outgoing, Transport
+from pillarbox.record.outbox import Outbox
+from pillarbox.record.registry import EventTypes
+from pillarbox.record.rows import row_of
+from pillarbox.record.size import Size, payload_limit
+from pillarbox.relay.bodies import compose, outgoing_headers
+from pillarbox.relay.routing import Destination, Place, Route, Routing
+
+
+@runtime_checkable
+class EventBus(Protocol):
+    """Publishes events."""
+
+    async def publish(self, event: Event) -> None:
+        """Return once the event is safe: in the outbox, or accepted by its destinations. Raises PillarboxError."""
+        ...
+
+
+class OutboxEventBus:
+    """Publishes by recording."""
+
+    def __init__(self, connection: object, outbox: Outbox | None = None) -> None:
+        """
+        connection: whatever `Outbox.arecord` takes. With a pool, an AsyncEngine or an async_sessionmaker each event is
+            committed in a transaction of its own; with an open transaction the event becomes part of it.
+        outbox: default: one on the default tables.
+        """
+        self._connection = connection
+        self._outbox = outbox or Outbox()
+
+    async def publish(self, event: Event) -> None:
+        """Record the event. Raises what `Outbox.arecord` raises."""
+        await self._outbox.arecord(self._connection, event)
+
+
+class DirectEventBus:
+    """Publishes by sending, with the transports, destinations and routes of a relay. Raises ConfigurationError."""
+
+    def __init__(
+        self,
+        *,
+        transports: Mapping[str, Transport],
+        destinations: Mapping[str, Destination | Address] | None = None,
+        routes: Sequence[Route] = (),
+        registry: EventTypes | None = None,
+        max_payload: Size = "1 MiB",
+    ) -> None:
+        """
+        transports: by their names; they stay the caller's to close.
+        destinations, routes: as for a `Relay`; without both, each event goes to the defaults of its transport.
+        registry, max_payload: as for an `Outbox`, so that both buses refuse the same events.
+        """
+        self._routing = Routing(routes, destinations or {}, transports)
+        self._registry = registry
+        self._max_payload = payload_limit(max_payload)
+
+    async def publish(self, event: Event) -> None:
+        """Send the event to each of its destinations.
+
+        Raises RecordError for an event that cannot be sent, and SendError (Unavailable, Rejected) from the first
+        destination that did not accept it. The destinations before it have the event then, and get it again if the
+        caller publishes it again.
+        """
+        if event.available_at is not None:
+            raise RecordError(
+                f"event {event.event_id} has available_at, and this bus stores nothing; publish it through the outbox",
+                field="available_at",
+            )
+        message = self._message(event)
+        names = self._routing.resolve(message)
+        if not names:
+            raise Rejected(f"event {event.event_id} of type {event.event_type!r} has no route; add one")
+        for name in names:
+            await self._send(message, self._routing.place(name))
+
+    async def _send(self, message: Message, place: Place) -> None:
+        body, content_type = compose(message, place.destination.body, now=message.recorded_at)
+        outgoing = Outgoing(
+            message=message.to(place.name),
+            address=place.destination.address,
+            body=body,
+            content_type=content_type,
+            headers=outgoing_headers(message),
+        )
+        [answer] = await place.transport.send([outgoing])
+        if isinstance(answer, SendError):
+            raise answer
+
+    def _message(self, event: Event) -> Message:
+        row = row_of(event, registry=self._registry, max_payload=self._max_payload)
+        now = datetime.now(UTC)
+        return Message(
+            id=0,
+            lane=0,
+            event_id=row.event_id,
+            destination=row.destination,
+            event_type=row.event_type,
+            aggregate_type=row.aggregate_type,
+            aggregate_id=row.aggregate_id,
+            key=row.key,
+            payload=row.payload,
+            content_type=row.content_type,
+            headers_json=row.headers,
+            schema_version=row.schema_version,
+            correlation_id=row.correlation_id,
+            causation_id=row.causation_id,
+            trace_id=row.trace_id,
+            occurred_at=row.occurred_at or now,
+            recorded_at=now,
+            available_at=None,
+            held=None,
+            attempts=0,
+            tries=0,
+            behind=False,
+        )

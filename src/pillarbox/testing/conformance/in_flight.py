@@ -1,0 +1,90 @@
+"""In flight: what operators do while a message is being sent meets neither the wrong row nor a send."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import get_args
+
+import pytest
+
+from pillarbox.core.lane import Settled
+from pillarbox.core.message import Held, Message
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.core.people import Action
+from pillarbox.testing.conformance.events import HOUR, event
+from pillarbox.testing.conformance.harness import StoreHarness
+from pillarbox.testing.conformance.owner import Owner, ids
+
+STALE_WRITES: dict[str, Callable[[Owner, Message], Awaitable[Settled]]] = {
+    "delivered": lambda owner, m: owner.settle(DELIVERED, m),
+    "delivered elsewhere": lambda owner, m: owner.settle(DELIVERED, m, to="y"),
+    "dead": lambda owner, m: owner.settle(Dead(error="no"), m),
+    "blocked": lambda owner, m: owner.settle(Dead(error="no", block=True), m),
+    "retry": lambda owner, m: owner.settle(Retry(delay=HOUR, error="no"), m),
+    "retry elsewhere": lambda owner, m: owner.settle(Retry(delay=HOUR, error="no"), m, to="y"),
+    "waiting": lambda owner, m: owner.hold(Held.BEHIND, m),
+    "parked elsewhere": lambda owner, m: owner.hold(Held.ASIDE, m, to="y"),
+    "noted": lambda owner, m: owner.note("no", m),
+    "split": lambda owner, m: owner.split(m, "x", "y"),
+    "split elsewhere": lambda owner, m: owner.split(m, "y", "z"),
+}
+
+
+class InFlightConformance:
+    @pytest.mark.parametrize("history", [True, False])
+    @pytest.mark.parametrize("write", STALE_WRITES)
+    async def test_a_decision_on_a_send_leaves_the_letter_alone_that_was_edited_meanwhile(
+        self, harness: StoreHarness, write: str, history: bool
+    ) -> None:
+        owner = await Owner.of(await harness.second_store(history=history))
+        await harness.commit(event("a", "k", destination="x", payload=b"old"))
+        sent = await owner.ready()
+        await harness.store.people.ask("bury", [("a", "x")])
+        assert await owner.carry_out() == 1
+        [letter] = await harness.store.people.dead()
+        assert await harness.store.people.amend(letter.id, payload=b"new")
+        edited = await owner.ready()
+        assert (await STALE_WRITES[write](owner, *sent)).count == 0
+        assert await owner.ready() == edited
+        assert [bytes(message.payload) for message in edited] == [b"new"]
+        [row] = await harness.store.people.find("a")
+        assert row.status == "PENDING"
+        assert (await owner.settle(DELIVERED, *edited)).count == 1
+
+    @pytest.mark.parametrize("action", get_args(Action))
+    async def test_a_request_waits_for_the_decision(self, harness: StoreHarness, action: Action) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("delivered", "k"), event("rejected", "j"))
+        before = await owner.ready()
+        in_flight = [message.place for message in before]
+        await harness.store.people.ask(action, [("delivered", ""), ("rejected", "")], delay=HOUR, by="ada")
+        done, deferred = await harness.store.writes.carry_out(owner.epochs, in_flight=in_flight)
+        assert (done, sorted(deferred)) == (0, sorted(in_flight))
+        assert await owner.ready() == before
+        assert len((await harness.store.browsing.show("delivered")).requests) == 1
+        delivered, rejected = before
+        await owner.settle(DELIVERED, delivered)
+        await owner.settle(Retry(delay=HOUR, error="no"), rejected)
+        assert await owner.carry_out() == 2
+        # Only what was done is in the audit: the delivered one was not found any more.
+        assert [entry.subject for entry in (await harness.store.people.audit()).entries] == ["rejected"]
+
+    async def test_others_are_not_kept_from_their_turn(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(*(event(name, name) for name in ("a", "b", "c", "d")))
+        in_flight = [message.place for message in await owner.ready() if message.event_id in ("a", "b")]
+        await harness.store.people.ask("discard", [(name, "") for name in ("a", "b", "c", "d")])
+        done, deferred = await harness.store.writes.carry_out(owner.epochs, limit=1, in_flight=in_flight)
+        assert (done, sorted(deferred)) == (1, sorted(in_flight))
+        assert sorted(ids(await owner.ready())) == ["a", "b", "d"]
+
+    async def test_a_copy_for_another_destination_is_not_in_flight(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", "k"))
+        [whole] = await owner.ready()
+        await owner.split(whole, "x", "y")
+        in_flight = [message.place for message in await owner.ready() if message.destination == "x"]
+        await harness.store.people.ask("discard", [("a", "x"), ("a", "y")])
+        done, deferred = await harness.store.writes.carry_out(owner.epochs, in_flight=in_flight)
+        assert (done, deferred) == (1, in_flight)
+        assert [message.destination for message in await owner.ready()] == ["x"]
