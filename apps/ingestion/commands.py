@@ -8,11 +8,17 @@ import signal
 import sys
 import urllib.request
 from collections.abc import Coroutine
+from pathlib import Path
+from socket import socket
 from typing import Any
 
 import click
 
-from apps.ingestion.settings import Settings, SettingsError
+from apps.ingestion.settings import METRICS, Settings, SettingsError
+
+CONFIG = Path(__file__).with_name("pillarbox.toml")
+VALIDATE_PORT, ENRICH_PORT, RELAY_PORT = "127.0.0.1:8082", "127.0.0.1:8083", "127.0.0.1:8084"
+"""Metrics and health of each process, unless INGESTION_METRICS says otherwise."""
 
 
 @click.group()
@@ -26,7 +32,7 @@ def migrate(wait: float) -> None:
     """Bring the database up to date; twice is as good as once."""
     from apps.ingestion.running import bring_up_to_date
 
-    _run(bring_up_to_date(_settings(), wait=wait))
+    _run(bring_up_to_date(_settings("ingestion-migrate"), wait=wait))
     click.echo("the database is up to date")
 
 
@@ -38,7 +44,7 @@ def serve() -> None:
     from apps.ingestion.api.app import create_app
     from apps.ingestion.running import check
 
-    settings = _settings()
+    settings = _settings("ingestion-service")
     _run(check(settings))
     # What uvicorn does after it has drained: raise the signal once more. It was served, so this is a good end.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -54,7 +60,8 @@ def validate() -> None:
     from apps.ingestion.running import consume
     from apps.ingestion.topology import UPLOADED_QUEUE
 
-    _run(consume(_settings(broker=True), UPLOADED_QUEUE, validation))
+    settings = _settings("validation-service", broker=True)
+    _run(consume(settings, UPLOADED_QUEUE, validation, _port(VALIDATE_PORT)))
 
 
 @main.command()
@@ -64,13 +71,27 @@ def enrich() -> None:
     from apps.ingestion.running import consume
     from apps.ingestion.topology import VALIDATED_QUEUE
 
-    _run(consume(_settings(broker=True), VALIDATED_QUEUE, enrichment))
+    settings = _settings("enrichment-service", broker=True)
+    _run(consume(settings, VALIDATED_QUEUE, enrichment, _port(ENRICH_PORT)))
+
+
+@main.command()
+def relay() -> None:
+    """The relay beside the service (INGESTION_RELAY=beside), as a process of its own. SIGTERM drains.
+
+    It is `pillarbox relay` with apps/ingestion/pillarbox.toml; OUTBOX_PUBLISHER_… and INGESTION_… apply.
+    """
+    from apps.common.relaying import listening, run_relay
+
+    settings = _settings("ingestion-relay", broker=True)
+    given = {"PILLARBOX_STORE": settings.store, "PILLARBOX_TRANSPORT": settings.transport}
+    run_relay(CONFIG, given | settings.publisher.as_relay_settings | listening(_port(RELAY_PORT)))
 
 
 @main.command()
 def probe() -> None:
     """Whether the service on this machine answers; for the container's health check."""
-    settings = _settings()
+    settings = _settings("probe")
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - nothing is bound
     address = f"[{host}]:{settings.port}" if ":" in host else f"{host}:{settings.port}"
     try:
@@ -80,17 +101,29 @@ def probe() -> None:
         raise click.ClickException(f"no answer from {address}: {error}") from None
 
 
-def _settings(*, broker: bool = False) -> Settings:
+def _settings(service: str, *, broker: bool = False) -> Settings:
+    """What the environment says, with logs and spans going where it says. service: the name in spans."""
+    from apps.common import tracing
     from apps.ingestion import logs
 
     try:
         settings = Settings.read(os.environ)
-    except SettingsError as error:
+        tracing.configure(service)
+    except (SettingsError, tracing.TracingError) as error:
         raise click.UsageError(str(error)) from None
     if broker and not settings.transport:
         raise click.UsageError("INGESTION_TRANSPORT is not set; without a broker the service itself does this step")
     logs.configure(settings.log_level)
     return settings
+
+
+def _port(default: str) -> socket | None:
+    from apps.common.port import PortError, open_port
+
+    try:
+        return open_port(METRICS, default)
+    except PortError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _run(errand: Coroutine[Any, Any, None]) -> None:

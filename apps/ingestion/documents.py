@@ -40,7 +40,7 @@ class Upload:
     name: str
     content_type: str
     file_size: int
-    metadata: Mapping[str, str]
+    metadata: Mapping[str, Any]
     uploaded_by: str
 
 
@@ -53,7 +53,7 @@ class Document:
     content_type: str
     file_size: int
     status: Status
-    metadata: Mapping[str, str]
+    metadata: Mapping[str, Any]
     created_at: datetime
     updated_at: datetime
     created_by: str

@@ -5,12 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import uuid4
 
+from apps.common.timestamps import timestamp
 from apps.ingestion.documents import Document
 from pillarbox import Event
+from pillarbox.inbox import BodyFields
 
 UPLOADED = "DocumentUploaded"
 VALIDATED = "DocumentValidated"
 AGGREGATE = "Document"
+FIELDS = BodyFields(event_id="eventId", event_type="eventType", aggregate_id="aggregateId")
+"""Where a body says what its message's properties do not, if another service sent it without any."""
 
 
 def document_uploaded(document: Document, *, correlation_id: str | None = None) -> Event:
@@ -27,7 +31,7 @@ def _event(event_type: str, document: Document, at: datetime, correlation_id: st
         "eventId": event_id,
         "eventType": event_type,
         "aggregateId": document_id,
-        "timestamp": at.isoformat().replace("+00:00", "Z"),
+        "timestamp": timestamp(at),
         "documentName": document.name,
         "contentType": document.content_type,
         "fileSize": document.file_size,

@@ -6,7 +6,8 @@ import logging
 import sys
 from datetime import UTC, datetime, timedelta
 
-from apps.ingestion.correlation import Stamp
+from apps.common.correlation import Stamp
+from apps.common.timestamps import timestamp
 from pillarbox.observations import (
     BatchRead,
     BatchSettled,
@@ -22,13 +23,23 @@ from pillarbox.observations import (
     EventRetried,
     HandlingFailed,
     LeaseLost,
+    LookedInVain,
     Observation,
     RelayStarted,
     RelayStopped,
+    Sending,
     SourceFailed,
     StopRequested,
     StoreFailed,
+    StoreRestored,
+    TransportConnected,
+    TransportFailed,
 )
+from pillarbox.telemetry.log_lines import LineFormatter
+
+TRACE = 5
+"""Below DEBUG: what happens again and again while nothing happens."""
+logging.addLevelName(TRACE, "TRACE")
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s [%(correlation_id)s] %(message)s"
 
@@ -39,7 +50,8 @@ _consumer = logging.getLogger("apps.ingestion.consumer")
 def configure(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(Stamp())
-    logging.basicConfig(level=level, format=FORMAT, handlers=[handler])
+    handler.setFormatter(LineFormatter(FORMAT))
+    logging.basicConfig(level=level, handlers=[handler])
     # What these say about a lost connection, the lines below say shorter.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -48,15 +60,22 @@ def configure(level: str) -> None:
 def log_relay(told: Observation) -> None:
     """An observer of a relay."""
     match told:
+        case LookedInVain():
+            _relay.log(TRACE, "No pending outbox events")
         case BatchRead():
             _relay.info("Found %d pending outbox events to publish", len(told.messages))
+        case Sending():
+            for message in told.messages:
+                text = "Publishing event: eventId=%s, eventType=%s, aggregateId=%s, attempt=%d, destination=%s"
+                which = (message.event_id, message.event_type, message.aggregate_id, message.failures + 1)
+                _relay.debug(text, *which, told.destination)
         case EventDelivered():
             _relay.info("Successfully published event: %s", _which(told))
         case EventRetried():
             _relay.error("Failed to publish event: %s, attempt=%d: %s", _which(told), told.attempt, _line(told.error))
             again = datetime.now(UTC) + timedelta(seconds=told.delay)
             text = "Will retry event: %s, attempt=%d, nextRetry=%s"
-            _relay.warning(text, _which(told), told.attempt, again.isoformat(timespec="seconds"))
+            _relay.warning(text, _which(told), told.attempt, timestamp(again))
         case EventDied():
             _relay.error("Gave up on event: %s, attempt=%d: %s", _which(told), told.attempt, _line(told.error))
         case BatchSettled():
@@ -66,6 +85,13 @@ def log_relay(told: Observation) -> None:
             _relay.warning("Destination %s: circuit breaker %s %s", told.destination, told.state, _line(told.error))
         case StoreFailed():
             _relay.warning("Database is away, trying again in %.1f s: %s", told.delay, _line(told.error))
+        case StoreRestored():
+            _relay.info("Database is back after %.1f s", told.seconds)
+        case TransportFailed():
+            _relay.warning("RabbitMQ cannot be reached, trying again in %.1f s: %s", told.delay, _line(told.error))
+        case TransportConnected():
+            how = f"RabbitMQ is back after {told.seconds:.1f} s" if told.seconds else "Connected to RabbitMQ"
+            _relay.info("%s: exchanges, queues and bindings are declared", how)
         case LeaseLost():
             _relay.warning("Lost the lease, starting over: %s", _line(told.reason))
         case RelayStarted():

@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Engine
 
 from apps.ingestion.consumers.enrichment import enrichment
 from apps.ingestion.consumers.validation import validation
 from apps.ingestion.logs import log_consumer, log_relay
+from apps.ingestion.publisher import Publisher
 from apps.ingestion.topology import DESTINATIONS, EVENTS, QUEUES, ROUTES
-from pillarbox import Exponential, Handlers, Relay, Tuning
+from pillarbox import Handlers, Relay
+from pillarbox.observations import ConsumerObserver, Observer
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.telemetry.opentelemetry import RelayTracing
 from pillarbox.transports.rabbitmq import RabbitMQ
 
-TUNING = Tuning(poll_interval="2s", batch_size=50)
-RETRY = Exponential(base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11)
 NAME = "ingestion-service"
 
+Store = PostgresStore | SqliteStore
 
-def relay_to_rabbitmq(store: PostgresStore | SqliteStore, broker: RabbitMQ) -> Relay:
+
+def relay_to_rabbitmq(
+    store: Store, broker: RabbitMQ, publisher: Publisher, observers: Sequence[Observer] = ()
+) -> Relay:
     return Relay(
         store=store,
         transports={"rabbit": broker},
         destinations=DESTINATIONS,
         routes=ROUTES,
-        retry=RETRY,
-        tuning=TUNING,
+        retry=publisher.retry,
+        tuning=publisher.tuning,
         name=NAME,
-        observers=[log_relay],
+        observers=[log_relay, RelayTracing(), *observers],
     )
 
 
-def relay_to_consumers(store: PostgresStore | SqliteStore, engine: Engine) -> Relay:
+def relay_to_consumers(
+    store: Store,
+    engine: Engine,
+    publisher: Publisher,
+    observers: Sequence[Observer] = (),
+    consumer_observers: Sequence[ConsumerObserver] = (),
+) -> Relay:
     handlers = Handlers()
     for consumer in (validation(engine), enrichment(engine)):
-        consumer.observe(log_consumer)
+        for observer in (log_consumer, *consumer_observers):
+            consumer.observe(observer)
         handlers.add(consumer)
     return Relay(
         store=store,
         transports={"handlers": handlers},
-        retry=RETRY,
-        tuning=TUNING,
+        retry=publisher.retry,
+        tuning=publisher.tuning,
         name=NAME,
-        observers=[log_relay],
+        observers=[log_relay, RelayTracing(), *observers],
     )
 
 

@@ -6,10 +6,13 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from socket import socket
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from apps.common.consuming import ConsumerHealth
+from apps.common.port import serving
 from apps.ingestion.database import open_engine, open_store
 from apps.ingestion.logs import log_consumer
 from apps.ingestion.migrate import NotMigrated, check_migrated, migrate, wait_for_database
@@ -18,6 +21,7 @@ from apps.ingestion.topology import EVENTS
 from pillarbox import Consumer, PillarboxError
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.telemetry.prometheus import ConsumerMetrics
 from pillarbox.transports.rabbitmq import Queue, RabbitMQSource
 
 MakeConsumer = Callable[[Engine, RabbitMQSource], Consumer]
@@ -40,15 +44,21 @@ async def check(settings: Settings) -> None:
         await check_migrated(engine, store)
 
 
-async def consume(settings: Settings, queue: Queue, make: MakeConsumer) -> None:
-    """Until SIGTERM or SIGINT, which let what is in hand be finished. Raises CannotRun."""
+async def consume(settings: Settings, queue: Queue, make: MakeConsumer, port: socket | None) -> None:
+    """Until SIGTERM or SIGINT, which let what is in hand be finished. Raises CannotRun.
+
+    port: where to serve metrics and health.
+    """
     async with _database(settings) as (engine, store):
         await check_migrated(engine, store)
         consumer = make(engine, RabbitMQSource(settings.transport, queue=queue, exchanges=[EVENTS]))
-        consumer.observe(log_consumer)
+        metrics, health = ConsumerMetrics(), ConsumerHealth()
+        for observer in (log_consumer, metrics, health):
+            consumer.observe(observer)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, consumer.stop)
-        await consumer.run()
+        async with serving(port, metrics.registry, health.look):
+            await consumer.run()
 
 
 @asynccontextmanager

@@ -19,9 +19,11 @@ log = logging.getLogger(__name__)
 class DocumentService:
     """What can be done with documents. Knows nothing of HTTP, RabbitMQ or the relay."""
 
-    def __init__(self, engine: Engine, *, keep_keys: timedelta = timedelta(hours=24)) -> None:
+    def __init__(
+        self, engine: Engine, outbox: Outbox | None = None, *, keep_keys: timedelta = timedelta(hours=24)
+    ) -> None:
         self._engine = engine
-        self._outbox = Outbox()
+        self._outbox = outbox or Outbox()
         self._keep_keys = keep_keys
 
     def upload(self, upload: Upload, *, key: str | None = None, correlation_id: str | None = None) -> Document:

@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
+from apps.common.variables import RABBITMQ, rabbitmq_url
+from apps.ingestion import publisher
+from apps.ingestion.publisher import Publisher
+
 RelayWay = Literal["inside", "beside", "off"]
-LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
 PREFIX = "INGESTION_"
+METRICS = "INGESTION_METRICS"
+"""host:port of /metrics and /health of a consumer or a relay beside; `off`: none."""
 STORES = ("postgresql", "postgres", "sqlite")
 BROKERS = ("amqp", "amqps")
 
@@ -34,6 +40,8 @@ class Settings:
     """INGESTION_TRANSPORT: amqp://…; empty: validation and enrichment are handlers of the relay inside."""
     relay: RelayWay = "inside"
     """INGESTION_RELAY: inside this service; beside it, as a process of its own; or off."""
+    publisher: Publisher = field(default_factory=Publisher)
+    """OUTBOX_PUBLISHER_…: how the relay polls and retries."""
     host: str = "127.0.0.1"
     port: int = 8081
     """INGESTION_LISTEN: host:port"""
@@ -54,11 +62,14 @@ class _Reading:
     """One pass over the environment; all mistakes are told at once."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
         self._left = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+        self._left.pop(METRICS, None)  # read by the processes that have a port for metrics only
         self._mistakes: list[str] = []
         self._read: dict[str, Any] = {}
 
     def result(self) -> dict[str, Any]:
+        self._read["publisher"] = publisher.read(self._environment, self._mistakes)
         for take in (self._store, self._transport, self._relay, self._listen, self._numbers, self._log_level):
             take()
         self._mistakes += [f"{name} is no setting of this service" for name in self._left]
@@ -88,16 +99,19 @@ class _Reading:
             self._read["store"] = url
 
     def _transport(self) -> None:
-        if url := self._take("TRANSPORT"):
-            if not _is_url(url, BROKERS):
-                self._mistakes.append(f"{PREFIX}TRANSPORT must be amqp://user@host/vhost, or empty")
-            self._read["transport"] = url
+        url, named = self._take("TRANSPORT"), rabbitmq_url(self._environment, self._mistakes)
+        if url and named:
+            self._mistakes.append(f"{PREFIX}TRANSPORT and {RABBITMQ}HOST are both set; keep one")
+        if url and not _is_url(url, BROKERS):
+            self._mistakes.append(f"{PREFIX}TRANSPORT must be amqp://user:password@host/vhost, or empty")
+        if url or named:
+            self._read["transport"] = url or named
 
     def _relay(self) -> None:
         way = self._choice("RELAY", get_args(RelayWay), "inside")
         if way == "beside" and "transport" not in self._read:
             self._mistakes.append(f"{PREFIX}RELAY=beside needs {PREFIX}TRANSPORT: handlers live inside")
-        self._read["relay"] = way
+        self._read["relay"] = way if self._read["publisher"].enabled else "off"
 
     def _log_level(self) -> None:
         self._read["log_level"] = self._choice("LOG_LEVEL", get_args(LogLevel), "INFO")

@@ -21,6 +21,7 @@ def _queue(step: str) -> Queue:
         max_length=MOST_MESSAGES,
         message_ttl="7 days",
         dead_letter=DeadLetter(exchange="doc.events.dlx", queue=f"document.{step}.dlq"),
+        delivery_limit=20,
         overflow="reject-publish",
         arguments={"x-dead-letter-strategy": "at-least-once"},
     )

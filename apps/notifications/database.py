@@ -46,6 +46,11 @@ def open_engine(url: str, *, pool_size: int = 10) -> Engine:
     return engine
 
 
+def url_of(engine: Engine) -> str:
+    """The URL that such an engine was opened with."""
+    return engine.url.set(drivername=engine.url.get_backend_name()).render_as_string(hide_password=False)
+
+
 def open_store(url: str, *, prefix: str = "outbox_", ledger: bool = False) -> PostgresStore | SqliteStore:
     """The outbox of that prefix in the database, for a relay. Raises ConfigurationError for a URL that is none."""
     if url.startswith("sqlite:"):
@@ -76,7 +81,8 @@ def migrate(url: str) -> None:
 async def _apply_outboxes(url: str) -> None:
     for prefix in ("outbox_", DELIVERY_PREFIX):
         async with aclosing(open_store(url, prefix=prefix)) as store:
-            await store.schema.apply()
+            # Producers and operators of the first layer know its table as `event_outbox`.
+            await store.schema.apply(aliases=prefix == "outbox_")
 
 
 def _settle_in(connection: sqlite3.Connection, _record: object) -> None:

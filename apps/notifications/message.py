@@ -1,7 +1,9 @@
 """The message between the layers, read strictly: what is wrong now will be wrong at every repeat.
 
-It has two forms. On RabbitMQ the body is the relay's envelope. In-process it is the bare payload, unless the
-destination says otherwise, and the facts around it are in the headers, where the relay always puts them.
+It has two forms. On RabbitMQ the body is the relay's envelope, or the same JSON of another producer: without any
+properties its id and its type are read from the body, and a body that contradicts its properties is refused. In-process
+it is the bare payload, unless the destination says otherwise, and the facts around it are in the headers, where the
+relay always puts them.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def _is_envelope(body: object) -> bool:
 
 def _enveloped(event: ConsumedEvent) -> Mapping[str, Any]:
     for name, outside in (("event_id", event.event_id), ("event_type", event.event_type)):
-        if (inside := event.payload.get(name)) != outside:
+        if (inside := event.payload.get(name)) is not None and str(inside) != outside:
             raise ValueError(f"its body says {name} {inside!r} and its properties say {outside!r}")
     return {"recipientType": event.headers.get("recipientType"), **event.payload}
 

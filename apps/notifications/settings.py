@@ -1,29 +1,87 @@
-"""What the application is told by its environment. The names are those of the relay, so that one pair serves both.
+"""What the application is told by its environment, read and checked before anything starts.
 
-They are not flags, because the list of processes shows what stands on a command line.
+PILLARBOX_STORE and PILLARBOX_TRANSPORT are those of the relay, so that one pair serves every process. They are not
+flags, because the list of processes shows what stands on a command line.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from apps.common.variables import RABBITMQ, Variables, rabbitmq_url
 from pillarbox import ConfigurationError
 
 DATABASE = "PILLARBOX_STORE"
 BROKER = "PILLARBOX_TRANSPORT"
+METRICS = "NOTIFICATIONS_METRICS"
+"""host:port of /metrics and /health of a process without an API; `off`: none."""
+PRODUCER = "NOTIFICATION_OUTBOX_"
 
 
 def database_url() -> str:
     """Raises ConfigurationError if it is not set."""
-    return _told(DATABASE, "postgresql://… or sqlite:///…")
+    if not (value := os.environ.get(DATABASE)):
+        raise ConfigurationError(f"{DATABASE} is not set; give it postgresql://… or sqlite:///…")
+    return value
 
 
 def broker_url() -> str:
     """Raises ConfigurationError if it is not set."""
-    return _told(BROKER, "amqp://…")
-
-
-def _told(name: str, example: str) -> str:
-    if not (value := os.environ.get(name)):
-        raise ConfigurationError(f"{name} is not set; give it {example}")
+    if not (value := optional_broker_url()):
+        raise ConfigurationError(f"{BROKER} is not set; give it amqp://…, or set {RABBITMQ}HOST")
     return value
+
+
+def optional_broker_url() -> str:
+    """'' without a broker. Raises ConfigurationError for variables that contradict each other or cannot work."""
+    mistakes: list[str] = []
+    named, url = rabbitmq_url(os.environ, mistakes), os.environ.get(BROKER, "")
+    if named and url:
+        mistakes.append(f"{BROKER} and {RABBITMQ}HOST are both set; keep one")
+    _refuse(mistakes)
+    return url or named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    """How the relay of the first layer polls: the properties `notification.outbox.*`, in seconds."""
+
+    poll_interval: float | None = None
+    """NOTIFICATION_OUTBOX_POLL_INTERVAL: the longest pause between two polls."""
+    batch_size: int | None = None
+    """NOTIFICATION_OUTBOX_BATCH_SIZE: events per poll."""
+    initial_delay: float | None = None
+    """NOTIFICATION_OUTBOX_INITIAL_DELAY: before the first poll."""
+
+    @property
+    def as_relay_settings(self) -> dict[str, str]:
+        """As variables of `pillarbox relay`; what is not set stays as `pillarbox.toml` has it."""
+        given = {
+            "PILLARBOX_RELAY__POLL_INTERVAL": _span(self.poll_interval),
+            "PILLARBOX_RELAY__BATCH_SIZE": None if self.batch_size is None else str(self.batch_size),
+            "PILLARBOX_RELAY__INITIAL_DELAY": _span(self.initial_delay),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def _span(seconds: float | None) -> str | None:
+    return None if seconds is None else f"{seconds}s"
+
+
+def producer(environment: Mapping[str, str]) -> Producer:
+    """Raises ConfigurationError that names every variable which cannot work."""
+    given = Variables(environment, PRODUCER)
+    found = Producer(
+        poll_interval=given.seconds("POLL_INTERVAL"),
+        batch_size=given.whole("BATCH_SIZE", least=1, most=10_000),
+        initial_delay=given.seconds("INITIAL_DELAY", zero=True),
+    )
+    _refuse(given.mistakes)
+    return found
+
+
+def _refuse(mistakes: list[str]) -> None:
+    if mistakes:
+        raise ConfigurationError("; ".join(mistakes))

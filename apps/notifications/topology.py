@@ -7,7 +7,7 @@ whoever comes second with something else. A test has both orders.
 from __future__ import annotations
 
 from apps.notifications.words import Audience
-from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQSource
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQ, RabbitMQSource
 
 EXCHANGE = Exchange(name="notifications.exchange", type="topic")
 DEAD_LETTERS = "notifications.dlx"
@@ -19,9 +19,15 @@ def queue_of(audience: Audience) -> Queue:
         name=audience.queue,
         bindings=[Binding(exchange=EXCHANGE.name, routing_key=audience.queue)],
         dead_letter=DeadLetter(exchange=DEAD_LETTERS, queue=f"{audience.queue}.dlq"),
+        delivery_limit=20,
     )
 
 
 def source_of(audience: Audience, url: str, *, prefetch: int = 10) -> RabbitMQSource:
     """The queue of an audience, to be worked off. Raises ConfigurationError for a URL that is none."""
     return RabbitMQSource(url, queue=queue_of(audience), exchanges=[EXCHANGE], prefetch=prefetch)
+
+
+def open_broker(url: str) -> RabbitMQ:
+    """The broker with all queues, for whoever declares them. Raises ConfigurationError for a URL that is none."""
+    return RabbitMQ(url, exchanges=[EXCHANGE], queues=[queue_of(audience) for audience in Audience])

@@ -11,16 +11,21 @@ from fastapi import FastAPI, Response
 from fastapi.concurrency import run_in_threadpool
 from sqlalchemy.exc import DBAPIError
 
+from apps.common.correlation import Correlation
+from apps.common.metrics import HttpMetrics, metrics_page
+from apps.common.topology import declaring
+from apps.common.tracing import HttpTracing
 from apps.ingestion import health
 from apps.ingestion.api.bodies import HealthBody
-from apps.ingestion.api.middleware import BodyLimit, Correlation
+from apps.ingestion.api.middleware import BodyLimit
 from apps.ingestion.api.problems import add_problems
 from apps.ingestion.api.routes import document_routes
 from apps.ingestion.database import open_engine, open_store
+from apps.ingestion.metrics import ServiceMetrics
 from apps.ingestion.relay import open_broker, relay_to_consumers, relay_to_rabbitmq
 from apps.ingestion.service import DocumentService
 from apps.ingestion.settings import Settings
-from pillarbox import Relay
+from pillarbox import Outbox, Relay
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +35,8 @@ TIDY_EVERY = 600.0
 
 def create_app(settings: Settings) -> FastAPI:
     engine, store = open_engine(settings.store), open_store(settings.store)
-    service = DocumentService(engine, keep_keys=settings.keep_keys)
+    metrics = ServiceMetrics(store)
+    service = DocumentService(engine, Outbox(observers=[metrics.record]), keep_keys=settings.keep_keys)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -42,17 +48,22 @@ def create_app(settings: Settings) -> FastAPI:
                 if settings.transport:
                     broker = open_broker(settings.transport)
                     stack.push_async_callback(broker.aclose)
-                    relay = relay_to_rabbitmq(store, broker)
+                    relay = relay_to_rabbitmq(store, broker, settings.publisher, metrics.relay)
                 else:
-                    relay = relay_to_consumers(store, engine)
+                    relay = relay_to_consumers(store, engine, settings.publisher, metrics.relay, [metrics.consumer])
                 await stack.enter_async_context(_running(relay))
+            elif settings.transport:
+                await stack.enter_async_context(declaring(open_broker(settings.transport)))
             yield
 
     app = FastAPI(title="Document ingestion", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
     add_problems(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(Correlation)
+    app.add_middleware(HttpMetrics, registry=metrics.registry)
+    app.add_middleware(HttpTracing)
     app.include_router(document_routes(service))
+    app.add_route("/metrics", metrics_page(metrics.registry, metrics.refresh), include_in_schema=False)
 
     @app.get("/health", tags=["health"])
     async def healthy(response: Response) -> HealthBody:

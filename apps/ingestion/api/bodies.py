@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime
 from typing import Annotated, Self
 from unicodedata import category
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from apps.common.timestamps import timestamp
 from apps.ingestion.documents import Document, Status, Upload
 from apps.ingestion.health import Health
 
 LARGEST_FILE = 10 * 2**30
-MOST_METADATA = 64
+DEEPEST_METADATA = 32
+"""Levels; the size is bounded with the body."""
 
 _CONTENT_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(; ?[\w.+-]+=[\w.+-]+)*", re.ASCII)
 
@@ -27,6 +30,32 @@ def _without_controls(text: str) -> str:
     return text
 
 
+def _storable(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Any JSON object that a database can keep, and that no parser fails on."""
+    stack: list[tuple[object, int]] = [(metadata, 1)]
+    while stack:
+        value, depth = stack.pop()
+        if depth > DEEPEST_METADATA:
+            raise ValueError(f"at most {DEEPEST_METADATA} levels of nesting are allowed")
+        match value:
+            case str():
+                _check_text(value)
+            case float() if not math.isfinite(value):
+                raise ValueError("NaN, Infinity and numbers beyond 1.7e308 are no JSON")
+            case dict():
+                for name in value:
+                    _check_text(name)
+                stack += [(one, depth + 1) for one in value.values()]
+            case list():
+                stack += [(one, depth + 1) for one in value]
+    return metadata
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("NUL and halves of surrogate pairs are not allowed")
+
+
 def _content_type(text: str) -> str:
     if not _CONTENT_TYPE.fullmatch(text):
         raise ValueError("write type/subtype, for example application/pdf")
@@ -35,8 +64,11 @@ def _content_type(text: str) -> str:
 
 Bounded = StringConstraints(strip_whitespace=True, min_length=1, max_length=255)
 Text = Annotated[str, Bounded, AfterValidator(_without_controls)]
-LongText = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_without_controls)]
+Metadata = Annotated[dict[str, JsonValue], AfterValidator(_storable)]
 ContentType = Annotated[str, Bounded, AfterValidator(_content_type)]
+
+
+Moment = Annotated[datetime, PlainSerializer(timestamp, when_used="json")]
 
 
 class Body(BaseModel):
@@ -51,7 +83,7 @@ class NewDocument(Body):
     name: Text
     content_type: ContentType
     file_size: Annotated[int, Field(strict=True, ge=0, le=LARGEST_FILE)]
-    metadata: Annotated[dict[Text, LongText], Field(max_length=MOST_METADATA)] = {}
+    metadata: Metadata = {}
     uploaded_by: Text
 
     def to_upload(self) -> Upload:
@@ -74,9 +106,9 @@ class DocumentBody(Body):
     content_type: str
     file_size: int
     status: Status
-    metadata: dict[str, str]
-    created_at: datetime
-    updated_at: datetime
+    metadata: dict[str, JsonValue]
+    created_at: Moment
+    updated_at: Moment
     created_by: str
     updated_by: str
 

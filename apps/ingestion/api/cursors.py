@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
+from apps.common.timestamps import timestamp
 from apps.ingestion.documents import Document, Position
 
 
@@ -14,16 +15,17 @@ class BadCursor(Exception):
 
 
 def write(last: Document) -> str:
-    return urlsafe_b64encode(f"{last.created_at.isoformat()} {last.id}".encode()).decode().rstrip("=")
+    return urlsafe_b64encode(f"{timestamp(last.created_at)} {last.id}".encode()).decode().rstrip("=")
 
 
 def read(cursor: str) -> Position:
     """Raises BadCursor."""
     try:
         time, document_id = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().split(" ")
-        position = Position(datetime.fromisoformat(time), UUID(document_id))
-    except ValueError:
+        created_at = datetime.fromisoformat(time)
+        if created_at.tzinfo is None:
+            raise ValueError
+        # A time that has no place in UTC is in no table.
+        return Position(created_at.astimezone(UTC), UUID(document_id))
+    except (ValueError, OverflowError):
         raise BadCursor("take `next` of the page before, as it is") from None
-    if position.created_at.tzinfo is None:
-        raise BadCursor("take `next` of the page before, as it is")
-    return position

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
-from apps.ingestion import correlation
+from apps.common import correlation
 from apps.ingestion.api.cursors import BadCursor
 from apps.ingestion.documents import DocumentNotFound
 from apps.ingestion.idempotency import KeyReused

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
 
-from apps.ingestion import correlation
+from apps.common import correlation
 from apps.ingestion.api import cursors
 from apps.ingestion.api.bodies import DocumentBody, DocumentPage, NewDocument
 from apps.ingestion.service import DocumentService

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from apps.ingestion import correlation, documents
+from apps.common import correlation
+from apps.ingestion import documents
 from apps.ingestion.documents import Document, DocumentNotFound, OutOfTurn, Status
 from pillarbox import PermanentError
 from pillarbox.inbox import ConsumedEvent

@@ -9,6 +9,7 @@ from apps.ingestion.consumers.step import take_step
 from apps.ingestion.documents import Status
 from pillarbox import Consumer, Outbox
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.telemetry.opentelemetry import ConsumerTracing
 from pillarbox.transports.rabbitmq import RabbitMQSource
 
 NAME = "validation-service"
@@ -16,7 +17,7 @@ NAME = "validation-service"
 
 def validation(engine: Engine, source: RabbitMQSource | None = None) -> Consumer:
     """On a queue, or, without a source, as a handler of the relay inside."""
-    consumer = Consumer(source, name=NAME, transaction=engine)
+    consumer = Consumer(source, name=NAME, transaction=engine, body_fields=events.FIELDS, around=ConsumerTracing())
     outbox = Outbox()
 
     @consumer.on(events.UPLOADED)

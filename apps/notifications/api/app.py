@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from prometheus_client import CollectorRegistry
 from sqlalchemy import Engine
 
+from apps.common.correlation import Correlation
+from apps.common.metrics import HttpMetrics, metrics_page
+from apps.common.topology import declaring
+from apps.common.tracing import HttpTracing
 from apps.notifications.api.authentication import Authenticate, only_own, trust_header
 from apps.notifications.api.limits import LimitedBody
 from apps.notifications.api.live import Live
@@ -23,6 +28,9 @@ from apps.notifications.api.routes.health import health_routes
 from apps.notifications.api.routes.live import live_routes
 from apps.notifications.api.routes.notifications import notification_routes
 from apps.notifications.api.routes.preferences import preference_routes
+from apps.notifications.database import url_of
+from apps.notifications.monitoring import MOST_BACKLOG, Outboxes
+from apps.notifications.topology import open_broker
 
 ANYWHERE = (
     HTTPStatus.UNAUTHORIZED,
@@ -48,17 +56,27 @@ def create_app(
     look_every: float = 0.5,
     heartbeat: float = 15.0,
     most_followers: int = 1000,
+    most_backlog: int = MOST_BACKLOG,
+    broker: str = "",
 ) -> FastAPI:
     """The application on a database, which stays the caller's. `app.state.live.close()` ends its live streams.
 
     authenticate: a FastAPI dependency that returns the id of the user who asks; the default believes a header.
     look_every, heartbeat, most_followers: see `Live`.
+    most_backlog: with more events waiting than this in an outbox `/health` is DOWN.
+    broker: the URL of a RabbitMQ on which to declare the topology at the start; '' for none.
     """
     live = Live(FeedQueries(engine), look_every=look_every, heartbeat=heartbeat, most_followers=most_followers)
+    registry = CollectorRegistry()
+    outboxes = Outboxes(url_of(engine), registry=registry)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with asyncio.TaskGroup() as group:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(outboxes.aclose)
+            if broker:
+                await stack.enter_async_context(declaring(open_broker(broker)))
+            group = await stack.enter_async_context(asyncio.TaskGroup())
             group.create_task(live.look_out())
             yield
             live.close()
@@ -71,8 +89,12 @@ def create_app(
     )
     app.state.live = live
     app.add_middleware(LimitedBody)
+    app.add_middleware(Correlation)
+    app.add_middleware(HttpMetrics, registry=registry)
+    app.add_middleware(HttpTracing)
     handle_problems(app)
-    app.include_router(health_routes(engine))
+    app.include_router(health_routes(engine, outboxes, most_backlog=most_backlog))
+    app.add_route("/metrics", metrics_page(registry, outboxes.refresh), include_in_schema=False)
     for router in (
         preference_routes(PreferenceQueries(engine)),
         live_routes(live),

@@ -7,6 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from apps.common.timestamps import timestamp
 from apps.notifications.api.limits import HIGHEST_ID
 from apps.notifications.api.models import Notification
 from apps.notifications.api.problems import Problem
@@ -16,7 +17,7 @@ from apps.notifications.words import Audience
 
 def written(last: Notification) -> str:
     """The cursor of a page that ended with this notification."""
-    return urlsafe_b64encode(json.dumps([last.created_at.isoformat(), last.audience, last.id]).encode()).decode()
+    return urlsafe_b64encode(json.dumps([timestamp(last.created_at), last.audience, last.id]).encode()).decode()
 
 
 def place_of(cursor: str | None) -> Place | None:
@@ -29,7 +30,7 @@ def place_of(cursor: str | None) -> Place | None:
         if moment.tzinfo is None or not 0 <= number <= HIGHEST_ID:
             raise _unreadable()
         return Place(created_at=moment.astimezone(UTC), audience=Audience(audience), id=int(number))
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise _unreadable() from None
 
 

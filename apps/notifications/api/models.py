@@ -8,10 +8,13 @@ from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, model_validator
 
+from apps.common.timestamps import timestamp
 from apps.notifications.api.limits import LONGEST_EVENT_TYPE, MOST_EVENT_TYPES
 from apps.notifications.words import Audience, Channel
+
+Moment = Annotated[datetime, PlainSerializer(timestamp, when_used="json")]
 
 
 class Model(BaseModel):
@@ -87,9 +90,9 @@ class Notification(Model):
     title: str
     body: str
     payload: dict[str, Any]
-    created_at: datetime
-    deliver_after: datetime | None
-    read_at: datetime | None
+    created_at: Moment
+    deliver_after: Moment | None
+    read_at: Moment | None
 
 
 class Page(Model):
@@ -118,8 +121,8 @@ class DeliveryStatus(Model):
     state: DeliveryState = Field(description="unknown: so long ago that the outbox has forgotten it")
     tries: int = Field(description="How often it failed so far.")
     last_error: str | None
-    next_try_at: datetime | None
-    delivered_at: datetime | None
+    next_try_at: Moment | None
+    delivered_at: Moment | None
 
 
 class DeliveryHistory(Model):
@@ -129,7 +132,25 @@ class DeliveryHistory(Model):
     deliveries: list[DeliveryStatus]
 
 
-class Health(Model):
-    """The service and its database answer."""
+class Waiting(Model):
+    """What waits in an outbox."""
 
-    status: Literal["ok"] = "ok"
+    model_config = ConfigDict(from_attributes=True)
+
+    backlog: int
+    oldest_seconds: float
+    """How long the oldest event has waited; 0 without any."""
+    dead: int
+    """Dead letters."""
+
+
+class Health(Model):
+    """Whether the service can do its work, and what an operator should know."""
+
+    status: Literal["UP", "DOWN"]
+    recipients: int
+    """Users who belong to an audience; without any, nobody is notified."""
+    outboxes: dict[str, Waiting]
+    reasons: list[str]
+    """Why it is DOWN."""
+    warnings: list[str]

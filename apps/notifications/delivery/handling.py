@@ -13,6 +13,7 @@ from apps.notifications.delivery.request import DeliveryRequest
 from apps.notifications.requests import event_type_of
 from apps.notifications.words import Channel
 from pillarbox import Unavailable
+from pillarbox.telemetry.opentelemetry import ConsumerTracing
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 
 logger = logging.getLogger("notifications.delivery")
@@ -29,11 +30,13 @@ class Delivery:
         self.event_type = event_type_of(channel)
         self._send = send
         self._deliveries = deliveries
+        self._tracing = ConsumerTracing()
 
     def handle(self, event: ReceivedEvent, context: HandlerContext) -> None:
         """Not async: it runs in a thread, and holds the user's place in line until it has really ended."""
         try:
-            self._deliver(DeliveryRequest.read(event), context.attempt)
+            with self._tracing(event):
+                self._deliver(DeliveryRequest.read(event), context.attempt)
         except (OperationalError, InterfaceError, NoConnection) as error:
             raise Unavailable(f"the database is away: {type(error).__name__}") from error
 

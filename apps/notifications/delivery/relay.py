@@ -5,7 +5,7 @@ Channels share nothing but the relay: each has its own threads, so that a mail s
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from apps.notifications.database import DELIVERY_PREFIX, open_engine, open_store
@@ -17,7 +17,9 @@ from apps.notifications.delivery.settings import DeliverySettings
 from apps.notifications.delivery.webhook import Webhook
 from apps.notifications.words import Channel
 from pillarbox import Exponential, Handlers, Relay, Route, Tuning
+from pillarbox.observations import Observer
 from pillarbox.telemetry.logs import LogListener
+from pillarbox.telemetry.opentelemetry import RelayTracing
 from pillarbox.transports.handlers import HandlerAddress
 
 RETRY = Exponential(base="10s", max="1h", max_attempts=8)
@@ -27,7 +29,12 @@ THREADS = 16
 
 @asynccontextmanager
 async def delivering(
-    url: str, settings: DeliverySettings, *, retry: Exponential = RETRY, tuning: Tuning | None = None
+    url: str,
+    settings: DeliverySettings,
+    *,
+    retry: Exponential = RETRY,
+    tuning: Tuning | None = None,
+    observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Relay]:
     """A relay that is ready to run, and everything it needs, closed at the end. Raises ConfigurationError."""
     async with AsyncExitStack() as stack:
@@ -57,7 +64,7 @@ async def delivering(
             retry=retry,
             tuning=tuning,
             name="delivery",
-            observers=[LogListener()],
+            observers=[LogListener(), RelayTracing(), *observers],
         )
 
 

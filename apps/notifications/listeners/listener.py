@@ -9,20 +9,29 @@ from __future__ import annotations
 import logging
 from typing import Any, ClassVar
 
+from prometheus_client import CollectorRegistry
 from sqlalchemy import Connection
 
 from apps.notifications.message import NotificationMessage
+from apps.notifications.metrics import ListenerMetrics
 from apps.notifications.orchestration.orchestrator import Clock, Notification, NotificationOrchestrator, utc_now
+from apps.notifications.orchestration.recipients import NoRecipients
 from apps.notifications.orchestration.wording import wording_of
 from apps.notifications.requests import delivery_of, outbox
 from apps.notifications.saving import save
 from apps.notifications.words import Audience
 from pillarbox import Consumer
-from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox import BodyFields, ConsumedEvent
 from pillarbox.telemetry.consumer_logs import ConsumerLog
+from pillarbox.telemetry.opentelemetry import ConsumerTracing
 from pillarbox.transports.rabbitmq import RabbitMQSource
 
 logger = logging.getLogger("notifications.listener")
+
+FIELDS = BodyFields(
+    event_id="event_id", event_type="event_type", aggregate_type="aggregate_type", aggregate_id="aggregate_id"
+)
+"""Where a message without properties says what it is, as one sent by Spring's `convertAndSend` does."""
 
 
 class NotificationListener:
@@ -31,24 +40,41 @@ class NotificationListener:
     audience: ClassVar[Audience]
 
     def __init__(
-        self, transaction: Any, *, source: RabbitMQSource | None = None, clock: Clock = utc_now, workers: int = 10
+        self,
+        transaction: Any,
+        *,
+        source: RabbitMQSource | None = None,
+        clock: Clock = utc_now,
+        workers: int = 10,
+        metrics: ListenerMetrics | None = None,
     ) -> None:
-        """transaction: the engine, or whatever else a `Consumer` opens its transactions with."""
+        """
+        transaction: the engine, or whatever else a `Consumer` opens its transactions with.
+        metrics: default: ones that nobody reads.
+        """
         self.orchestrator = NotificationOrchestrator(self.audience, clock=clock)
         self._clock = clock
+        self._metrics = metrics or ListenerMetrics(CollectorRegistry())
         self.consumer = Consumer(
             source,
             name=self.audience.queue,
             transaction=transaction,
+            body_fields=FIELDS,
             workers=workers,
             observers=[ConsumerLog()],
+            around=ConsumerTracing(),
         )
         self.consumer.on("*")(self.handle)
 
     def handle(self, connection: Connection, event: ConsumedEvent) -> None:
         """The effect of one event. Raises PermanentError for one that can never have any."""
         message = NotificationMessage.read(event)
-        notifications = self.orchestrator.disaggregate(connection, message)
+        try:
+            notifications = self.orchestrator.disaggregate(connection, message)
+        except NoRecipients as nobody:
+            logger.warning("%s", nobody)
+            self._metrics.unaddressed(self.audience)
+            return
         wording = wording_of(message)
         saved = save(connection, message, wording, notifications, now=self._clock())
         deliveries = []
@@ -58,6 +84,7 @@ class NotificationListener:
                 _tell_that_it_exists(message, notification)
             else:
                 deliveries.append(delivery_of(message, wording, notification, notification_id=number).caused_by(event))
+                self._metrics.saved(self.audience, notification.channel)
         outbox.record(connection, *deliveries)
 
 

@@ -39,8 +39,8 @@ class NotificationOrchestrator:
         self._clock = clock
 
     def disaggregate(self, connection: Connection, message: NotificationMessage) -> list[Notification]:
-        """Every notification it means, by user and channel. Raises PermanentError for another audience's message, and
-        LookupError for a SINGLE recipient whom nobody knows."""
+        """Every notification it means, by user and channel. Raises PermanentError for another audience's message,
+        LookupError for a SINGLE recipient whom nobody knows, and NoRecipients for an aggregate without any."""
         if message.audience is not self._audience:
             raise PermanentError(
                 f"message {message.event_id} is for {message.audience} and came to {self._audience}; correct its route"

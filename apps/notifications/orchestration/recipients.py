@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.preferences import Default, Preference
@@ -16,6 +16,15 @@ from apps.notifications.tables import audience_member, channel_preference, defau
 from apps.notifications.words import EVERY_EVENT, Channel, RecipientType
 
 logger = logging.getLogger("notifications.recipients")
+
+NO_RECIPIENTS = (
+    "there are no recipients, so nobody is notified of anything; "
+    "add them with `python -m apps.notifications add-recipient`"
+)
+
+
+class NoRecipients(Exception):
+    """The message is for an aggregate without any recipient. Not an error of the message: nobody is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +38,28 @@ class Recipient:
 
 
 def recipients_of(connection: Connection, message: NotificationMessage) -> list[Recipient]:
-    """Whom the message is for, in the order of their ids. Raises LookupError if it names a user nobody knows."""
+    """Whom the message is for, in the order of their ids; at least one.
+
+    Raises LookupError if it names a user nobody knows, and NoRecipients for an aggregate without any.
+    """
     rows = connection.execute(_with_quiet_hours(message)).all()
     if message.recipient_type is RecipientType.SINGLE and not rows:
         raise LookupError(f"event {message.event_id} is for user {message.user_id}, who is not among the recipients")
+    if not rows:
+        raise NoRecipients(
+            f"event {message.event_id} ({message.event_type}) notifies nobody: {message.audience} "
+            f"{message.aggregate_id} has no recipients; add them with `python -m apps.notifications add-recipient`"
+        )
     chosen: dict[int, list[Preference]] = {}
     for user_id, event_type, channel, enabled in connection.execute(_preferences(message)):
         chosen.setdefault(user_id, []).append(Preference(event_type, Channel(channel), enabled))
     return [_recipient(row, chosen.get(row.user_id, ())) for row in rows]
+
+
+def count_recipients(connection: Connection) -> int:
+    """How many users there are that can be told anything at all."""
+    members = select(audience_member.c.user_id).distinct().subquery()
+    return connection.execute(select(func.count()).select_from(members)).scalar_one()
 
 
 def defaults_of(connection: Connection, message: NotificationMessage) -> list[Default]:

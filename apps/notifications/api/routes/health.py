@@ -1,24 +1,44 @@
-"""`/health`: whether the service can do its work."""
+"""`/health`: whether the service can do its work, and whether what it shows can be up to date."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 
-from fastapi import APIRouter
-from sqlalchemy import Engine, select
+from fastapi import APIRouter, Response
+from fastapi.concurrency import run_in_threadpool
+from sqlalchemy import Engine
 
-from apps.notifications.api.models import Health
+from apps.notifications.api.models import Health, Waiting
 from apps.notifications.api.problems import describe
+from apps.notifications.monitoring import Outboxes
+from apps.notifications.orchestration.recipients import NO_RECIPIENTS, count_recipients
 
 
-def health_routes(engine: Engine) -> APIRouter:
+def health_routes(engine: Engine, outboxes: Outboxes, *, most_backlog: int) -> APIRouter:
     router = APIRouter(tags=["health"])
 
-    @router.get("/health", responses=describe(HTTPStatus.SERVICE_UNAVAILABLE))
-    def show_health() -> Health:
-        """Asks the database; 503 if it does not answer."""
+    def recipients() -> int:
         with engine.begin() as connection:
-            connection.execute(select(1))
-        return Health()
+            return count_recipients(connection)
+
+    @router.get("/health", responses=describe(HTTPStatus.SERVICE_UNAVAILABLE))
+    async def show_health(response: Response) -> Health:
+        """UP, or DOWN with 503: the database does not answer, or more events wait than the threshold allows."""
+        told = await run_in_threadpool(recipients)
+        waiting = await outboxes.look() or {}
+        reasons = [
+            f"more than {most_backlog} {name} wait" for name, one in waiting.items() if one.backlog > most_backlog
+        ]
+        if not waiting:
+            reasons.append("the outboxes cannot be read")
+        if reasons:
+            response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
+        return Health(
+            status="DOWN" if reasons else "UP",
+            recipients=told,
+            outboxes={name: Waiting.model_validate(one) for name, one in waiting.items()},
+            reasons=reasons,
+            warnings=[] if told else [NO_RECIPIENTS],
+        )
 
     return router

@@ -10,6 +10,9 @@ import re
 from contextvars import ContextVar
 from uuid import uuid4
 
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 HEADER = "X-Correlation-ID"
 NONE = "-"
 
@@ -40,3 +43,25 @@ class Stamp(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.correlation_id = current()
         return True
+
+
+class Correlation:
+    """Takes X-Correlation-ID from the request, or makes one where there is none that is usable; answers with it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(HEADER, "")
+        correlation_id = given if is_valid(given) else new()
+        use(correlation_id)
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[HEADER] = correlation_id
+            await send(message)
+
+        await self._app(scope, receive, send_with_id)

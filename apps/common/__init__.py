@@ -1,0 +1,12 @@
+"""What the processes of both applications share.
+
+variables.py     environment variables under the names that Spring derives from properties
+correlation.py   the correlation id of a request or an event, in headers and log lines
+tracing.py       OpenTelemetry: spans of requests, and where spans go
+metrics.py       metrics of HTTP requests, and the page /metrics
+timestamps.py    times as text
+topology.py      the topology on RabbitMQ, declared at the start
+consuming.py     the health of a process that consumes
+port.py          /metrics and /health of a process that takes no other requests
+relaying.py      `pillarbox relay` with the settings of an application, in this process
+"""

@@ -1,0 +1,125 @@
+"""/metrics and /health of a process that takes no other requests: a consumer, a relay.
+
+The port is served on the event loop of the work itself: if that hangs, nothing answers, and the health check fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from apps.common.metrics import metrics_page
+
+log = logging.getLogger(__name__)
+
+OFF = ("0", "off")
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})")
+
+Health = Callable[[], Awaitable[tuple[bool, Mapping[str, object]]]]
+"""Whether the process is UP, and what else to show."""
+
+
+class PortError(Exception):
+    """The address cannot be used; the text names the variable."""
+
+
+def read_address(variable: str, default: str) -> tuple[str, bool]:
+    """The address that the variable says, '' for none, and whether it was chosen by it. Raises PortError."""
+    given = os.environ.get(variable, "").strip()
+    if not given:
+        return default, False
+    if given.lower() in OFF:
+        return "", True
+    written = _ADDRESS.fullmatch(given)
+    if written is None or not 0 < int(written[2]) < 65_536:
+        raise PortError(f"{variable} is {given!r}: write host:port, for example {default}, or off")
+    return given, True
+
+
+def open_port(variable: str, default: str) -> socket.socket | None:
+    """The port for metrics and health; None where the variable says `off`, or where it is not set and the default
+    port is in use (several processes on one machine; a warning says so). Raises PortError."""
+    address, chosen = read_address(variable, default)
+    if not address:
+        return None
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    try:
+        return socket.create_server((host.strip("[]"), int(port)), family=family, backlog=64)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        if chosen:
+            raise PortError(f"{variable}: cannot listen on {address}: {why}; name a free port, or off") from None
+        log.warning("No metrics and no health: cannot listen on %s: %s; set %s to a free port", address, why, variable)
+        return None
+
+
+@asynccontextmanager
+async def serving(
+    port: socket.socket | None,
+    registry: CollectorRegistry,
+    health: Health,
+    *,
+    before: Callable[[], Awaitable[None]] | None = None,
+) -> AsyncIterator[None]:
+    """Answer on the port while the block is open; then close it. Without a port do nothing.
+
+    before: brings metrics up to date that are read only when somebody asks.
+    """
+    if port is None:
+        yield
+        return
+
+    async def show_health(_: Request) -> Response:
+        up, facts = await health()
+        return JSONResponse({"status": "UP" if up else "DOWN", **facts}, 200 if up else 503)
+
+    async def show_life(_: Request) -> Response:
+        return JSONResponse({"status": "UP"})
+
+    pages = Starlette(
+        routes=[
+            Route("/metrics", metrics_page(registry, before)),
+            Route("/health", show_health),
+            Route("/health/live", show_life),
+        ]
+    )
+    config = uvicorn.Config(
+        pages,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        log_level="warning",
+        limit_concurrency=64,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=1,
+    )
+    server = _Server(config)
+    task = asyncio.create_task(server.serve(sockets=[port]))
+    host, number = port.getsockname()[:2]
+    log.info("Metrics and health on http://%s:%s", f"[{host}]" if ":" in host else host, number)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await asyncio.wait([task])
+
+
+class _Server(uvicorn.Server):
+    """One that leaves the signals to the process it is part of."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

@@ -1,0 +1,46 @@
+"""The topology on RabbitMQ, declared at the start of a process that has no relay and no consumer of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+from pillarbox import ConfigurationError, Unavailable
+from pillarbox.transports.rabbitmq import RabbitMQ
+
+log = logging.getLogger(__name__)
+
+PAUSE = 1.0
+"""Seconds between two attempts."""
+
+
+@asynccontextmanager
+async def declaring(broker: RabbitMQ) -> AsyncIterator[None]:
+    """Declare exchanges, queues and bindings while the block goes on; a broker that is away is tried again."""
+    async with aclosing(broker):
+        task = asyncio.create_task(_declare(broker))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def _declare(broker: RabbitMQ) -> None:
+    last = ""
+    while True:
+        try:
+            await broker.declare_topology()
+        except Unavailable as error:
+            if str(error) != last:
+                log.warning("RabbitMQ cannot be reached, trying again every %g s: %s", PAUSE, error)
+            last = str(error)
+        except ConfigurationError as error:
+            log.error("The topology on RabbitMQ differs from that of this service: %s", error)
+            return
+        else:
+            log.info("Topology declared on RabbitMQ: exchanges, queues and bindings")
+            return
+        await asyncio.sleep(PAUSE)

@@ -1,0 +1,65 @@
+"""Metrics of a process of this service: those of the library, and the names of the guide.
+
+outbox.published.count, outbox.failed.count, outbox.retry.count and outbox.backlog.gauge become
+outbox_published_count_total, … in Prometheus; outbox.publish.duration is outbox_publish_duration_seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from apps.ingestion.health import PATIENCE
+from pillarbox import PillarboxError
+from pillarbox.observations import EventDelivered, EventDied, EventRetried, Observation
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.telemetry.prometheus import ConsumerMetrics, MetricsListener, RecordMetrics, StoreMetrics
+
+
+class ServiceMetrics:
+    """Of `serve`: what is recorded, published and consumed here, and how the store fares."""
+
+    def __init__(self, store: PostgresStore | SqliteStore) -> None:
+        self._store = store
+        self.registry = CollectorRegistry()
+        self.record = RecordMetrics(self.registry)
+        """For an outbox."""
+        self.relay = (MetricsListener(self.registry), GuideMetrics(self.registry))
+        """For a relay."""
+        self.consumer = ConsumerMetrics(self.registry)
+        """For a consumer."""
+        self._figures = StoreMetrics(self.registry)
+        self._backlog = Gauge("outbox_backlog_gauge", "Events that are not published yet.", registry=self.registry)
+
+    async def refresh(self) -> None:
+        """Read what only the store knows; a store that does not answer shows as `outbox_store_up 0`."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                seen = await self._store.inspection.overview()
+        except (PillarboxError, TimeoutError):
+            self._figures.show(None)
+            self._backlog.set(float("nan"))
+        else:
+            self._figures.show(seen)
+            self._backlog.set(seen.backlog)
+
+
+class GuideMetrics:
+    """An observer of a relay that counts under the names of the guide."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._published = Counter("outbox_published_count", "Events published.", registry=registry)
+        self._failed = Counter("outbox_failed_count", "Attempts that failed.", registry=registry)
+        self._retries = Counter("outbox_retry_count", "Failed attempts that are retried.", registry=registry)
+
+    def __call__(self, observation: Observation) -> None:
+        match observation:
+            case EventDelivered():
+                self._published.inc()
+            case EventRetried():
+                self._failed.inc()
+                self._retries.inc()
+            case EventDied():
+                self._failed.inc()
