@@ -15,7 +15,7 @@ from tests.faults.mutants import Guard
 from tests.servers import processes
 from tests.servers.processes import Started
 
-LEASE = 3.0
+LEASE = 4.0
 BATCH_SIZE = 100
 IN_FLIGHT = 2
 IN_HAND = BATCH_SIZE * IN_FLIGHT
@@ -34,14 +34,19 @@ _TUNING = {
     "RELAY__RETRY__MAX_ATTEMPTS": "0",
 }
 SHORT_LEASE = {
-    "RELAY__LEASE": "1s",
-    "RELAY__HEARTBEAT": "300ms",
+    "RELAY__LEASE": "2s",
+    "RELAY__HEARTBEAT": "200ms",
     "RELAY__SEND_TIMEOUT": "500ms",
 }
 _numbers = count(1)
 _CONFIRMED = re.compile("delivered event: event_id=([^ ]+) ")
 _TAIL = 2 * IN_HAND * 300
 """Bytes of log: lines about twice as many events."""
+
+
+def _named(store: str, name: str) -> str:
+    """The store's URL, by which PostgreSQL knows the relay."""
+    return store if store.startswith("sqlite:") else f"{store}?faults.relay={name}"
 
 
 class RelayProcess:
@@ -53,7 +58,7 @@ class RelayProcess:
     def __init__(self, folder: Path, settings: Mapping[str, str], *, without: Guard | None = None) -> None:
         self.name = f"relay-{next(_numbers)}"
         self.log = folder / f"{self.name}.log"
-        named = {"STORE": f"{settings['STORE']}?faults.relay={self.name}"}
+        named = {"STORE": _named(settings["STORE"], self.name)}
         environment = {f"PILLARBOX_{name}": value for name, value in (_TUNING | dict(settings) | named).items()}
         environment |= {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "PATH": os.defpath}
         program = ["pillarbox"] if without is None else ["tests.faults.mutants", without]

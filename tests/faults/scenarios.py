@@ -71,7 +71,7 @@ def unbind_the_queue(stage: Stage, *, events: int) -> Findings:
 
 def kill_a_silent_broker(stage: Stage, broker: RabbitMQServer, *, events: int) -> Findings:
     """A broker that stops answering and is then killed: what was sent meanwhile reached nobody."""
-    relay = stage.start({"RELAY__LEASE": "10s", "RELAY__SEND_TIMEOUT": "9s"})
+    relay = stage.start({"RELAY__LEASE": "11s", "RELAY__SEND_TIMEOUT": "9s"})
     stage.write(events)
     stage.wait_drained()
     # A node that is killed within moments of declaring a quorum queue may forget that it has it.

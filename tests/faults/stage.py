@@ -22,6 +22,8 @@ from tests.servers.waiting import wait_until
 
 TIMES = int(os.environ.get("FAULTS_TIMES", "1"))
 """How many times the usual number of events: `make faults` sets it."""
+DELIVERED_WITHIN = 60.0
+"""Seconds after a fault has ended within which everything deliverable is delivered: generous, for a busy machine."""
 WITNESS = Path(__file__).with_name("witness.sql")
 STATEMENTS = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND application_name = 'pillarbox'"
 A_FEW = 200
@@ -155,7 +157,8 @@ class Stage:
                 print(f"--- {relay.name}, {'running' if relay.running else relay.wait()}\n{relay.story()[-3000:]}")
             raise
 
-    def wait_drained(self, *, bound: float = 60) -> None:
+    def wait_drained(self, *, bound: float = DELIVERED_WITHIN) -> None:
+        """The fault is over: nothing that can be delivered stays."""
         self.wait_until(lambda: self.waiting() == 0, what="nothing waits any more", bound=bound)
 
     def freeze_unsettled(self, relay: RelayProcess) -> None:

@@ -36,10 +36,13 @@ class Stage:
         return self.simulation.clock.monotonic()
 
     def relay(self, **options: Any) -> Relay:
-        given: dict[str, Any] = {"transports": {"memory": self.transport}, "observers": [self.observed.append]}
+        given: dict[str, Any] = {
+            "store": self.store,
+            "transports": {"memory": self.transport},
+            "observers": [self.observed.append],
+        }
         tuning = replace(self.tuning, **options.pop("tuned", {}))
         return Relay(
-            store=self.store,
             tuning=tuning,
             clock=self.simulation.clock,
             chance=self.simulation.chance,

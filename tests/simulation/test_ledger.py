@@ -1,24 +1,30 @@
-"""A relay with a ledger: what was sent is not sent again; what may have been sent is; nothing is lost."""
+"""A relay with a ledger: what was sent is not sent again; what may have been sent is, unless it must not be twice."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
-from pillarbox import Event
-from pillarbox.core.errors import StoreUnavailable, Unavailable
-from pillarbox.core.observations import EventSkipped, StoreFailed
-from pillarbox.core.outcome import Resolved
+import pytest
+
+from pillarbox import ConfigurationError, Event, Relay, Tuning
+from pillarbox.core.errors import Nacked, Rejected, SendError, StoreUnavailable, Unavailable
+from pillarbox.core.ledger import Before, LedgerKind
+from pillarbox.core.observations import EventDied, EventSkipped, StoreFailed
+from pillarbox.core.outcome import Dead, Resolved
 from pillarbox.relay.routing import Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.memory.ledger import MemoryLedger
+from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport
+from tests.simulation.hosts import Machine, MachineStore, MachineTransport, Process
 from tests.simulation.stage import Stage, ids
 
 
-def with_ledger(simulation: Simulation) -> Stage:
+def with_ledger(simulation: Simulation, ledger: LedgerKind = True) -> Stage:
     stage = Stage(simulation)
-    stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=True)
+    stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=ledger)
     return stage
 
 
@@ -66,7 +72,7 @@ class Unsteady(MemoryLedger):
 
     failures = 0
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[bool]:
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
         self.failures += 1
         if self.failures == 1:
             raise StoreUnavailable("deadlock detected")
@@ -89,3 +95,124 @@ def test_a_ledger_that_fails_loses_nothing_and_keeps_the_order() -> None:
 
     for seed in range(5):
         simulate(story, seed=seed)
+
+
+# -- the history as a ledger ------------------------------------------------------------------------------------------
+
+
+def test_an_event_that_the_history_knows_is_not_sent_again_unless_an_operator_wants_it() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = with_ledger(simulation, "history")
+        for _ in range(2):
+            stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
+            await stage.relay().run_until_empty()
+        assert ids(stage.transport.deliveries) == ["1", "2"]
+        assert [one.message.event_id for one in stage.seen(EventSkipped)] == ["1", "2"]
+        stage.record(Event("a", {}, event_id="1"))
+        owner = await Owner.of(stage.store)
+        await owner.settle(Dead(error="no"), *await owner.ready(), to="a")
+        [letter] = await stage.store.people.dead()
+        await stage.store.people.retry([letter.id])
+        await owner.lapse()
+        await stage.relay().run_until_empty()
+        assert ids(stage.transport.deliveries) == ["1", "2", "1"]
+
+    simulate(story, seed=1)
+
+
+# -- at most once -----------------------------------------------------------------------------------------------------
+
+AT_MOST_ONCE = {"tuned": {"at_most_once": True}}
+
+
+@pytest.mark.parametrize("after_death", ["skip", "block"])
+def test_what_was_begun_by_a_relay_that_died_is_shown_to_an_operator_instead_of_sent(after_death: str) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = with_ledger(simulation)
+        ways = {"tuned": {"at_most_once": True, "after_death": after_death}}
+        stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
+        owner, ledger = await Owner.of(stage.store), stage.store.ledger
+        assert ledger is not None
+        await ledger.begin([Resolved((await owner.ready())[0], "a")])
+        await owner.lapse()
+        await stage.relay(**ways).run_until_empty()
+        assert ids(stage.transport.deliveries) == (["2"] if after_death == "skip" else [])
+        [died] = stage.seen(EventDied)
+        assert (died.message.event_id, "may have arrived" in died.error) == ("1", True)
+        if after_death == "skip":
+            [letter] = await stage.store.people.dead()
+            await stage.store.people.retry([letter.id])
+        else:
+            await stage.store.people.ask("retry", [("1", "a")])
+        async with stage.running(**ways):
+            await stage.until(lambda: ids(stage.transport.deliveries)[-2:] in (["2", "1"], ["1", "2"]))
+
+    simulate(story, seed=1)
+
+
+@pytest.mark.parametrize("error", [Rejected("no"), Nacked("full"), Unavailable("cut off")], ids=repr)
+def test_what_a_transport_answers_with_an_error_is_sent_again(error: SendError) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = with_ledger(simulation)
+        stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(4)))
+        stage.transport.fail_when(lambda one: True, error)
+        async with stage.running(**AT_MOST_ONCE):
+            await stage.rest(5)
+            stage.transport.succeed()
+            await stage.until(lambda: len(stage.transport.deliveries) == 4, within=300)
+        assert ids(stage.transport.deliveries) == ["0", "1", "2", "3"]
+        assert await stage.store.people.dead() == []
+
+    simulate(story, seed=1)
+
+
+def test_what_was_noted_and_not_sent_because_the_ledger_failed_is_sent() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = with_ledger(simulation)
+        stage.store.ledger = Unsteady(stage.store._tables)
+        stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(6)))
+        async with stage.running(**AT_MOST_ONCE):
+            await stage.until(lambda: len(stage.transport.deliveries) == 6)
+        assert ids(stage.transport.deliveries) == [f"{n}" for n in range(6)]
+
+    simulate(story, seed=1)
+
+
+def test_nothing_is_sent_twice_and_nothing_vanishes_whatever_is_killed() -> None:
+    unknown = 0
+
+    async def story(simulation: Simulation) -> None:
+        nonlocal unknown
+        stage, chance = with_ledger(simulation), simulation.chance
+        events = [f"{n}" for n in range(60)]
+        stage.record(*(Event("a", {}, event_id=name, key=f"k{chance.randrange(5)}") for name in events))
+        for _ in range(4):
+            machine = Machine(stage.simulation)
+            transport = MachineTransport(
+                clock=simulation.clock, latency=lambda: chance.random(), deliveries=stage.transport.deliveries
+            )
+            transport.machine = machine
+            relay = stage.relay(
+                store=MachineStore(stage.store, machine), transports={"memory": transport}, **AT_MOST_ONCE
+            )
+            process = Process(relay, machine, transport, asyncio.create_task(relay.run()))
+            await stage.rest(chance.random() * 15)
+            await process.kill()
+        async with stage.running(**AT_MOST_ONCE):
+            await stage.until(lambda: not stage.store._tables.waiting, within=600)
+        sent = ids(stage.transport.deliveries)
+        dead = {letter.event_id for letter in await stage.store.people.dead(limit=100)}
+        assert len(set(sent)) == len(sent)
+        assert set(sent) | dead == set(events)
+        unknown += len(dead)
+
+    for seed in range(15):
+        simulate(story, seed=seed)
+    assert unknown > 0
+
+
+def test_it_needs_a_ledger_of_its_own() -> None:
+    for ledger in (False, "history"):
+        store = MemoryStore(ledger=ledger)
+        with pytest.raises(ConfigurationError, match="ledger=True"):
+            Relay(store=store, transports={"memory": MemoryTransport()}, tuning=Tuning(at_most_once=True))

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from pillarbox import Event
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.looks import Ready
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Resolved
 from pillarbox.relay.reading import HEADLESS_EVERY
+from pillarbox.relay.suspicion import SUSPICIOUS
 from pillarbox.testing.simulation import Simulation, simulate
-from tests.simulation.world import TUNING, Plan, World
+from tests.simulation.plan import TUNING, Plan
+from tests.simulation.world import World
 
+RECOVERED_WITHIN = 3.0
+"""Seconds of virtual time, as the documentation promises."""
 CALM = Plan(
     relays=2,
     keys=20,
@@ -30,43 +36,64 @@ CALM = Plan(
 )
 
 
-async def finish(world: World) -> None:
-    await world._until_quiet()
-    for process in world.processes:
-        await process.stop()
-    await world._judge()
-
-
 def test_the_lanes_of_a_relay_that_cannot_send_are_taken_by_one_that_can() -> None:
     async def story(simulation: Simulation) -> None:
         world = World(simulation, CALM)
         world.start()
         world.start()
         world.processes[0].transport.outage()
-        world.cuts = 1
-        await asyncio.gather(*(world._write(f"key {number}") for number in range(CALM.keys)))
-        await finish(world)
+        world.faults = 1
+        await asyncio.gather(*(world.write(f"key {number}") for number in range(CALM.keys)))
+        await world.finish()
 
     simulate(story, seed=1, max_time=3_600, max_steps=5_000_000)
 
 
-def test_lines_that_a_full_look_did_not_come_to_are_read_by_the_next_one() -> None:
+async def hold_all_behind(world: World) -> None:
+    """Record events of many keys whose heads are gone, as a relay leaves them that ended after it settled those."""
+    await world.store.lanes.join(RelayCard(id="before"), lease=60)
+    epochs = epochs_of(await world.store.lanes.take("before", most=8))
+    with world.store.transaction() as transaction:
+        for number in range(CALM.events):
+            key = f"key {number % CALM.keys}"
+            world.committed[key].append(f"{key}/{number}")
+            world.outbox.record(transaction, Event("thing.happened", {}, event_id=f"{key}/{number}", key=key))
+    messages = await world.store.messages.read(Ready(lanes=list(epochs)))
+    assert len(messages) > TUNING.most_in_hand
+    await world.store.writes.hold(epochs, [Resolved(message, "d0") for message in messages], Held.BEHIND)
+    await world.store.lanes.leave("before")
+
+
+@pytest.mark.parametrize("crashes", [0, SUSPICIOUS], ids=["in bulk", "one at a time"])
+def test_lines_that_a_full_look_did_not_come_to_are_read_by_the_next_one(crashes: int) -> None:
+    """Also where a lane whose owners crashed sends one message at a time, so that most of a look is left alone."""
+
     async def story(simulation: Simulation) -> None:
         world = World(simulation, CALM)
-        await world.store.lanes.join(RelayCard(id="before"), lease=60)
-        epochs = epochs_of(await world.store.lanes.take("before", most=8))
-        with world.store.transaction() as transaction:
-            for number in range(CALM.events):
-                key = f"key {number % CALM.keys}"
-                world.committed[key].append(f"{key}/{number}")
-                world.outbox.record(transaction, Event("thing.happened", {}, event_id=f"{key}/{number}", key=key))
-        messages = await world.store.messages.read(Ready(lanes=list(epochs)))
-        assert len(messages) > TUNING.most_in_hand
-        await world.store.writes.hold(epochs, [Resolved(message, "d0") for message in messages], Held.BEHIND)
-        await world.store.lanes.leave("before")
+        await hold_all_behind(world)
+        for lane in world.store._tables.lanes:
+            lane.crashes = crashes
         began = simulation.clock.monotonic()
         world.start()
-        await finish(world)
+        await world.finish()
         assert simulation.clock.monotonic() - began < HEADLESS_EVERY
+
+    simulate(story, seed=1, max_time=3_600, max_steps=5_000_000)
+
+
+@pytest.mark.parametrize("outage", [0.5, 2.0, 7.0])
+def test_messages_that_an_outage_sent_back_do_not_wait_for_the_search_for_lost_heads(outage: float) -> None:
+    async def story(simulation: Simulation) -> None:
+        world = World(simulation, CALM)
+        await hold_all_behind(world)
+        world.start()
+        world.faults = 1
+        transport = world.processes[0].transport
+        transport.outage()
+        await simulation.clock.sleep(outage)
+        transport.heal()
+        healed = simulation.clock.monotonic()
+        await world.finish()
+        assert simulation.clock.monotonic() - healed < RECOVERED_WITHIN
 
     simulate(story, seed=1, max_time=3_600, max_steps=5_000_000)

@@ -1,13 +1,11 @@
 """Relays under seeded schedules: crashes at any point, outages, late and lost answers, machines that freeze, relays
 that join and leave.
 
-A failing seed prints its plan; `python -m tests.simulation.test_relays SEED` replays it alone. The last tests take a
+A failing seed prints its plan; `python -m tests.simulation.replay SEED` replays it alone. The last tests take a
 guard out of the relay and show that the judge would notice.
 """
 
 from __future__ import annotations
-
-import sys
 
 import pytest
 
@@ -18,24 +16,12 @@ from pillarbox.relay.dispatch import Dispatch
 from pillarbox.relay.gates import Gate
 from pillarbox.relay.hand import Hand, Item
 from pillarbox.relay.reading import Reader
-from pillarbox.testing.simulation import Simulation, simulate
-from tests.simulation.world import Plan, World
+from pillarbox.relay.sends import Sends
+from tests.simulation.replay import run
 
-SCHEDULES = 2000
-AT_ONCE = 200
+SCHEDULES = 1000
+AT_ONCE = 100
 ENOUGH_TO_NOTICE = 60
-
-
-def run(seed: int) -> None:
-    async def story(simulation: Simulation) -> None:
-        plan = Plan.drawn(simulation.chance)
-        try:
-            await World(simulation, plan).run()
-        except BaseException as error:
-            error.add_note(f"{plan}\nreplay with `python -m tests.simulation.test_relays {seed}`")
-            raise
-
-    simulate(story, seed=seed, max_time=86_400, max_steps=5_000_000)
 
 
 @pytest.mark.parametrize("first", range(0, SCHEDULES, AT_ONCE))
@@ -57,10 +43,10 @@ def noticed() -> bool:
 def test_settling_before_the_confirm_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     send = Dispatch._send
 
-    async def early(self: Dispatch, transport: Transport, lot: list[tuple[Gate, Item]]) -> None:
+    async def early(self: Dispatch, transport: Transport, lot: list[tuple[Gate, Item]], sends: Sends) -> None:
         for _, item in lot:
             self._settlement.add(item, DELIVERED)
-        await send(self, transport, lot)
+        await send(self, transport, lot, sends)
 
     monkeypatch.setattr(Dispatch, "_send", early)
     assert noticed()
@@ -84,9 +70,9 @@ def test_not_putting_messages_behind_their_key_would_be_noticed(monkeypatch: pyt
 
 
 def test_sending_a_whole_line_at_once_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_at_once(self: Hand, destination: str, most: int) -> list[Item]:
+    def all_at_once(self: Hand, destination: str, most: int, *, most_bytes: int) -> list[Item]:
         going: list[Item] = []
-        queue = self._sendable[destination]
+        queue = self._sendable.pop(destination)
         while queue and len(going) < most:
             line = queue.popleft()
             line.queued = False
@@ -96,7 +82,3 @@ def test_sending_a_whole_line_at_once_would_be_noticed(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Hand, "sendable", all_at_once)
     assert noticed()
-
-
-if __name__ == "__main__":
-    run(int(sys.argv[1]))

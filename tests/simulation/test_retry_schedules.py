@@ -12,7 +12,7 @@ from pillarbox.core.observations import EventDied
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.transport import Outgoing
 from pillarbox.relay.presets import PRESETS
-from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.tuning import BreakerConfig, Tuning
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage
 
@@ -92,7 +92,9 @@ def test_an_outage_of_a_day_kills_nothing_and_charges_nobody() -> None:
         stage = Stage(simulation, UNHURRIED)
         stage.transport.outage()
         stage.record(*(Event("doc.uploaded", {}, event_id=f"{n}", key=f"{n % 3}") for n in range(9)))
-        async with stage.running(retry=Exponential(base="1s", max="10s", max_attempts=3)):
+        # Rare probes: a day of them is not what is tested.
+        rarely = {"breaker": BreakerConfig(max="10m")}
+        async with stage.running(retry=Exponential(base="1s", max="10s", max_attempts=3), tuned=rarely):
             await stage.rest(DAY)
             for n in range(9):
                 [row] = await stage.store.people.find(f"{n}")

@@ -1,0 +1,129 @@
+"""What a simulated relay runs on: a machine that can be killed, frozen, or cut off from the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.relay.relay import Relay
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.simulation import Simulation
+from pillarbox.transports.memory import MemoryAddress, MemoryTransport
+
+Identity = tuple[str, str]
+
+
+def identity(one: Outgoing) -> Identity:
+    """What arrived, and where."""
+    assert isinstance(one.address, MemoryAddress)
+    return one.message.event_id, one.address.name
+
+
+class Machine:
+    """It can be killed, stopped for a while to go on as if nothing had happened, and cut off from the store."""
+
+    def __init__(self, simulation: Simulation, store_latency: float = 0.0) -> None:
+        self.dead = False
+        self.cut_off = False
+        self._simulation = simulation
+        self._store_latency = store_latency
+        self._running = asyncio.Event()
+        self._running.set()
+
+    def freeze(self) -> None:
+        self._running.clear()
+
+    def thaw(self) -> None:
+        self._running.set()
+
+    async def step(self) -> None:
+        """Every call of the relay to the outside goes through here, on its way out and on its way back."""
+        await self._running.wait()
+        if self.dead:
+            raise asyncio.CancelledError
+
+    async def call(self, work: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        await self.step()
+        result = await work(*arguments, **options)
+        await self.step()
+        return result
+
+    async def call_store(self, work: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        """A call that takes its time, and fails before or after its work while the store cannot be reached."""
+        await self._cross()
+        result = await self.call(work, *arguments, **options)
+        await self._cross()
+        return result
+
+    async def _cross(self) -> None:
+        if self._store_latency:
+            await self._simulation.clock.sleep(self._simulation.chance.random() * self._store_latency)
+        if self.cut_off and not self.dead:
+            raise StoreUnavailable("the simulated store cannot be reached from this machine")
+
+
+class _Facet:
+    def __init__(self, inner: Any, machine: Machine) -> None:
+        self._inner = inner
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        return partial(self._machine.call_store, value) if callable(value) else value
+
+
+class MachineStore:
+    """The store as a relay on that machine sees it."""
+
+    FACETS = ("lanes", "messages", "writes", "people", "upkeep", "wakeup", "schema", "destinations", "ledger")
+
+    def __init__(self, inner: MemoryStore, machine: Machine) -> None:
+        self._inner = inner
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        return _Facet(value, self._machine) if name in self.FACETS and value is not None else value
+
+
+class MachineTransport(MemoryTransport):
+    """The wire as a relay on that machine uses it."""
+
+    machine: Machine
+    on_send: Callable[[], None] = staticmethod(lambda: None)
+    """Called as a relay begins a send."""
+
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        self.on_send()
+        answers: list[Result] = await self.machine.call(super().send, lot)
+        return answers
+
+
+@dataclass(eq=False)
+class Process:
+    """A relay and the machine it runs on."""
+
+    relay: Relay
+    machine: Machine
+    transport: MachineTransport
+    task: asyncio.Task[None]
+
+    async def kill(self) -> None:
+        """As SIGKILL does: nothing it does from now on has an effect outside."""
+        self.machine.dead = True
+        self.machine.thaw()
+        self.transport.outage()
+        self.task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.task
+
+    async def stop(self) -> None:
+        self.machine.thaw()
+        self.relay.stop()
+        await self.task

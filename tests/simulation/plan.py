@@ -1,0 +1,140 @@
+"""What happens in one schedule: drawn from its seed, printed when the schedule fails."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from pillarbox.relay.tuning import Tuning
+
+TUNING = Tuning(
+    batch_size=8,
+    in_flight=2,
+    poll_interval="500ms",
+    lease="6s",
+    heartbeat="1s",
+    send_timeout="3s",
+    drain_timeout="10s",
+)
+EDITED = b'{"edited":true}'
+"""What an operator makes of a payload."""
+SLOW = 9.0
+"""Longer than the lease of the simulated relays: only renewals keep the lanes during such a send."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much of everything."""
+
+    relays: int
+    keys: int
+    events: int
+    destinations: int
+    kills: int
+    outages: int
+    joins: int
+    freezes: int
+    rejected: float
+    poisoned: float
+    delayed: float
+    rolled_back: float
+    latency: float
+    """The longest send. Sends beyond `send_timeout` belong to a transport that bounds them itself, as handlers do."""
+    burst: int = 1
+    """The most events of a key in one transaction: the backlog that a relay meets at once."""
+    stragglers: int = 0
+    """Events of a key whose transactions stay open while later ones commit: no order is promised for these, but they
+    must not upset that of the others."""
+    partitions: int = 0
+    """How often a relay and the store lose each other for up to three leases, answers included."""
+    expiries: int = 0
+    """How often a relay that is alive loses its lease, and may take its lanes back at once."""
+    requests: int = 0
+    """How often an operator retries, reschedules, discards or dead-letters a pending event, or edits a dead letter."""
+    store_latency: float = 0.0
+    ledger: bool = False
+
+    @property
+    def slow(self) -> bool:
+        return self.latency >= SLOW
+
+    @classmethod
+    def drawn(cls, chance: random.Random) -> Plan:
+        """Half of the schedules have a bit of everything; the others look for one kind of trouble."""
+        plan = cls(
+            relays=chance.randint(1, 3),
+            keys=chance.randint(1, 5),
+            events=chance.randint(5, 40),
+            destinations=chance.randint(1, 2),
+            kills=chance.randint(0, 3),
+            outages=chance.randint(0, 2),
+            joins=chance.randint(0, 2),
+            freezes=chance.randint(0, 2),
+            rejected=chance.choice([0, 0.05, 0.3]),
+            poisoned=chance.choice([0, 0, 0.1]),
+            delayed=chance.choice([0, 0, 0.2]),
+            rolled_back=chance.choice([0, 0.2]),
+            latency=chance.choice([0.001, 0.05, 1.0, SLOW]),
+            burst=chance.choice([1, 4]),
+            partitions=chance.choice([0, 0, 1, 2]),
+            expiries=chance.choice([0, 0, 1]),
+            requests=chance.choice([0, 0, 4]),
+            store_latency=chance.choice([0, 0, 0.02, 0.2]),
+            ledger=chance.random() < 0.2,
+        )
+        match chance.randrange(4):
+            case 0:
+                return plan._with_lanes_that_come_and_go(chance)
+            case 1:
+                return plan._with_stragglers(chance)
+            case _:
+                return plan
+
+    def _with_lanes_that_come_and_go(self, chance: random.Random) -> Plan:
+        """A backlog in one key; answers arrive after their lane was lost and taken back, and nothing else disturbs."""
+        return replace(
+            self,
+            relays=chance.choice([1, 1, 2]),
+            keys=1,
+            events=60,
+            destinations=1,
+            kills=0,
+            outages=0,
+            joins=0,
+            freezes=0,
+            rejected=0.3,
+            poisoned=0,
+            delayed=0,
+            latency=3.0,
+            burst=12,
+            partitions=0,
+            expiries=20,
+            requests=0,
+            store_latency=0.0,
+            ledger=False,
+        )
+
+    def _with_stragglers(self, chance: random.Random) -> Plan:
+        """A backlog in one key; decisions are committed while fetches are under way, and nothing else disturbs."""
+        return replace(
+            self,
+            relays=1,
+            keys=1,
+            events=100,
+            destinations=1,
+            kills=0,
+            outages=0,
+            joins=0,
+            freezes=0,
+            rejected=0.3,
+            poisoned=0,
+            delayed=0,
+            latency=0.2,
+            burst=12,
+            stragglers=60,
+            partitions=0,
+            expiries=0,
+            requests=0,
+            store_latency=chance.choice([0.1, 0.2, 0.3]),
+            ledger=False,
+        )

@@ -1,0 +1,39 @@
+"""One schedule of the simulation by its seed: `python -m tests.simulation.replay SEED`, or `FIRST LAST` for a range.
+
+It imports nothing of the relay's inside, so that it also runs against another version of the package.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pillarbox.testing.simulation import Simulation, simulate
+from tests.simulation.plan import Plan
+from tests.simulation.world import World
+
+
+def run(seed: int) -> None:
+    """Raise AssertionError with the violations of this schedule, and its plan."""
+
+    async def story(simulation: Simulation) -> None:
+        plan = Plan.drawn(simulation.chance)
+        try:
+            await World(simulation, plan).run()
+        except BaseException as error:
+            error.add_note(f"{plan}\nreplay with `python -m tests.simulation.replay {seed}`")
+            raise
+
+    simulate(story, seed=seed, max_time=86_400, max_steps=5_000_000)
+
+
+def main() -> None:
+    first, last = int(sys.argv[1]), int(sys.argv[-1])
+    for seed in range(first, last + 1):
+        try:
+            run(seed)
+        except Exception as error:
+            print(f"seed {seed}: {error}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""What is in flight is bounded by bytes: whatever the sizes, everything arrives, in order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+import pytest
+
+from pillarbox import Event
+from pillarbox.core.errors import Rejected
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.relay.relay import Relay
+from pillarbox.testing.simulation import Simulation, simulate
+from tests.simulation.stage import Stage
+
+BOUND = 8192
+KEYS = 5
+
+
+class Scale:
+    """Weighs what is in flight at every send."""
+
+    def __init__(self) -> None:
+        self.relay: Relay | None = None
+        self.heaviest = 0
+        self.beside: dict[str, int] = {}
+        """How many others were in flight while an event was sent."""
+
+    def __call__(self, one: Outgoing) -> Result:
+        assert self.relay is not None
+        self.heaviest = max(self.heaviest, self.relay._hand.bytes)
+        self.beside[one.message.event_id] = len(self.relay._hand) - 1
+        return None
+
+
+def numbered(sizes: list[int]) -> list[Event]:
+    return [
+        Event("t", bytes(size), event_id=f"{n:04}", key=f"key {n % KEYS}", headers={"h": "x" * (size // 2)})
+        for n, size in enumerate(sizes)
+    ]
+
+
+async def carried(stage: Stage, sizes: list[int], *, refuse: Callable[[Outgoing], Result] | None = None) -> Scale:
+    """Carry events of these sizes, and weigh them on the way."""
+    scale = Scale()
+    stage.transport.script(scale)
+    if refuse is not None:
+        stage.transport.script(refuse)
+    stage.record(*numbered(sizes))
+    async with stage.running(tuned={"max_in_flight_bytes": BOUND, "batch_size": 50}) as relay:
+        scale.relay = relay
+        await stage.until(lambda: len(stage.transport.deliveries) == len(sizes), within=600)
+    assert_in_order(stage.transport.deliveries)
+    return scale
+
+
+def assert_in_order(arrived: list[Outgoing]) -> None:
+    by_key: defaultdict[str | None, list[str]] = defaultdict(list)
+    for one in arrived:
+        by_key[one.message.key].append(one.message.event_id)
+    assert all(ids == sorted(ids) for ids in by_key.values())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_in_flight_stays_within_the_bound(seed: int) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        scale = await carried(stage, [simulation.chance.randrange(1, 1300) for _ in range(200)])
+        assert BOUND // 2 < scale.heaviest <= BOUND
+
+    simulate(story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_event_larger_than_the_bound_goes_alone_and_the_others_flow(seed: int) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        sizes = [BOUND * 2 if n % 17 == 3 else 100 for n in range(100)]
+        scale = await carried(stage, sizes)
+        assert {scale.beside[f"{n:04}"] for n, size in enumerate(sizes) if size > BOUND} == {0}
+        assert max(scale.beside.values()) > 5
+
+    simulate(story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_large_events_that_wait_to_be_tried_again_come_alone_too(seed: int) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        sizes = [BOUND * 2 if n % 7 == 3 else 900 for n in range(70)]
+        refused: set[str] = set()
+
+        def refuse_once(one: Outgoing) -> Result:
+            if one.message.event_id in refused:
+                return None
+            refused.add(one.message.event_id)
+            return Rejected("not now")
+
+        scale = await carried(stage, sizes, refuse=refuse_once)
+        assert {scale.beside[f"{n:04}"] for n, size in enumerate(sizes) if size > BOUND} == {0}
+
+    simulate(story, seed=seed)
+
+
+def test_a_large_event_is_not_kept_out_by_small_ones_that_keep_coming() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        arrived: list[str] = []
+        number = 0
+
+        def and_two_more(one: Outgoing) -> Result:
+            nonlocal number
+            arrived.append(one.message.event_id)
+            for _ in range(2 if number < 2000 else 0):
+                number += 1
+                stage.record(Event("t", bytes(500), event_id=f"small {number}", key=f"key {number % 40}"))
+            return None
+
+        stage.transport.script(and_two_more)
+        stage.record(*(Event("t", bytes(500), event_id=f"first {n}", key=f"key {n}") for n in range(40)))
+        stage.record(Event("t", bytes(BOUND * 3), event_id="large", key="large"))
+        async with stage.running(tuned={"max_in_flight_bytes": BOUND, "batch_size": 50}):
+            await stage.until(lambda: "large" in arrived, within=600)
+        assert arrived.index("large") < 500
+
+    simulate(story, seed=1)

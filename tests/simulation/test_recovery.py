@@ -1,0 +1,252 @@
+"""After an outage, in virtual time: how soon events flow again, how often it is probed, and who may send meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pillarbox import Event
+from pillarbox.core.backoff import LONGEST
+from pillarbox.core.errors import ConfigurationError, StoreUnavailable, Unavailable
+from pillarbox.core.lane import Session
+from pillarbox.core.observations import (
+    BreakerChanged,
+    EventRetried,
+    LeaseLost,
+    RelayStarted,
+    Sending,
+    StoreFailed,
+    StoreRestored,
+    TransportConnected,
+    TransportFailed,
+)
+from pillarbox.core.retry import Constant
+from pillarbox.ops.flow import destinations_of, flow
+from pillarbox.relay.tuning import BreakerConfig
+from pillarbox.testing.simulation import Simulation, simulate
+from tests.simulation.plan import Plan
+from tests.simulation.stage import Stage, ids
+from tests.simulation.test_ways_to_run import told
+from tests.simulation.world import World
+
+FLOWS_WITHIN = 3.0
+OUTAGE = 120.0
+SCHEDULES = 60
+
+
+def test_events_flow_within_three_seconds_after_the_broker_is_back() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.running():
+            stage.transport.outage()
+            stage.record(*(Event("a", {}, event_id=str(number)) for number in range(10)))
+            await stage.rest(OUTAGE + stage.simulation.chance.random())
+            stage.transport.heal()
+            healed = stage.now
+            await stage.until(lambda: len(stage.transport.deliveries) == 10, within=FLOWS_WITHIN)
+            assert stage.now - healed <= FLOWS_WITHIN
+        probes = len(stage.seen(Sending)) + len(stage.seen(TransportFailed))
+        assert OUTAGE / LONGEST < probes < 4 * OUTAGE, "neither asleep nor in a hot loop"
+
+    told(story)
+
+
+def test_a_breaker_that_probes_every_second_sends_a_second_after_the_broker_is_back() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.running(tuned={"breaker": BreakerConfig(probe="1s", max="1s")}):
+            stage.transport.outage()
+            stage.record(Event("a", {}, event_id="1"))
+            await stage.rest(OUTAGE + stage.simulation.chance.random())
+            stage.transport.heal()
+            healed = stage.now
+            await stage.until(lambda: len(stage.transport.deliveries) == 1, within=FLOWS_WITHIN)
+            assert stage.now - healed <= 1.1
+
+    told(story)
+
+
+def test_a_reconnected_transport_closes_the_breaker_although_no_event_waits() -> None:
+    async def story(stage: Stage) -> None:
+        # No probe would go out for an hour.
+        async with stage.running(tuned={"breaker": BreakerConfig(probe="1h", max="1h")}):
+            stage.transport.outage()
+            stage.record(Event("a", {}, event_id="1"))
+            await stage.until(lambda: bool(stage.seen(BreakerChanged)))
+            await stage.rest(30)
+            assert stage.seen(TransportFailed)
+            assert {one.state for one in stage.seen(BreakerChanged)} == {"open"}
+            stage.transport.heal()
+            await stage.until(lambda: stage.seen(BreakerChanged)[-1].state == "closed", within=FLOWS_WITHIN)
+            assert stage.seen(TransportConnected)[-1].seconds > 29
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=FLOWS_WITHIN)
+
+    told(story)
+
+
+def test_a_relay_waits_for_a_broker_that_is_not_there_yet_and_says_so_at_once() -> None:
+    async def story(stage: Stage) -> None:
+        stage.transport.outage()
+        async with stage.running() as relay:
+            await stage.until(lambda: bool(stage.seen(TransportFailed)), within=1)
+            assert "memory" in relay.waits_for
+            await stage.rest(60)
+            stage.transport.heal()
+            await stage.until(lambda: relay.waits_for == {}, within=FLOWS_WITHIN)
+            stage.record(Event("a", {}, event_id="1"))
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=FLOWS_WITHIN)
+
+    told(story)
+
+
+def unreachable_store(stage: Stage) -> asyncio.Event:
+    """A store that cannot be reached before the event is set."""
+    back, check = asyncio.Event(), stage.store.schema.check
+
+    async def asked() -> None:
+        if not back.is_set():
+            raise StoreUnavailable("connection refused")
+        await check()
+
+    stage.store.schema.check = asked  # type: ignore[method-assign]
+    return back
+
+
+def test_a_relay_waits_for_a_store_that_is_not_there_yet_and_says_so_at_once() -> None:
+    async def story(stage: Stage) -> None:
+        back = unreachable_store(stage)
+        stage.record(Event("a", {}, event_id="1"))
+        async with stage.running() as relay:
+            await stage.until(lambda: bool(stage.seen(StoreFailed)), within=1)
+            assert relay.waits_for["store"] == "connection refused"
+            await stage.rest(OUTAGE)
+            assert stage.seen(RelayStarted) == []
+            assert OUTAGE / LONGEST < len(stage.seen(StoreFailed)) < 4 * OUTAGE
+            back.set()
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=FLOWS_WITHIN)
+            assert len(stage.seen(StoreRestored)) == 1
+            assert relay.waits_for == {}
+
+    told(story)
+
+
+def test_a_relay_that_waits_for_its_store_can_be_stopped() -> None:
+    async def story(stage: Stage) -> None:
+        unreachable_store(stage)
+        async with stage.running():
+            await stage.until(lambda: bool(stage.seen(StoreFailed)), within=1)
+        assert stage.seen(RelayStarted) == []
+
+    told(story)
+
+
+def test_fail_fast_waits_for_neither() -> None:
+    async def story(stage: Stage) -> None:
+        stage.transport.outage()
+        with pytest.raises(Unavailable, match="cut off"):
+            await stage.relay(fail_fast=True).run()
+        stage.transport.heal()
+        unreachable_store(stage)
+        with pytest.raises(StoreUnavailable, match="refused"):
+            await stage.relay(fail_fast=True).run()
+        with pytest.raises(StoreUnavailable, match="refused"):
+            await stage.relay().run_once()
+
+    told(story)
+
+
+class CutOff(World):
+    """Relays that live, and send, while others take them for dead."""
+
+    async def _freeze_some(self) -> None:
+        await asyncio.gather(super()._freeze_some(), self._end_sessions())
+
+    async def _end_sessions(self) -> None:
+        for _ in range(4):
+            await self.simulation.clock.sleep(self.simulation.chance.random() * 10)
+            for process in self.processes:
+                # Every relay but itself may end a lease, and a beat later it is too late.
+                if self.simulation.chance.random() < 0.7:
+                    self.faults += 1
+                    self.expired.add(process.relay.id)
+                    await self.store.lanes.expire([Session(relay=process.relay.id, token="")])
+
+
+def test_a_living_relay_that_is_taken_for_dead_is_fenced_and_order_is_kept() -> None:
+    taken = 0
+    for seed in range(SCHEDULES):
+
+        async def story(simulation: Simulation) -> None:
+            nonlocal taken
+            world = CutOff(simulation, Plan.drawn(simulation.chance))
+            await world.run()
+            taken += sum(isinstance(one, LeaseLost) for one in world.observed)
+
+        try:
+            simulate(story, seed=seed, max_time=86_400, max_steps=5_000_000)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+    assert taken > SCHEDULES / 4, "hardly any relay lost its lanes: the runs are void"
+
+
+@pytest.mark.parametrize("settings", [{"probe": "0s"}, {"probe": "5s"}, {"max": "never"}])
+def test_probes_that_cannot_work_are_refused(settings: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match=r"relay\.breaker|duration|max"):
+        BreakerConfig(**settings)
+
+
+def test_an_outage_that_counts_is_shown_and_over_with_the_first_success() -> None:
+    async def story(stage: Stage) -> None:
+        policy = Constant(wait="30s", max_attempts=0)
+        async with stage.running(tuned={"outages": "count"}, retry=policy):
+            stage.transport.outage()
+            stage.record(Event("a", {}, event_id="1"))
+            await stage.until(lambda: bool(stage.seen(EventRetried)))
+            await stage.rest(3)
+            overview = await stage.store.inspection.overview()
+            steering = await stage.store.destinations.steering()
+            shown = flow(overview, destinations_of(overview.relays, steering), paused=False)
+            assert (shown.state, "cut off" in shown.why) == ("held up", True)
+            stage.transport.heal()
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["1"])
+            await stage.rest(3)
+            overview = await stage.store.inspection.overview()
+            steering = await stage.store.destinations.steering()
+            assert flow(overview, destinations_of(overview.relays, steering), paused=False).state == "flowing"
+
+    told(story)
+
+
+def test_every_failed_send_of_an_outage_counts_and_only_the_first_ones_are_told_one_by_one() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.running():
+            stage.transport.outage()
+            stage.record(*(Event("a", {}, event_id=str(number)) for number in range(3)))
+            await stage.rest(30)
+            retried, sent = stage.seen(EventRetried), sum(len(one.messages) for one in stage.seen(Sending))
+            assert len(retried) == sent > 10
+            assert sorted(one.message.event_id for one in retried if not one.probe) == ["0", "1", "2"]
+            assert all(one.delay > 0 for one in retried), "the next attempt is not now"
+            stage.transport.heal()
+            await stage.until(lambda: len(stage.transport.deliveries) == 3, within=FLOWS_WITHIN)
+
+    told(story)
+
+
+def test_an_event_recorded_during_an_outage_shows_the_state_of_its_destination() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.running():
+            stage.transport.outage()
+            stage.record(Event("a", {}, event_id="before"))
+            await stage.until(lambda: bool(stage.seen(BreakerChanged)))
+            await stage.rest(3)
+            stage.record(Event("a", {}, event_id="during"))
+            [row] = await stage.store.people.find("during")
+            assert row.status == "PENDING"
+            assert row.last_error is not None
+            assert "cut off" in row.last_error
+            assert row.next_retry_at is not None
+            stage.transport.heal()
+            await stage.until(lambda: len(stage.transport.deliveries) == 2, within=FLOWS_WITHIN)
+
+    told(story)

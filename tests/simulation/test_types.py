@@ -1,0 +1,120 @@
+"""Destinations that event types make: as many as are allowed, met although others are shut, and forgotten again."""
+
+from __future__ import annotations
+
+import threading
+
+from pillarbox import Event
+from pillarbox.core.errors import Nacked
+from pillarbox.core.message import Held
+from pillarbox.core.observations import EventRetried
+from pillarbox.relay.gates import IDLE
+from pillarbox.testing.simulation import Simulation, simulate
+from tests.simulation.stage import Stage, ids
+
+
+class Counter:
+    """A lock that counts how often it is taken."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.taken = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_events_of_more_types_than_allowed_wait_and_the_others_flow() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.record(*(Event(f"type {n}", {}, event_id=f"first {n}") for n in range(10)))
+        async with stage.running(tuned={"max_destinations": 10}):
+            await stage.until(lambda: len(stage.transport.deliveries) == 10)
+            stage.record(*(Event(f"type {n}", {}, event_id=f"again {n}") for n in range(20)))
+            await stage.until(lambda: len(stage.transport.deliveries) == 20)
+            await stage.rest(5)
+        assert sorted(ids(stage.transport.deliveries)[10:]) == sorted(f"again {n}" for n in range(10))
+        errors = {one.error for one in stage.seen(EventRetried)}
+        assert all("10 destinations already, which is relay.max_destinations" in error for error in errors)
+        assert {one.message.event_id for one in stage.seen(EventRetried)} == {f"again {n}" for n in range(10, 20)}
+        async with stage.running(tuned={"max_destinations": 20}):
+            await stage.until(lambda: len(stage.transport.deliveries) == 30, within=200)
+
+    simulate(story, seed=1)
+
+
+def test_what_a_relay_remembers_of_a_type_is_forgotten_once_nothing_comes() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.record(*(Event(f"type {n}", {}) for n in range(300)))
+        async with stage.running() as relay:
+            await stage.until(lambda: len(stage.transport.deliveries) == 300)
+            assert len(list(relay._dispatch._gates)) == 300
+            await stage.until(lambda: not list(relay._dispatch._gates), within=IDLE * 2)
+            assert relay._hand.destinations() == []
+            stage.record(Event("type 7", {}, event_id="later"))
+            await stage.until(lambda: ids(stage.transport.deliveries)[-1] == "later")
+
+    simulate(story, seed=1)
+
+
+def test_a_destination_that_takes_nothing_does_not_hide_those_that_were_never_met() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.transport.fail_when(lambda one: one.message.event_type == "full", Nacked("the queue is full"))
+        stage.record(*(Event("full", {}, event_id=f"full {n:03}", key=f"{n % 9}") for n in range(200)))
+        stage.record(*(Event("other", {}, event_id=f"other {n}") for n in range(20)))
+        async with stage.running(tuned={"batch_size": 20, "in_flight": 1}):
+            await stage.until(lambda: len(stage.transport.delivered("other")) == 20, within=120)
+            assert stage.transport.delivered("full") == []
+            stage.transport.succeed()
+            await stage.until(lambda: len(stage.transport.delivered("full")) == 200, within=600)
+
+    simulate(story, seed=1)
+
+
+def test_a_paused_destination_does_not_hide_those_that_were_never_met() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        await stage.store.destinations.steer("paused", paused=True)
+        stage.record(*(Event("paused", {}) for n in range(200)))
+        stage.record(Event("other", {}))
+        async with stage.running(tuned={"batch_size": 20, "in_flight": 1}):
+            await stage.until(lambda: len(stage.transport.delivered("other")) == 1, within=120)
+        assert stage.transport.delivered("paused") == []
+
+    simulate(story, seed=1)
+
+
+def test_an_outage_puts_nothing_aside_for_the_sake_of_destinations_that_may_not_exist() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.transport.outage()
+        stage.record(*(Event("only", {}) for n in range(200)))
+        async with stage.running(tuned={"batch_size": 20, "in_flight": 1}):
+            await stage.rest(60)
+        assert {stored.message.held for stored in stage.store._tables.waiting.values()}.isdisjoint({Held.ASIDE})
+
+    simulate(story, seed=1)
+
+
+def test_an_idle_relay_asks_as_little_of_the_store_whatever_the_number_of_types() -> None:
+    def asked(types: int) -> int:
+        async def story(simulation: Simulation) -> int:
+            stage, counter = Stage(simulation), Counter()
+            stage.record(*(Event(f"type {n}", {}) for n in range(types)))
+            async with stage.running():
+                await stage.until(lambda: len(stage.transport.deliveries) == types)
+                await stage.rest(10)
+                stage.store._tables.lock = counter  # type: ignore[assignment] # taken once by every statement
+                await stage.rest(30)
+                return counter.taken
+
+        return simulate(story, seed=1)
+
+    few, many = asked(3), asked(900)
+    assert abs(many - few) <= 2  # rounds do not begin at the same time
