@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.databases import cloned, make_template
 from tests.servers import leaks
@@ -17,6 +18,9 @@ from tests.servers.rabbitmq import RabbitMQServer
 pytest.register_assert_rewrite("pillarbox.testing.conformance")
 # A shell that starts this in the background has it ignore Ctrl-C, and so would every process that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Hypothesis fails an example that takes 200 ms, and examples that are slow to make: on a busy machine any may be.
+settings.register_profile("pillarbox", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("pillarbox")
 
 
 @pytest.fixture(scope="session")

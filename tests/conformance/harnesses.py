@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import asyncpg
 
 from pillarbox.core.event import Event
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.store import Store
 from pillarbox.core.tally import Tally
 from pillarbox.inbox import Inbox
@@ -71,7 +72,7 @@ class PostgresHarness(_Harness[PostgresStore]):
     async def tally(self, transaction: Any, tally: Tally) -> None:
         await self._inbox.atally(transaction, tally)
 
-    async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> Store:
         return self._keep(PostgresStore(self._url, history=history, ledger=ledger))
 
     async def bare_store(self) -> Store | None:
@@ -116,7 +117,7 @@ class SqliteHarness(_Harness[SqliteStore]):
     async def tally(self, transaction: Any, tally: Tally) -> None:
         self._inbox.tally(transaction, tally)
 
-    async def second_store(self, *, history: bool = True, ledger: bool = False) -> Store:
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> Store:
         return self._keep(SqliteStore(self._path, history=history, ledger=ledger))
 
     async def bare_store(self) -> Store | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,33 +35,33 @@ def serving(url: str, folder: Path, *arguments: str, **variables: str) -> Iterat
             stderr=subprocess.STDOUT,
         )
     try:
-        wait_until(lambda: is_open(port) or process.poll() is not None, bound=30, what="the console listens")
+        wait_until(lambda: is_open(port) or process.poll() is not None, bound=90, what="the console listens")
         if process.poll() is not None:
             raise RuntimeError(f"the console ended: {log.read_text()}")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=120)
         finally:
             process.kill()
             process.wait()
 
 
-def chromium() -> AbstractContextManager[Browser]:
-    """A real browser, to be entered. Raises MissingServer.
+def chromium(*arguments: str) -> AbstractContextManager[Browser]:
+    """A real browser with these arguments, to be entered. Raises MissingServer.
 
     While it is open, this thread has a running event loop: nothing else may start one.
     """
-    return _launched(CHROMIUM.path())
+    return _launched(CHROMIUM.path(), arguments)
 
 
 @contextmanager
-def _launched(path: str) -> Iterator[Browser]:
+def _launched(path: str, arguments: Sequence[str]) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu", *arguments])
         try:
             yield browser
         finally:

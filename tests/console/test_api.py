@@ -229,3 +229,21 @@ async def test_gauges_of_the_store_are_there_for_prometheus(visit: Visit, with_l
     shown = await visitor.look("/metrics")
     assert "outbox_backlog 2.0" in shown
     assert "outbox_dead_letters 2.0" in shown
+
+
+@pytest.fixture
+def seven_reasons(shop: Stock) -> Stock:
+    names = "abcde"
+    shop.record(*(Event("order.placed", {}, event_id=name) for name in names))
+    shop.settle(**{name: (Dead(error=name * 3), "orders") for name in names})
+    return shop
+
+
+async def test_groups_come_in_pages(visit: Visit, seven_reasons: Stock) -> None:
+    client = (await visit(seven_reasons)).client
+    whole = (await client.get("/api/v1/dead/groups")).json()
+    assert (len(whole["groups"]), whole["after"]) == (7, None)
+    pages = [(await client.get(f"/api/v1/dead/groups?limit=3{after}")).json() for after in ("", "&after=3", "&after=6")]
+    assert [page["after"] for page in pages] == [3, 6, None]
+    assert [group for page in pages for group in page["groups"]] == whole["groups"]
+    assert (await client.get("/api/v1/dead/groups?limit=501")).status_code == 400

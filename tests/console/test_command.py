@@ -27,7 +27,7 @@ def add(folder: Path, name: str, *more: str, password: str = PASSWORD) -> subpro
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
 
 
@@ -122,14 +122,14 @@ def test_a_signal_ends_it_although_somebody_watches(shop: Stock, tmp_path: Path)
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until(lambda: is_open(port), bound=30, what="the console listens")
+    wait_until(lambda: is_open(port), bound=90, what="the console listens")
     with httpx.stream("GET", f"http://127.0.0.1:{port}/live") as watching:
         lines = watching.iter_lines()
-        wait_until(lambda: next(lines).startswith("data: "), bound=30, what="numbers come")
+        wait_until(lambda: next(lines).startswith("data: "), bound=90, what="numbers come")
         process.send_signal(signal.SIGTERM)
         for _ in lines:
             pass
-    said, errors = process.communicate(timeout=30)
+    said, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
     assert said == f"console: http://127.0.0.1:{port}/\n"
 

@@ -61,12 +61,13 @@ async def test_a_dry_run_is_one_however_it_is_said(
     assert shop.ask("SELECT what FROM outbox_audit") == []
 
 
-async def test_a_form_says_yes_and_no_in_words(visit: Visit, shop: Stock) -> None:
+async def test_yes_and_no_are_said_in_words(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
-    assert (await visitor.post("/api/v1/dead/discard", all="on", dry_run="true")).json()["dry_run"] is True
-    assert (await visitor.post("/api/v1/dead/discard", all="no")).status_code == 400
-    steered = await visitor.post("/api/v1/destinations/steer", destination="partner", do="pause", force="1")
-    assert steered.status_code == 200
+    dry = await post_json(visitor, "/api/v1/dead/discard", {"all": "on", "dry_run": "true"})
+    assert dry.json()["dry_run"] is True
+    assert (await post_json(visitor, "/api/v1/dead/discard", {"all": "no"})).status_code == 400
+    body = {"destination": "partner", "do": "pause", "force": "1"}
+    assert (await post_json(visitor, "/api/v1/destinations/steer", body)).status_code == 200
     assert "Stop following" in await visitor.look("/events?live=1")
     assert "Stop following" not in await visitor.look("/events?live=0")
     assert states(shop, "dead1") == ["FAILED"]

@@ -1,7 +1,6 @@
 """Who gets in, who may do what, and what keeps everybody else out."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import httpx
@@ -98,14 +97,43 @@ async def test_guessing_is_stopped_even_if_the_next_guess_is_right(visit: Visit,
     assert script.status_code == 200
 
 
-@pytest.mark.parametrize("field", ["name", "password", "next"])
-async def test_half_a_character_is_refused_before_anybody_looks_at_it(
-    visit: Visit, shop: Stock, login: UserLogin, field: str
-) -> None:
-    content = json.dumps({"name": "vera", "password": "x"} | {field: "\ud800"})
-    headers = {"content-type": "application/json"}
-    answer = await (await visit(shop, login=login)).client.post("/login", content=content, headers=headers)
-    assert (answer.status_code, "U+D800" in answer.text) == (400, True)
+async def test_hundreds_of_wrong_passwords_lock_nobody_out(visit: Visit, shop: Stock, login: UserLogin) -> None:
+    for number in range(1000):
+        for name in ("vera", "olga", "ada"):
+            login._throttle.failed(address=f"203.0.113.{number % 100}", name=name)
+    visitor = await visit(shop, login=login)
+    assert (await enter(visitor, "vera")).status_code == 303
+    assert (await visitor.client.get("/api/v1/status", auth=("ada", PASSWORD))).status_code == 200
+
+
+async def test_behind_a_trusted_proxy_each_client_counts_for_itself(visit: Visit, shop: Stock, users: Path) -> None:
+    visitor = await visit(shop, login=UserLogin(UsersFile(users), proxies=["127.0.0.1"]))
+    visitor.client.headers["x-forwarded-for"] = "203.0.113.9"
+    tries = [(await enter(visitor, "vera", f"guess {number}")).status_code for number in range(11)]
+    assert tries == [401] * 10 + [429]
+    visitor.client.headers["x-forwarded-for"] = "203.0.113.10"
+    assert (await enter(visitor, "vera")).status_code == 303
+
+
+async def test_a_logout_outlives_the_process(visit: Visit, stock: Stock, users: Path) -> None:
+    secret = "a secret of sixteen characters or more"
+    first = await visit(stock, login=UserLogin(UsersFile(users)), secret=secret)
+    await enter(first, "olga")
+    kept = first.client.cookies["pillarbox_session"]
+    assert (await first.post("/logout")).status_code == 303
+    again = await visit(stock, login=UserLogin(UsersFile(users)), secret=secret)
+    cookie = {"cookie": f"pillarbox_session={kept}"}
+    assert (await again.client.get("/events", headers=cookie)).status_code == 303
+    await enter(again, "olga")
+    assert "Events" in await again.look("/events")
+    assert stock.ask("SELECT who, what FROM outbox_audit") == [("olga", "logout")]
+
+
+async def test_the_login_reads_its_form_and_nothing_else(visit: Visit, shop: Stock, login: UserLogin) -> None:
+    visitor = await visit(shop, login=login)
+    answer = await visitor.client.post("/login", json={"name": "vera", "password": PASSWORD})
+    assert (answer.status_code, "set-cookie" in answer.headers) == (415, False)
+    assert (await enter(visitor, "vera\0")).status_code == 400
 
 
 async def test_guesses_that_come_at_once_are_stopped_too(visit: Visit, shop: Stock, login: UserLogin) -> None:
@@ -324,7 +352,7 @@ async def test_every_answer_carries_the_headers_that_browsers_obey(visit: Visit,
             "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
         )
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert headers["cache-control"] == ("public, max-age=86400" if "static" in path else "no-store")
 
 

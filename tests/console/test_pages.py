@@ -98,7 +98,7 @@ async def test_what_is_copied_is_the_true_text(visit: Visit, shop: Stock) -> Non
     shop.record(Event("order.placed", {}, event_id="a\u202eb"), Event("order.placed", {}, event_id="-rf"))
     visitor = await visit(shop)
     page = await visitor.look("/event?id=a%E2%80%AEb")
-    assert "<code>a\\x202eb</code>" in page
+    assert "<code>a\\u202eb</code>" in page
     assert 'data-copy="a\u202eb"' in page
     assert r"pillarbox events show $&#39;a\xe2\x80\xaeb&#39;" in page
     assert "pillarbox events show -- -rf" in await visitor.look("/event?id=-rf")

@@ -128,7 +128,7 @@ async def test_a_destination_where_most_fails_is_in_trouble(visit: Visit, sqlite
     visitor = await visit(sqlite_stock)
     owner = await Owner.of(visitor.store)
     breakers = {"billing": "closed", "orders": "closed", "mailer": "open"}
-    await visitor.store.lanes.renew(owner.relay, lease=15, breakers=breakers)
+    await visitor.store.lanes.renew(owner.relay, lease=900, breakers=breakers)
     fine = Carried(retried=1)
     fine.delivered(0.1)
     fine.delivered(0.1)
@@ -166,8 +166,8 @@ async def test_alarms_are_in_words_for_one_and_for_many(visit: Visit, sqlite_sto
     assert "1 relay stopped without giving its lanes back; no other is there to take them over." in told
     assert "<span>ended, 0 lanes</span>" in told
     await store.lanes.join(RelayCard(id="two", name="two", host="h", version="1"), lease=-1)
-    await store.lanes.join(RelayCard(id="three", name="three", host="h", version="1"), lease=15)
-    await store.lanes.renew("three", lease=15, breakers={"orders": "closed"})
+    await store.lanes.join(RelayCard(id="three", name="three", host="h", version="1"), lease=900)
+    await store.lanes.renew("three", lease=900, breakers={"orders": "closed"})
     told = await (await visit(sqlite_stock)).look("/")
     assert "2 relays stopped without giving their lanes back; others take them over." in told
     assert "<span>alive, 0 lanes</span>" in told

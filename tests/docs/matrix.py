@@ -38,7 +38,7 @@ PACES = {
     "memory": MemoryTransport().pace,
     "console": Console.pace,
     "handlers": Handlers().pace,
-    "RabbitMQ": RabbitMQ.pace,
+    "RabbitMQ": RabbitMQ("amqp://localhost").pace,
 }
 TABLES: list[tuple[type, Mapping[str, object]]] = [
     (Capabilities, STORES),
@@ -57,7 +57,9 @@ def table(kind: type, of: Mapping[str, object]) -> str:
 
 
 def _word(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    if value is None or isinstance(value, bool) or callable(value):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def filled(page: str) -> str:

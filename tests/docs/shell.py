@@ -19,7 +19,7 @@ from typing import Self
 
 from tests.servers.processes import descendants
 
-BOUND = 60.0
+BOUND = 120.0
 """Seconds after which a fact that should be near is given up on."""
 
 _PROMPT = re.compile(r"<prompt (\d+)>")

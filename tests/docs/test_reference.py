@@ -22,7 +22,9 @@ def page(path: str) -> str:
     return (DOCS / path).read_text(encoding="utf-8")
 
 
-ERRORS = [name for name, value in vars(errors).items() if isinstance(value, type)]
+ERRORS = [
+    name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.PillarboxError)
+]
 
 
 @pytest.mark.parametrize("error", ERRORS)

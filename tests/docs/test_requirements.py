@@ -9,9 +9,9 @@ from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/requirements.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (\d{3}-\d+) \| (.+?) \| (.*?)\| (.+) \|$", PAGE, re.MULTILINE)
-HOW_MANY = {"000": 94, "001": 119, "002": 70, "003": 51, "004": 59}
+HOW_MANY = {"000": 98, "001": 123, "002": 72, "003": 52, "004": 60}
 """Numbers of each of the five documents."""
-KINDS = ("**open**: ", "**measured**: ", "**not taken**: ", "**words**: ")
+KINDS = ("**open**: ", "**partly**: ", "**measured**: ", "**not taken**: ", "**words**: ")
 
 
 def test_every_number_has_its_row_in_its_place() -> None:
@@ -41,6 +41,18 @@ def test_every_named_benchmark_exists(benchmark: str) -> None:
     assert (ROOT / f"{benchmark.replace('.', '/')}.py").is_file()
 
 
-def test_the_page_counts_what_is_open() -> None:
+def test_what_holds_in_part_is_shown_as_far_as_it_holds() -> None:
+    assert [number for number, *_, proof in ROWS if "**partly**: " in proof and not NODE.search(proof)] == []
+
+
+def test_no_behaviour_is_shown_by_a_test_of_a_page() -> None:
+    """A test that reads the documentation shows that a page is complete, not that the software does it."""
+    of_pages = re.compile(r"tests/docs/(?!test_sql|test_snippets)\w+\.py|_page\.py|(?:is|are)_documented|asterisk")
+    assert [number for number, *_, proof in ROWS for node in NODE.findall(proof) if of_pages.search(node)] == []
+
+
+def test_the_page_counts_what_is_open_and_what_holds_in_part() -> None:
     still_open = sum("**open**: " in proof for *_, proof in ROWS)
-    assert f"Of {len(ROWS)} numbers, {still_open} {'is' if still_open == 1 else 'are'} open" in PAGE
+    in_part = sum("**partly**: " in proof for *_, proof in ROWS)
+    verbs = "is" if still_open == 1 else "are", "holds" if in_part == 1 else "hold"
+    assert f"Of {len(ROWS)} numbers, {still_open} {verbs[0]} open and {in_part} {verbs[1]} in part." in PAGE

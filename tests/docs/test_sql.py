@@ -16,7 +16,7 @@ from tests.docs.pages import ROOT, blocks
 
 SCHEMA = ROOT / "docs/reference/schema.md"
 VOCABULARY = (ROOT / "docs/reference/vocabulary.md").read_text(encoding="utf-8")
-VIEWS = ("outbox_event", "outbox_events", "event_outbox")
+VIEWS = ("outbox_event", "outbox_events", "event_outbox", "event_outbox_dlq", "outbox_integration_event")
 QUERIES = [line for block in blocks(SCHEMA, "sql") for line in block.splitlines()]
 
 
@@ -75,6 +75,10 @@ def test_names_with_an_asterisk_exist_here(database: sqlite3.Connection) -> None
     assert sorted(marked - known) == []
 
 
+def key(view: str) -> str:
+    return "event_id" if view == "outbox_event" else "id"
+
+
 async def test_each_view_has_its_own_words_for_the_states(tmp_path: Path) -> None:
     async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
         await store.schema.apply(aliases=True)
@@ -85,9 +89,11 @@ async def test_each_view_has_its_own_words_for_the_states(tmp_path: Path) -> Non
             _, done, dead = await owner.ready()
             await owner.settle(DELIVERED, done)
             await owner.settle(Dead(error="no"), dead)
-            words = {view: dict(file.execute(f"SELECT event_id, status FROM {view}").fetchall()) for view in VIEWS}
+            words = {view: dict(file.execute(f"SELECT {key(view)}, status FROM {view}").fetchall()) for view in VIEWS}
     assert words == {
         "outbox_event": {"new": "PENDING", "done": "PUBLISHED", "dead": "FAILED"},
         "outbox_events": {"new": "PENDING", "done": "SENT", "dead": "FAILED"},
         "event_outbox": {"new": "PENDING", "done": "PROCESSED", "dead": "FAILED"},
+        "event_outbox_dlq": {"dead": "FAILED"},
+        "outbox_integration_event": {"new": "NEW", "done": "DONE", "dead": "FAILED"},
     }

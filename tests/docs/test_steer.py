@@ -53,7 +53,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
         command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as relay:
         try:
-            wait_until(lambda: stock.states("evt-43") == ["PUBLISHED"], bound=30, what="the relay is at work")
+            wait_until(lambda: stock.states("evt-43") == ["PUBLISHED"], bound=90, what="the relay is at work")
             yield Shop(tmp_path, relay)
         finally:
             relay.kill()
@@ -61,4 +61,4 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 
 def test_the_page_works_as_typed(shop: Shop) -> None:
     Reader(shop.home, environment(shop.home), instead={}).follow(ROOT / "docs/how-to/steer.md")
-    assert shop.relay.wait(timeout=30) == 0  # it was asked to drain
+    assert shop.relay.wait(timeout=120) == 0  # it was asked to drain

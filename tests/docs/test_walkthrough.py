@@ -20,8 +20,8 @@ hello
 ```console
 $ cat greet.txt
 hello
-$ echo 0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b waits since 2026-11-15 11:43:23Z for 3.2 s
-01a1df04-e917-7292-a45f-e93e1beeb376 waits since 2026-01-01 00:00:00Z for 1.0 s
+$ echo 0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b waits since 2026-11-15T11:43:23.204117Z for 3.2 s
+01a1df04-e917-7292-a45f-e93e1beeb376 waits since 2026-01-01T00:00:00.000000Z for 1.0 s
 $ printf 'one\\ntwo\\nthree\\n'
 one
 …

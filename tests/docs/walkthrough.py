@@ -27,8 +27,8 @@ _BLOCK = re.compile(r"([^\n]*)\n+```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 _FILE = re.compile(r"`([\w./]+)`:$")
 _TERMINAL = re.compile(r"`(\w+)\$`")
 _COMMAND = re.compile(r"(\w*)\$ (.+)")
-_CHANGING = re.compile(
-    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ|\d+\.\d s\b|…"  # ids, times, spans
+_CHANGING = re.compile(  # ids, times, spans
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z|\d+\.\d s\b|…"
 )
 _LOOKS = re.compile(r"pillarbox (status|events|dead list)\b")
 
@@ -98,9 +98,18 @@ def environment(home: Path) -> dict[str, str]:
 class Reader:
     """Somebody who does what the page says: in a home folder, with as many terminals as it takes."""
 
-    def __init__(self, home: Path, environment: Mapping[str, str], *, instead: Mapping[str, str]) -> None:
-        """`instead`: addresses that differ here from those on the page."""
+    def __init__(
+        self,
+        home: Path,
+        environment: Mapping[str, str],
+        *,
+        instead: Mapping[str, str],
+        looks: re.Pattern[str] = _LOOKS,
+    ) -> None:
+        """`instead`: addresses that differ here from those on the page. `looks`: commands that may be repeated until
+        they show what the page shows."""
         self._home = home
+        self._looks = looks
         self._environment = environment
         self._instead = instead
         self._terminals: dict[str, Shell] = {}
@@ -109,15 +118,17 @@ class Reader:
 
     def follow(self, page: Path) -> None:
         """Do it all. Raises AssertionError at the first thing that is not as the page says."""
-        text = page.read_text(encoding="utf-8")
-        for there, here in self._instead.items():
-            text = text.replace(there, here)
         with self._open:
-            for step in steps(text):
+            for step in steps(self._here(page.read_text(encoding="utf-8"))):
                 if isinstance(step, File):
                     (self._folder() / step.name).write_text(step.content, encoding="utf-8")
                 else:
                     self._take(step)
+
+    def _here(self, text: str) -> str:
+        for there, here in self._instead.items():
+            text = text.replace(there, here)
+        return text
 
     def _folder(self) -> Path:
         """Where the first terminal is."""
@@ -152,7 +163,7 @@ class Reader:
 
     def _to_its_end(self, shell: Shell, turn: Turn) -> None:
         """A look is repeated until it shows what the page shows: people type slower than this."""
-        again = time.monotonic() + BOUND if _LOOKS.match(turn.command) else 0
+        again = time.monotonic() + BOUND if self._looks.match(turn.command) else 0
         while shell.wait_for(shell.idle) and turn.shows and not re.fullmatch(turn.pattern, _text(shell)):
             assert time.monotonic() < again, _differs(turn, shell)
             shell.type(turn.command)

@@ -47,7 +47,7 @@ class Explainer:
         [plan] = json.loads(explained)
         root = plan["Plan"]
         pages = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
-        returned = root["Actual Rows"] * root["Actual Loops"]
+        returned = round(root["Actual Rows"] * root["Actual Loops"])
         return Cost(_rows(root), pages, returned, _rows(root, everywhere=True), _outline(root))
 
 
@@ -57,13 +57,14 @@ def _rows(node: dict[str, Any], *, everywhere: bool = False) -> int:
     ours = table.startswith(OURS) if everywhere else table == "outbox_message"
     if ours and "Scan" in node["Node Type"]:
         thrown_away = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
-        own = (node["Actual Rows"] + thrown_away) * node["Actual Loops"]
+        own = round((node["Actual Rows"] + thrown_away) * node["Actual Loops"])
     return own + sum(_rows(child, everywhere=everywhere) for child in node.get("Plans", ()))
 
 
 def _outline(node: dict[str, Any], depth: int = 0) -> str:
+    # An average per loop, with a fraction since PostgreSQL 18.
     line = (
         f"{'  ' * depth}{node['Node Type']} {node.get('Index Name') or node.get('Relation Name') or ''} "
-        f"rows={node['Actual Rows']} removed={node.get('Rows Removed by Filter', 0)} loops={node['Actual Loops']}"
+        f"rows={node['Actual Rows']:.0f} removed={node.get('Rows Removed by Filter', 0)} loops={node['Actual Loops']}"
     )
     return "\n".join([line, *(_outline(child, depth + 1) for child in node.get("Plans", ()))])

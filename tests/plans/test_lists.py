@@ -180,6 +180,7 @@ async def test_a_bite_of_old_history(
         STATEMENTS.get("archive_read_history"),
         86400.0,
         LIMIT,
+        8 * 1024 * 1024,
         *after,
         prepare=f"{older}; ANALYZE public.outbox_history",
     )

@@ -34,7 +34,7 @@ ANALYZE public.outbox_request;
 
 async def test_a_bite_of_what_people_asked_for_does_not_look_at_the_rest(explain: Explainer) -> None:
     sql, bite = STATEMENTS.fenced("carry_out", progress=False), 500
-    cost = await explain.cost(sql, LANES, [0] * len(LANES), bite, prepare=ASKED)
+    cost = await explain.cost(sql, LANES, [0] * len(LANES), bite, [], [], prepare=ASKED)
     assert f"Index Scan outbox_request_open_idx rows={bite} " in cost.plan, cost
     # Once to see whose they are, once to send them again.
     assert cost.rows == 2 * bite, cost

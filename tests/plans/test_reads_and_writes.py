@@ -14,7 +14,7 @@ LANES = list(range(64))
 MOST_ROWS = 2 * BATCH + 4 * len(LANES)
 # A page or so of index and one of table for each row looked at, some levels of index above.
 MOST_PAGES = 8 * MOST_ROWS
-BYTES = 8 * 1024 * 1024
+BYTES = [8 * 1024 * 1024, 1 << 62]
 
 STATEMENTS = Statements(Names(schema="public"))
 
@@ -29,6 +29,20 @@ async def _lane(url: str, key: str) -> int:
     try:
         lane: int = await connection.fetchval("SELECT lane FROM outbox_message WHERE key = $1 LIMIT 1", key)
         return lane
+    finally:
+        await connection.close()
+
+
+async def _places(url: str, events: list[str]) -> list[int]:
+    """The places of events for "orders", in their order; 0 where there is none."""
+    connection = await asyncpg.connect(url)
+    try:
+        rows = await connection.fetch(
+            "SELECT coalesce(m.id, 0) AS id FROM unnest($1::text[]) WITH ORDINALITY AS e(event_id, n)"
+            " LEFT JOIN outbox_message m ON m.event_id = e.event_id AND m.destination = 'orders' ORDER BY e.n",
+            events,
+        )
+        return [row["id"] for row in rows]
     finally:
         await connection.close()
 
@@ -127,20 +141,29 @@ async def test_settling_delivered_messages(explain: Explainer, bad_day: str) -> 
     destinations = ["orders"] * BATCH
     epochs = [0] * len(LANES)
     cost = await explain.cost(
-        STATEMENTS.fenced("deliver", progress=True), LANES, epochs, events, destinations, destinations, [0.25] * BATCH
+        STATEMENTS.fenced("deliver", progress=True),
+        LANES,
+        epochs,
+        events,
+        destinations,
+        await _places(bad_day, events),
+        destinations,
+        [0.25] * BATCH,
     )
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= 4 * MOST_PAGES, cost
 
 
-async def test_settling_retries(explain: Explainer) -> None:
+async def test_settling_retries(explain: Explainer, bad_day: str) -> None:
     n = BATCH
+    events = [f"k{number}" for number in range(1, n + 1)]
     cost = await explain.cost(
         STATEMENTS.fenced("place", progress=True),
         LANES,
         [0] * len(LANES),
-        [f"k{number}" for number in range(1, n + 1)],
+        events,
         ["orders"] * n,
+        await _places(bad_day, events),
         ["orders"] * n,
         [None] * n,
         [10.0] * n,
@@ -157,14 +180,16 @@ async def test_settling_retries(explain: Explainer) -> None:
     assert cost.rows <= MOST_ROWS, cost
 
 
-async def test_settling_dead_letters(explain: Explainer) -> None:
+async def test_settling_dead_letters(explain: Explainer, bad_day: str) -> None:
     n = BATCH
+    events = [f"k{number}" for number in range(1, n + 1)]
     cost = await explain.cost(
         STATEMENTS.fenced("bury", progress=True),
         LANES,
         [0] * len(LANES),
-        [f"k{number}" for number in range(1, n + 1)],
+        events,
         ["orders"] * n,
+        await _places(bad_day, events),
         ["orders"] * n,
         [1] * n,
         ["refused"] * n,
@@ -172,3 +197,11 @@ async def test_settling_dead_letters(explain: Explainer) -> None:
         [0.25] * n,
     )
     assert cost.rows <= MOST_ROWS, cost
+
+
+async def test_asking_the_history_for_a_batch(explain: Explainer) -> None:
+    asked = [f"{'h' if number % 2 else 'new'}{number}" for number in range(1, BATCH + 1)]
+    cost = await explain.cost(STATEMENTS.get("ledger_history"), asked)
+    assert cost.returned == BATCH // 2
+    assert cost.everywhere <= BATCH, cost
+    assert cost.pages <= MOST_PAGES, cost

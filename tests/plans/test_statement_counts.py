@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.looks import Bounds, Due, Ready
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Outcome, Resolved, Retry, Split, Verdict
@@ -110,11 +111,12 @@ async def test_holding_splitting_and_noting_take_one(
         await store.writes.hold(epochs, [Resolved(message, "x") for message in copies], Held.ASIDE)
 
 
+@pytest.mark.parametrize("ledger", [True, "history"])
 @pytest.mark.parametrize(("messages", "keys"), SIZES)
 async def test_a_ledger_costs_one_statement_more(
-    store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
+    store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int, ledger: LedgerKind
 ) -> None:
-    keeping = store.beside(ledger=True)
+    keeping = store.beside(ledger=ledger)
     epochs = await filled(keeping, postgres_url, messages, keys)
     found = await read(keeping, epochs)
     assert keeping.ledger is not None

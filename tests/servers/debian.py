@@ -49,6 +49,8 @@ class Binary:
 
 POSTGRES = Binary(name="postgres", package="postgresql", elsewhere="/usr/lib/postgresql:*/bin/")
 INITDB = Binary(name="initdb", package="postgresql", elsewhere="/usr/lib/postgresql:*/bin/")
+# Beside the server: pg_dump refuses a server that is newer than itself.
+PG_DUMP = Binary(name="pg_dump", package="postgresql-client", elsewhere="/usr/lib/postgresql:*/bin/")
 PSQL = Binary(name="psql", package="postgresql-client")
 # The scripts on PATH change to the user rabbitmq; the inner ones run as whoever calls them.
 RABBITMQ_SERVER = Binary(
@@ -61,8 +63,30 @@ SQLITE = Binary(name="sqlite3", package="sqlite3")
 OPENSSL = Binary(name="openssl", package="openssl")
 CHROMIUM = Binary(name="chromium", package="chromium")
 PROMTOOL = Binary(name="promtool", package="prometheus")
+# The pages of the documentation are typed into a shell, and they fetch with curl.
+CURL = Binary(name="curl", package="curl")
+# A test reads the process list as any user would.
+PS = Binary(name="ps", package="procps")
+# A library that the browser's driver is linked against.
+LIBATOMIC = Binary(name="libatomic.so.1", package="libatomic1", elsewhere="/usr/lib:*/", on_path=False)
 
-ALL = (POSTGRES, INITDB, PSQL, RABBITMQ_SERVER, RABBITMQCTL, EPMD, PGBOUNCER, SQLITE, OPENSSL, CHROMIUM, PROMTOOL)
+ALL = (
+    POSTGRES,
+    INITDB,
+    PG_DUMP,
+    PSQL,
+    RABBITMQ_SERVER,
+    RABBITMQCTL,
+    EPMD,
+    PGBOUNCER,
+    SQLITE,
+    OPENSSL,
+    CHROMIUM,
+    PROMTOOL,
+    CURL,
+    PS,
+    LIBATOMIC,
+)
 
 
 def missing_packages() -> list[str]:

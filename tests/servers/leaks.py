@@ -19,7 +19,7 @@ def end_leaks() -> None:
     """Ends what leaked, once it has been named: the next run must not meet it."""
     for started in registry.processes:
         started.kill()
-        started.wait_gone(bound=30)
+        started.wait_gone(bound=90)
     registry.processes.clear()
     for folder in list(registry.folders):
         if folder.exists():

@@ -1,6 +1,7 @@
 """PgBouncer with transaction pooling in front of a private PostgreSQL."""
 
 import signal
+from collections.abc import Iterable
 
 from tests.servers import debian, processes
 from tests.servers.ports import free_port, is_open
@@ -22,16 +23,18 @@ admin_users = postgres
 pool_mode = transaction
 default_pool_size = {pool_size}
 max_client_conn = 200
+ignore_startup_parameters = {ignored}
 """
 
 
 class PgBouncer(Server):
     """One pooler; every database of the server behind it can be reached through it."""
 
-    def __init__(self, server: PostgresServer, *, pool_size: int = 20) -> None:
+    def __init__(self, server: PostgresServer, *, pool_size: int = 20, ignored: Iterable[str] = ()) -> None:
         self._binary = debian.PGBOUNCER.path()
         self._server = server
         self._pool_size = pool_size
+        self._ignored = ", ".join(ignored)
         self._started: processes.Started | None = None
         self.port = free_port()
         self.folder = processes.make_folder("pgbouncer")
@@ -45,7 +48,11 @@ class PgBouncer(Server):
         configuration = self.folder / "pgbouncer.ini"
         configuration.write_text(
             _CONFIGURATION.format(
-                postgres_port=self._server.port, port=self.port, users=users, pool_size=self._pool_size
+                postgres_port=self._server.port,
+                port=self.port,
+                users=users,
+                pool_size=self._pool_size,
+                ignored=self._ignored,
             )
         )
         processes.hand_over(users, configuration)
@@ -58,7 +65,7 @@ class PgBouncer(Server):
         )
         wait_until(
             lambda: started.must_run() and is_open(self.port),
-            bound=30,
+            bound=90,
             what=f"PgBouncer on port {self.port} takes connections",
         )
 
@@ -67,7 +74,7 @@ class PgBouncer(Server):
         if self._started is None:
             raise processes.ServerFailed("this PgBouncer is not running")
         self._started.signal(signal.SIGTERM)
-        self._started.wait_gone(bound=30)
+        self._started.wait_gone(bound=90)
         processes.forget(self._started)
         self._started = None
 

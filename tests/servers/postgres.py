@@ -64,7 +64,7 @@ class PostgresServer(Server):
             ports=(self.port,),
         )
         self._killed = False
-        wait_until(self._ready, bound=60, what=f"PostgreSQL on port {self.port} takes connections")
+        wait_until(self._ready, bound=90, what=f"PostgreSQL on port {self.port} takes connections")
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
         """Ends it: `fast` in order, `immediate` as after a crash of the database."""
@@ -132,7 +132,7 @@ class PostgresServer(Server):
         return self._started
 
     def _wait_gone(self, started: processes.Started) -> None:
-        started.wait_gone(bound=60)
+        started.wait_gone(bound=90)
         processes.forget(started)
         self._started = None
 

@@ -76,7 +76,7 @@ class RabbitMQServer(Server):
             self.kill()
         if self._epmd is not None:
             self._epmd.kill()
-            self._epmd.wait_gone(bound=30)
+            self._epmd.wait_gone(bound=90)
             processes.forget(self._epmd)
             self._epmd = None
         processes.remove_folder(self.folder)
@@ -135,7 +135,7 @@ class RabbitMQServer(Server):
         epmd = self._epmd
         wait_until(
             lambda: epmd.must_run() and is_open(self._epmd_port),
-            bound=30,
+            bound=90,
             what=f"epmd on port {self._epmd_port} takes connections",
         )
 
@@ -148,7 +148,7 @@ class RabbitMQServer(Server):
         return self._started
 
     def _wait_gone(self, started: processes.Started) -> None:
-        started.wait_gone(bound=60)
+        started.wait_gone(bound=90)
         processes.forget(started)
         self._started = None
 

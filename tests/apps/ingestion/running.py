@@ -37,7 +37,7 @@ def ingestion(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedP
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

@@ -97,6 +97,17 @@ def test_a_message_that_comes_twice_has_one_effect(variables: dict[str, str], br
         assert kinds == ["DocumentUploaded", "DocumentValidated"]
 
 
+def test_a_message_without_any_properties_is_understood(variables: dict[str, str], broker: str, tmp_path: Path) -> None:
+    with Service(folder=tmp_path, **variables) as service:
+        document = service.upload().json()
+        wait_until(lambda: service.says("Successfully published event"), bound=BOUND, what="it is published")
+        [message] = take_all(broker, "document.uploaded.q")
+        with channel(broker) as meddling:
+            meddling.basic_publish("doc.events", "document.uploaded", message.body)
+        with Consuming("validate", tmp_path, variables):
+            service.wait_for(document["id"], "VALIDATED")
+
+
 def test_an_event_that_no_try_can_make_right_is_a_dead_letter_with_its_reason(
     variables: dict[str, str], broker: str, tmp_path: Path
 ) -> None:

@@ -2,60 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from apps.ingestion.commands import main
 from apps.ingestion.settings import Settings
 from apps.ingestion.topology import QUEUES
-from tests.apps.ingestion.running import ROOT, Service, ingestion
-from tests.docs.pages import blocks
+from tests.apps.ingestion.running import ROOT
+from tests.apps.readme import NewUser, fresh_tree
+from tests.servers.ports import free_port
 
 PATH = ROOT / "apps" / "ingestion" / "README.md"
 PAGE = PATH.read_text(encoding="utf-8")
-CURLS = blocks(PATH, "bash")
 
 
-def test_every_curl_command_is_answered(tmp_path: Path) -> None:
-    """The service as the README starts it, except for the port."""
-    assert ingestion("migrate", cwd=tmp_path).returncode == 0
-    with Service(folder=tmp_path) as running:
-        uploaded, page, health = (run(command, running.port) for command in CURLS)
-    assert (uploaded["name"], uploaded["status"]) == ("test-document.pdf", "UPLOADED")
-    assert [document["id"] for document in page["items"]] == [uploaded["id"]]
-    assert health["status"] == "UP"
-    assert f"[ticket-4711] Document uploaded successfully. ID: {uploaded['id']}" in running.story()
-
-
-def run(command: str, port: int) -> dict[str, Any]:
-    words = shlex.split(command.replace("\\\n", " ").replace("localhost:8081", f"127.0.0.1:{port}"))
-    done = subprocess.run(
-        [words[0], "--silent", "--fail-with-body", *words[1:]], capture_output=True, text=True, check=True
-    )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+def test_every_command_works_for_a_new_user(tmp_path: Path) -> None:
+    """From a copy of the tree with the servers that `make servers` starts; only the ports differ."""
+    ports = [free_port() for _ in range(3)]
+    instead = {f":{there}": f":{here}" for there, here in zip((8081, 8082, 8083), ports, strict=True)}
+    home = tmp_path / "home"
+    home.mkdir()
+    NewUser(fresh_tree(tmp_path), home, instead=instead, INGESTION_LISTEN=f"127.0.0.1:{ports[0]}").follow(PATH)
 
 
 def test_every_command_it_names_exists_and_every_command_is_named() -> None:
     assert set(re.findall(r"python -m apps\.ingestion (\w+)", PAGE)) <= set(main.commands)
-    table = PAGE[PAGE.index("| command | is |") : PAGE.index("| variable | default")]
+    table = PAGE[PAGE.index("| command | is |") : PAGE.index("## Configuration")]
     assert {
         name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)", row)
     } == (set(main.commands))
 
 
 def test_every_variable_is_told_with_its_default() -> None:
-    told = dict(re.findall(r"^\| `(INGESTION_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
+    told = dict(re.findall(r"^\| `((?:INGESTION|OUTBOX_PUBLISHER)_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
     given = {name: value.strip("`") for name, value in told.items() if value != "empty"}
     assert Settings.read(given) == Settings()
-    described = (ROOT / "apps" / "ingestion" / "settings.py").read_text(encoding="utf-8").split("class _Reading")[0]
-    assert set(told) == set(re.findall(r"INGESTION_[A-Z_]*[A-Z]", described))
+    settings, publisher = (
+        (ROOT / "apps" / "ingestion" / f"{name}.py").read_text(encoding="utf-8") for name in ("settings", "publisher")
+    )
+    described = settings.split("class _Reading")[0] + publisher
+    assert set(told) == set(re.findall(r"(?:INGESTION|OUTBOX_PUBLISHER)_[A-Z_]*[A-Z]", described))
 
 
 def test_every_queue_is_in_the_table() -> None:

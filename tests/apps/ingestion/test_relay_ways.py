@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from apps.ingestion import relay, topology
+from apps.ingestion import topology
+from apps.ingestion.publisher import Publisher
 from apps.ingestion.relay import open_broker
 from pillarbox.core.clock import system_chance
 from pillarbox.ops.settings import Settings
-from tests.apps.ingestion.running import ROOT, Service
+from tests.apps.ingestion.running import BOUND, ROOT, Service
 from tests.integration.cli.running import fresh_pillarbox
 from tests.integration.consume.broker import ready
+from tests.servers.ports import free_port
+from tests.servers.waiting import wait_until
 from tests.unit.ops.settings.loading import load
 
 FILE = ROOT / "apps" / "ingestion" / "pillarbox.toml"
@@ -25,11 +29,28 @@ def file() -> Settings:
 
 
 def test_both_look_as_often_and_try_as_long(file: Settings) -> None:
-    assert file.relay.tuning == relay.TUNING
-    assert file.relay.policy == relay.RETRY
-    assert (relay.TUNING.enabled, relay.TUNING.poll_interval, relay.TUNING.batch_size) == (True, "2s", 50)
-    delays = [relay.RETRY.delay(attempt, system_chance()) for attempt in range(1, 12)]
-    assert delays == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, None]
+    inside = Publisher()
+    assert file.relay.tuning == replace(inside.tuning, poll_interval="2s")
+    assert (inside.tuning.enabled, inside.tuning.poll_interval, inside.tuning.batch_size) == (True, 2, 50)
+    for policy in (file.relay.policy, inside.retry):
+        delays = [policy.delay(attempt, system_chance()) for attempt in range(1, 12)]
+        assert delays == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, None]
+
+
+def test_the_variables_of_the_publisher_reach_both() -> None:
+    publisher = Publisher(
+        polling_interval=0.25,
+        batch_size=7,
+        max_retries=2,
+        initial_retry_delay=1.5,
+        max_retry_delay=60,
+        outages="count",
+        fixed_delay=True,
+    )
+    beside = load(FILE, **publisher.as_relay_settings)
+    assert beside.relay.tuning == replace(publisher.tuning, poll_interval="0.25s")
+    for policy in (beside.relay.policy, publisher.retry):
+        assert [policy.delay(attempt, system_chance()) for attempt in range(1, 4)] == [1.5, 3, None]
 
 
 def test_both_send_the_same_to_the_same_places(file: Settings) -> None:
@@ -75,3 +96,24 @@ def test_without_a_broker_the_relay_inside_calls_the_consumers(store: str, tmp_p
             service.wait_for(document_id, "ENRICHED")
         assert service.stop() == 0
     assert "Relay stopped, drained" in service.story()
+
+
+@pytest.mark.parametrize("way", ["inside", "off"])
+def test_the_topology_is_there_before_the_first_event(way: str, database: str, broker: str, tmp_path: Path) -> None:
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": way}
+    with Service(folder=tmp_path, **variables) as service:
+        wait_until(lambda: service.says("declared"), bound=BOUND, what="the topology is declared")
+    for queue in topology.QUEUES:
+        assert queue.dead_letter is not None
+        assert [ready(broker, name) for name in (queue.name, queue.dead_letter.queue)] == [0, 0]
+
+
+@pytest.mark.parametrize("way", ["inside", "off"])
+def test_a_broker_that_is_not_there_yet_is_named_at_once_and_waited_for(
+    way: str, database: str, tmp_path: Path
+) -> None:
+    nowhere = f"amqp://guest:guest@127.0.0.1:{free_port()}/"
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": nowhere, "INGESTION_RELAY": way}
+    with Service(folder=tmp_path, **variables) as service:
+        wait_until(lambda: service.says("RabbitMQ cannot be reached, trying again"), bound=BOUND, what="it says so")
+        assert service.upload().status_code == 201

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingestion.settings import Settings, SettingsError
+from pillarbox.core.clock import system_chance
 from tests.apps.ingestion.running import ingestion
 
 
@@ -81,3 +82,68 @@ def test_a_consumer_without_a_broker_says_so(tmp_path: Path) -> None:
     done = ingestion("validate", cwd=tmp_path)
     assert done.returncode == 2
     assert "INGESTION_TRANSPORT is not set" in done.stderr
+
+
+def test_the_publisher_is_configured_under_the_names_of_the_guide() -> None:
+    publisher = Settings.read(
+        {
+            "OUTBOX_PUBLISHER_POLLING_INTERVAL": "500ms",
+            "OUTBOX_PUBLISHER_BATCH_SIZE": "200",
+            "OUTBOX_PUBLISHER_MAX_RETRIES": "3",
+            "OUTBOX_PUBLISHER_INITIAL_RETRY_DELAY": "5000",
+            "OUTBOX_PUBLISHER_MAX_RETRY_DELAY": "1m",
+            "OUTBOX_PUBLISHER_OUTAGES": "count",
+            "OUTBOX_PUBLISHER_FIXEDDELAY": "true",
+        }
+    ).publisher
+    tuning, retry = publisher.tuning, publisher.retry
+    assert (tuning.poll_interval, tuning.batch_size, tuning.outages) == (0.5, 200, "count")
+    assert (tuning.adaptive, tuning.doorbell, tuning.enabled) == (False, False, True)
+    assert [retry.delay(attempt, system_chance()) for attempt in range(1, 5)] == [5, 10, 20, None]
+
+
+def test_no_retries_means_one_attempt_and_not_endless_ones() -> None:
+    retry = Settings.read({"OUTBOX_PUBLISHER_MAX_RETRIES": "0"}).publisher.retry
+    assert retry.delay(1, system_chance()) is None
+
+
+def test_a_publisher_that_is_switched_off_is_no_relay() -> None:
+    assert Settings.read({"OUTBOX_PUBLISHER_ENABLED": "false"}).relay == "off"
+
+
+def test_the_broker_may_be_named_as_spring_does() -> None:
+    named = {"SPRING_RABBITMQ_HOST": "mq", "SPRING_RABBITMQ_PUBLISHER_CONFIRM_TYPE": "correlated"}
+    assert Settings.read(named).transport == "amqp://guest:guest@mq:5672/%2F"
+    named |= {"SPRING_RABBITMQ_PORT": "5673", "SPRING_RABBITMQ_USERNAME": "a", "SPRING_RABBITMQ_PASSWORD": "p/w"}
+    settings = Settings.read(named | {"SPRING_RABBITMQ_VIRTUAL_HOST": "docs"})
+    assert settings.transport == "amqp://a:p%2Fw@mq:5673/docs"
+    assert "p%2Fw" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OUTBOX_PUBLISHER_POLLING_INTERVAL", "0"),
+        ("OUTBOX_PUBLISHER_POLLING_INTERVAL", "often"),
+        ("OUTBOX_PUBLISHER_POLLING_INTERVAL", "2 weeks"),
+        ("OUTBOX_PUBLISHER_BATCH_SIZE", "0"),
+        ("OUTBOX_PUBLISHER_BATCH_SIZE", "١٢"),
+        ("OUTBOX_PUBLISHER_MAX_RETRIES", "-1"),
+        ("OUTBOX_PUBLISHER_INITIAL_RETRY_DELAY", "2h"),
+        ("OUTBOX_PUBLISHER_MAX_RETRY_DELAY", "1s"),
+        ("OUTBOX_PUBLISHER_ENABLED", "maybe"),
+        ("OUTBOX_PUBLISHER_OUTAGES", "ignore"),
+        ("OUTBOX_PUBLISHER_BATCHES", "5"),
+        ("SPRING_RABBITMQ_PORT", "5672"),
+    ],
+)
+def test_a_publisher_that_cannot_work_is_named_at_the_start(variable: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=variable if "PORT" not in variable else "SPRING_RABBITMQ_HOST"):
+        Settings.read({variable: value})
+
+
+def test_two_names_of_one_setting_are_refused() -> None:
+    with pytest.raises(SettingsError, match="OUTBOX_PUBLISHER_BATCHSIZE and OUTBOX_PUBLISHER_BATCH_SIZE"):
+        Settings.read({"OUTBOX_PUBLISHER_BATCHSIZE": "1", "OUTBOX_PUBLISHER_BATCH_SIZE": "2"})
+    with pytest.raises(SettingsError, match="both set"):
+        Settings.read({"SPRING_RABBITMQ_HOST": "mq", "INGESTION_TRANSPORT": "amqp://a:b@mq/"})

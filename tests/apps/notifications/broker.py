@@ -42,7 +42,7 @@ def ready(url: str, queue: str) -> int:
 def wait_for_dead_letters(url: str, audience: Audience) -> list[Taken]:
     """What was given up on, once there is any; it is gone afterwards."""
     queue = f"{audience.queue}.dlq"
-    wait_until(lambda: ready(url, queue) > 0, bound=30, what=f"something is in {queue}")
+    wait_until(lambda: ready(url, queue) > 0, bound=90, what=f"something is in {queue}")
     return take_all(url, queue)
 
 

@@ -17,7 +17,7 @@ SETTINGS = ROOT / "apps" / "notifications" / "pillarbox.toml"
 HURRIED = {
     # As shipped, but nobody waits for the first look, nor long for a relay that died.
     "PILLARBOX_RELAY__INITIAL_DELAY": "0s",
-    "PILLARBOX_RELAY__LEASE": "2s",
+    "PILLARBOX_RELAY__LEASE": "3s",
     "PILLARBOX_RELAY__HEARTBEAT": "300ms",
     "PILLARBOX_RELAY__SEND_TIMEOUT": "1s",
 }
@@ -36,7 +36,7 @@ def notifications(*arguments: str, **variables: str) -> subprocess.CompletedProc
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -48,7 +48,7 @@ def carry(database: str, broker: str, **variables: str) -> subprocess.CompletedP
         env=environment(PILLARBOX_STORE=database, PILLARBOX_TRANSPORT=broker, **HURRIED, **variables),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

@@ -1,5 +1,6 @@
 """Listeners as processes on RabbitMQ and PostgreSQL: from a business row to notifications, and what goes wrong."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from apps.notifications.words import Audience, Channel
 from tests.apps.notifications import broker
 from tests.apps.notifications.processes import Fleet, Process, notifications
 from tests.apps.notifications.town import Town, everybody, reservation
+from tests.integration.rabbitmq.consumer import channel
 from tests.servers.waiting import wait_until
 
 BOUND = 90.0
@@ -86,6 +88,28 @@ def test_a_message_of_another_producer_is_understood(town: Town, fleet: Fleet, r
     }
     publish_to_the_listener(rabbit, body)
     wait_for(lambda: town.told() == everybody(["evt-001"], [10, 15], [EMAIL, PUSH]), fleet, "both are told")
+
+
+def test_messages_without_any_properties_are_understood_and_known_when_they_are_repeated(
+    town: Town, fleet: Fleet, rabbit: str
+) -> None:
+    """As Spring's `convertAndSend` sends them: JSON that carries its own id and type, and nothing beside it."""
+    listener = fleet.listener()
+    for audience in Audience:
+        town.settle(50, audience=audience, aggregate_id=9)
+        wait_for(lambda: broker.is_listened_to(rabbit, audience.queue), fleet, "somebody listens")  # noqa: B023 - called at once
+        told = {"event_id": "evt-004", "event_type": "SOMETHING_NEW", "aggregate_type": audience, "aggregate_id": 9}
+        bare = {"payload": {}, **told}
+        nameless = {name: value for name, value in bare.items() if name != "event_id"}
+        with channel(rabbit) as producer:
+            for body in (bare, bare, nameless):
+                producer.basic_publish("notifications.exchange", audience.queue, json.dumps(body).encode())
+    for audience in Audience:
+        wait_for(lambda: len(town.told(audience)) == 2, fleet, f"{audience} is told")  # noqa: B023 - called at once
+        hears(listener, f"WARNING .*event already processed, skipping: consumer={audience.queue} event_id=evt-004")
+        [letter] = broker.wait_for_dead_letters(rabbit, audience)
+        assert "nor has its body the field 'event_id'" in str((letter.properties.headers or {})["pillarbox-reason"])
+        assert town.told(audience) == everybody(["evt-004"], [50], [EMAIL, PUSH])
 
 
 def test_a_repeat_is_skipped_with_a_warning_and_acked(town: Town, fleet: Fleet, rabbit: str) -> None:

@@ -48,6 +48,22 @@ def test_how_many_are_told_comes_from_the_producer(postgres_town: Town, rabbit: 
     assert message["payload"] == {"order_id": number, "user_id": 70, "total_cents": 1}
 
 
+def test_the_insert_of_a_foreign_producer_gives_the_same_message(postgres_town: Town, rabbit: str) -> None:
+    with postgres_town.engine.begin() as connection:
+        connection.execute(
+            text("""
+                INSERT INTO event_outbox
+                  (event_id, event_type, aggregate_type, aggregate_id, status, payload, created_at)
+                VALUES ('evt-123-456', 'RESERVATION_REQUESTED', 'RESTAURANT', 5, 'PENDING', '{"guest":"Ada"}', NOW())
+            """)
+        )
+    [message] = sent(postgres_town, rabbit)[Audience.RESTAURANT]
+    assert (message["event_id"], message["aggregate_id"], message["payload"]) == ("evt-123-456", 5, {"guest": "Ada"})
+    [(status, published_at)] = postgres_town.rows(text("SELECT status, published_at FROM event_outbox"))
+    assert status == "PROCESSED"
+    assert published_at is not None
+
+
 def test_a_row_of_plain_sql_gives_the_same_message(postgres_town: Town, rabbit: str) -> None:
     with postgres_town.engine.begin() as connection:
         connection.execute(
@@ -78,7 +94,7 @@ def test_what_is_recorded_twice_is_sent_once_and_told(postgres_town: Town, rabbi
     assert postgres_town.rows(text("SELECT event_id, status FROM processed_event")) == [("evt-001", "SUCCESS")]
 
 
-def test_queues_are_durable_without_any_limit_and_have_dead_letters(
+def test_queues_are_durable_without_a_limit_of_time_or_length_and_have_dead_letters(
     postgres_town: Town, rabbit: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     postgres_town.record(reservation("evt-001"))
@@ -92,6 +108,7 @@ def test_queues_are_durable_without_any_limit_and_have_dead_letters(
             "x-queue-type",
             "x-dead-letter-exchange",
             "x-dead-letter-routing-key",
+            "x-delivery-limit",
         }
         assert queues[f"{audience.queue}.dlq"][:2] == ["true", "false"]
     exchanges = rabbitmq_server.ctl("list_exchanges", "-p", VHOST, "name", "type", "durable", "auto_delete")

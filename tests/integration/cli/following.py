@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tests.integration.cli.running import environment
 
-_BOUND = 30.0
+_BOUND = 90.0
 
 
 class Following:

@@ -13,6 +13,7 @@ import pika
 from pillarbox.transports.rabbitmq import Queue
 from tests.integration.cli.running import pillarbox
 from tests.integration.consume.broker import declared, publish, ready, remove_queues
+from tests.integration.consume.strange import Strange, publish_strange
 from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.servers.waiting import wait_until
 
@@ -33,6 +34,13 @@ class Graveyard:
         """Letters as a consumer of ours leaves them, unless told otherwise."""
         notes = {"pillarbox-attempts": 7, "pillarbox-reason": "ValueError: no address", "pillarbox-queue": self.work}
         publish(self.url, self.dead, *event_ids, **({"headers": notes} | properties))
+
+    def bury_strange(self, *letters: Strange) -> None:
+        """Letters as nobody would write them."""
+        with channel(self.url) as broker:
+            broker.confirm_delivery()
+            publish_strange(broker, self.dead, letters)
+        self.wait_for(self.dead, len(letters))
 
     def bury_many(self, count: int) -> list[str]:
         """So many at once, and their ids."""
@@ -61,7 +69,7 @@ class Graveyard:
 
     def wait_for(self, queue: str, count: int) -> None:
         """Until so many lie in a queue that nobody has in hand."""
-        wait_until(lambda: ready(self.url, queue) == count, bound=30, what=f"{count} in {queue}")
+        wait_until(lambda: ready(self.url, queue) == count, bound=90, what=f"{count} in {queue}")
 
     def take(self, queue: str) -> list[str | None]:
         """The ids of everything in a queue, which is empty afterwards."""

@@ -22,7 +22,7 @@ from typing import IO, NoReturn
 from pillarbox.ops.cli import main
 from pillarbox.ops.cli.root import COMMANDS
 
-BOUND = 60.0
+BOUND = 120.0
 PAUSE = 0.002
 
 for _name in COMMANDS:

@@ -31,7 +31,7 @@ def interrupted(*arguments: str, shown: str, **variables: str) -> Session:
                     break
             while more := _read(ours):
                 screen += more
-            return Session(process.wait(60), screen.decode())
+            return Session(process.wait(120), screen.decode())
     finally:
         os.close(ours)
 

@@ -31,7 +31,7 @@ def at_terminal(*arguments: str, typed: str = "", **variables: str) -> Session:
         with process:
             os.write(ours, typed.encode())
             screen = _everything(ours)
-            return Session(process.wait(60), screen)
+            return Session(process.wait(120), screen)
     finally:
         os.close(ours)
 

@@ -25,7 +25,7 @@ def carry_out(stock: Stock) -> int:
 
     async def work(store: Store) -> int:
         owner = await Owner.of(store)
-        count = await store.writes.carry_out(epochs_of(owner.leases))
+        count = (await store.writes.carry_out(epochs_of(owner.leases))).done
         await store.lanes.leave(owner.relay)
         return count
 

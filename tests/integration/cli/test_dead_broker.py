@@ -14,6 +14,7 @@ from tests.integration.cli.graveyard import Graveyard
 from tests.integration.cli.running import environment, pillarbox
 from tests.integration.cli.terminal import at_terminal
 from tests.integration.consume.broker import publish, ready
+from tests.integration.consume.strange import FOUND, Strange, text
 from tests.integration.rabbitmq.consumer import channel
 from tests.servers.ports import free_port
 from tests.servers.waiting import wait_until
@@ -78,7 +79,7 @@ def test_whoever_looks_often_is_warned_of_a_delivery_limit(yard: Graveyard) -> N
     yard.bury("e1")
     with channel(yard.url) as broker:
         for _ in range(10):
-            wait_until(lambda: broker.basic_get(yard.dead)[0] is not None, bound=30, what="the letter comes")
+            wait_until(lambda: broker.basic_get(yard.dead)[0] is not None, bound=90, what="the letter comes")
             broker.basic_recover(requeue=True)
     yard.wait_for(yard.dead, 1)
     done = yard.run("dead", "broker", "list")
@@ -96,7 +97,29 @@ def test_a_queue_that_does_not_exist_is_not_found(yard: Graveyard) -> None:
     assert (done.returncode, done.stderr) == (4, "pillarbox: there is no queue 'nowhere' on the broker\n")
 
 
+def test_whatever_a_stranger_left_there_is_listed(yard: Graveyard) -> None:
+    yard.bury_strange(*FOUND)
+    letters = yard.told("list", "--payload", "--limit", "100")["letters"]
+    assert len(letters) == len(FOUND)
+    assert letters[-1]["event_id"] is None
+    yard.wait_for(yard.dead, len(FOUND))
+    assert yard.run("dead", "broker", "list", "--limit", "100").returncode == 0
+
+
 # -- requeue ----------------------------------------------------------------------------------------------------------
+
+
+def test_whatever_a_stranger_left_there_is_moved_or_told_about(yard: Graveyard) -> None:
+    nowhere = {(b"pillarbox-queue", text(name)) for name in (b"x" * 300, b"\xed\xa0\x80", b"")}
+    stays = [Strange({"message_id": b"stays"}, (header,)) for header in sorted(nowhere)]
+    moves = [Strange(one.properties, ((b"pillarbox-queue", text(yard.work.encode())),)) for one in stays]
+    yard.bury_strange(*stays, *FOUND, *moves)
+    answer = yard.told("requeue", "--all", "--yes", code=1)
+    assert answer["moved"] == {yard.work: len(moves)}
+    assert sum(map(len, answer["stayed"].values())) == len(stays) + len(FOUND)
+    yard.wait_for(yard.dead, len(stays) + len(FOUND))
+    assert yard.told("requeue", "--queue", yard.dead, "--all", "--to", yard.work, "--yes")["done"] == len(stays + FOUND)
+    yard.wait_for(yard.work, len(stays + FOUND + moves))
 
 
 def test_a_letter_named_by_its_event_goes_back_to_its_queue_without_asking(yard: Graveyard) -> None:
@@ -165,12 +188,12 @@ def test_a_process_killed_on_the_way_loses_nothing(yard: Graveyard) -> None:
     )
     with process:
         try:
-            wait_until(lambda: ready(yard.url, yard.work) > 200, bound=30, what="some are moved")
+            wait_until(lambda: ready(yard.url, yard.work) > 200, bound=90, what="some are moved")
         finally:
             process.kill()
     assert process.returncode == -signal.SIGKILL
     moved = ready(yard.url, yard.work)
-    wait_until(lambda: ready(yard.url, yard.dead) >= 2000 - moved, bound=30, what="what was in hand is back")
+    wait_until(lambda: ready(yard.url, yard.dead) >= 2000 - moved, bound=90, what="what was in hand is back")
     there, here = yard.take(yard.work), yard.take(yard.dead)
     assert 200 < len(there) < 2000
     assert set(there) | set(here) == set(ids)

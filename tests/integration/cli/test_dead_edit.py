@@ -98,7 +98,7 @@ def test_a_payload_comes_from_a_pipe(one: Stock) -> None:
         env=environment({"PILLARBOX_STORE": one.url}),
         input=NEW,
         capture_output=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert (done.returncode, content(one)[0]) == (0, NEW), done.stderr

@@ -95,7 +95,7 @@ def test_what_comes_from_an_event_cannot_reach_the_terminal_as_anything_but_text
     stock.settle(a=(Retry(delay=3600, error="no\nsuch\tthing \u202e[bold]"), "orders"))
     piped = pillarbox("events", "list", PILLARBOX_STORE=stock.url).stdout
     assert len(piped.splitlines()) == 2
-    assert "no\\nsuch\\tthing \\x202e[bold]" in piped
+    assert "no\\nsuch\\tthing \\u202e[bold]" in piped
     shown = at_terminal("events", "list", PILLARBOX_STORE=stock.url).screen
     assert "[red]order" in shown
     assert "\u202e" not in shown

@@ -79,7 +79,7 @@ def strict_postgres() -> Iterator[PostgresServer]:
         with psycopg.connect(server.url(), autocommit=True) as connection:
             connection.execute("CREATE ROLE app LOGIN PASSWORD 'another'")
             connection.execute("SELECT pg_reload_conf()")
-        wait_until(lambda: _refused(server), bound=30, what="the password is asked for")
+        wait_until(lambda: _refused(server), bound=90, what="the password is asked for")
         yield server
 
 

@@ -22,7 +22,7 @@ def feed(stock: Stock, lines: Sequence[str | bytes], *options: str) -> "subproce
         env=environment({"PILLARBOX_STORE": stock.url}),
         input=text,
         capture_output=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -162,10 +162,10 @@ def test_ctrl_c_ends_it_with_130_and_keeps_what_was_committed(here: Stock) -> No
         assert process.stderr is not None
         process.stdin.write("".join(line(f"e{number}") + "\n" for number in range(600)))
         process.stdin.flush()
-        wait_until(lambda: len(recorded(here)) == 500, bound=30, what="the first batch is recorded")
+        wait_until(lambda: len(recorded(here)) == 500, bound=90, what="the first batch is recorded")
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == "pillarbox: interrupted\n"
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
     assert len(recorded(here)) == 500
 
 

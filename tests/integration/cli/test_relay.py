@@ -30,6 +30,23 @@ def slow(event, context):
     Path("done").touch()
 """
 
+STUBBORN = """
+import asyncio
+from pathlib import Path
+from pillarbox.transports.handlers import Handlers
+
+handlers = Handlers()
+
+@handlers.on("*", name="stubborn")
+async def stubborn(event, context):
+    Path("begun").touch()
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            continue
+"""
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
@@ -49,15 +66,16 @@ def waiting(shop: Path) -> int:
 @pytest.fixture
 def slow_relay(shop: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A relay in the middle of a handler that ends when the file `go-on` appears."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pillarbox", "relay"],
-        env=environment({"PILLARBOX_TRANSPORT": "handlers:blocking:handlers"}),
-        cwd=shop,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with (shop / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pillarbox", "relay"],
+            env=environment({"PILLARBOX_TRANSPORT": "handlers:blocking:handlers"}),
+            cwd=shop,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
     try:
-        wait_until((shop / "begun").exists, bound=30, what="the handler begins")
+        wait_until((shop / "begun").exists, bound=90, what="the handler begins")
         yield process
     finally:
         process.kill()
@@ -73,17 +91,77 @@ def test_until_empty_carries_everything_and_ends(shop: Path) -> None:
     assert waiting(shop) == 0
 
 
+@pytest.mark.parametrize("way", ["options", "variables", "file"])
+def test_only_the_events_of_a_time_range_are_carried(shop: Path, way: str) -> None:
+    with closing(sqlite3.connect(shop / "pillarbox.db")) as connection, connection:
+        Outbox().record(connection, *(Event("order.placed", {"id": number}) for number in (3, 4, 5)))
+        for number in range(6):
+            connection.execute(
+                "UPDATE outbox_message SET recorded_at = ? WHERE json_extract(CAST(payload AS TEXT), '$.id') = ?",
+                (f"2026-01-0{number + 1}T00:00:00.000Z", number),
+            )
+    after, before = "2026-01-05T00:00:00Z", "2026-01-06T00:00:00Z"
+    options = ["--recorded-after", after, "--recorded-before", before] if way == "options" else []
+    variables = {"PILLARBOX_RELAY__RECORDED_AFTER": after, "PILLARBOX_RELAY__RECORDED_BEFORE": before}
+    if way == "file":
+        (shop / "pillarbox.toml").write_text(f'[relay]\nrecorded_after = "{after}"\nrecorded_before = {before}\n')
+    done = pillarbox(
+        *("relay", "--until-empty", *options),
+        cwd=shop,
+        PILLARBOX_TRANSPORT="console://",
+        **(variables if way == "variables" else {}),
+    )
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(event)["payload"] for event in done.stdout.splitlines()[1:]] == [{"id": 4}]
+    assert waiting(shop) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--recorded-after", "1h"], "add --until-empty"),
+        (["--until-empty", "--recorded-after", "1h", "--recorded-before", "2h"], "is not before"),
+        (["--until-empty", "--recorded-after", "soon"], "'soon' is neither an age"),
+        (["--until-empty", "--recorded-after", ""], "'' is neither an age"),
+    ],
+)
+def test_a_time_range_that_makes_no_sense_is_refused(shop: Path, options: list[str], words: str) -> None:
+    done = pillarbox("relay", *options, cwd=shop, PILLARBOX_TRANSPORT="console://")
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert waiting(shop) == 3
+
+
+def test_a_configured_time_range_does_not_limit_a_running_relay_silently(shop: Path) -> None:
+    (shop / "pillarbox.toml").write_text('[relay]\nrecorded_before = "1h"\n')
+    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    assert done.returncode == 2, done.stderr
+    assert "recorded_before in pillarbox.toml" in done.stderr
+    (shop / "pillarbox.toml").write_text('[relay]\nrecorded_before = "soon"\n')
+    done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    assert done.returncode == 2, done.stderr
+    assert "write a time such as" in done.stderr
+
+
 def test_what_it_does_is_logged_on_standard_error(shop: Path) -> None:
     done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="console://")
-    assert "INFO pillarbox.relay: relay started" in done.stderr
+    for line in (
+        "INFO pillarbox.relay: relay started",
+        "INFO pillarbox.relay: found ",
+        "INFO pillarbox.relay.events: delivered event",
+        "INFO pillarbox.relay: batch completed: ",
+        "INFO pillarbox.relay: drained and stopped",
+    ):
+        assert line in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_drains(shop: Path, slow_relay: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
     slow_relay.send_signal(number)
+    wait_until(lambda: "stop requested, draining" in (shop / "log").read_text(), bound=90, what="it drains")
     (shop / "go-on").touch()
-    assert slow_relay.wait(30) == 0
+    assert slow_relay.wait(120) == 0
     assert (shop / "done").exists()
     assert waiting(shop) == 2
 
@@ -93,9 +171,29 @@ def test_the_second_signal_quits_at_once(shop: Path, slow_relay: "subprocess.Pop
         slow_relay.send_signal(signal.SIGTERM)
         return slow_relay.poll() is not None
 
-    wait_until(quit_after_another, bound=10, what="it quits although its handler has not returned")
+    wait_until(quit_after_another, bound=90, what="it quits although its handler has not returned")
     assert slow_relay.returncode == -signal.SIGTERM
     assert not (shop / "done").exists()
+    assert waiting(shop) == 3
+
+
+def test_a_handler_that_ignores_its_cancellation_does_not_keep_the_relay_from_ending(shop: Path) -> None:
+    (shop / "stubborn.py").write_text(STUBBORN)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pillarbox", "relay"],
+        env=environment({"PILLARBOX_TRANSPORT": "handlers:stubborn:handlers"})
+        | {"PILLARBOX_RELAY__DRAIN_TIMEOUT": "100ms"},
+        cwd=shop,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until((shop / "begun").exists, bound=90, what="the handler begins")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0
+    finally:
+        process.kill()
+        process.wait()
     assert waiting(shop) == 3
 
 
@@ -109,7 +207,7 @@ def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "relay"],
         env=environment({"PILLARBOX_TRANSPORT": "handlers:wedged:handlers"})
-        | {"PILLARBOX_RELAY__LEASE": "2s", "PILLARBOX_RELAY__SEND_TIMEOUT": "1s"}
+        | {"PILLARBOX_RELAY__LEASE": "3s", "PILLARBOX_RELAY__SEND_TIMEOUT": "1s"}
         | {"PILLARBOX_RELAY__HEARTBEAT": "100ms", "PILLARBOX_RELAY__STALL_LIMIT": "300ms"},
         cwd=shop,
         stdout=subprocess.DEVNULL,
@@ -118,7 +216,7 @@ def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
     )
     with process:
         try:
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=120)
         finally:
             process.kill()
     assert process.returncode == 1

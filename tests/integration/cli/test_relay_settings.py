@@ -8,10 +8,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from pika.exchange_type import ExchangeType
 
 from pillarbox import Event, Outbox
 from tests.integration.cli.running import pillarbox
-from tests.integration.rabbitmq.consumer import take_all
+from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.servers.rabbitmq import RabbitMQServer
 
 SAMPLES = Path(__file__).resolve().parents[3] / "docs" / "samples"
@@ -72,6 +73,7 @@ def test_the_notification_producer_reaches_the_queue_of_each_audience(
             "aggregate_id": 5,
             "payload": {"no": number},
         }
+    declare_again(vhost, "notifications.exchange")
     record(postgres_url, *events)  # the same events once more
     carry("notifications", tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=vhost)
     assert [take_all(vhost, f"notification.{audience}") for audience in audiences] == [[], [], [], []]
@@ -86,6 +88,15 @@ def test_the_ingestion_service_reaches_its_queue(postgres_url: str, vhost: str, 
     [taken] = take_all(vhost, "document.uploaded.q")
     assert taken.body == b'{"documentName":"a.pdf"}'
     assert take_all(vhost, "document.uploaded.dlq") == []
+    declare_again(vhost, "doc.events", "doc.events.dlx")
+
+
+def declare_again(vhost: str, exchange: str, *dead_letters: str) -> None:
+    """A broker refuses to declare an exchange that exists with another type."""
+    with channel(vhost) as broker:
+        broker.exchange_declare(exchange, ExchangeType.topic, durable=True)
+        for name in dead_letters:
+            broker.exchange_declare(name, passive=True)
 
 
 def test_the_outbox_module_calls_its_handlers(postgres_url: str, tmp_path: Path) -> None:

@@ -128,9 +128,9 @@ def test_what_was_ended_in_the_middle_is_gone_on_with(delivered: Stock, ended_by
         text=True,
     )
     with process:
-        wait_until(lambda: len(copies(delivered)) >= 2, bound=60, what="two are copied")
+        wait_until(lambda: len(copies(delivered)) >= 2, bound=90, what="two are copied")
         process.send_signal(ended_by)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     [(number, count)] = delivered.ask("SELECT audit_id, count FROM outbox_audit")
     assert (process.returncode, count) == (code, len(copies(delivered)))
     assert count < len(NAMES)

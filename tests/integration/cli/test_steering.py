@@ -119,12 +119,12 @@ def test_a_rate_that_is_none_is_refused(shop: Stock, rate: str) -> None:
 
 def test_a_relay_that_is_asked_to_drain_ends(stock: Stock) -> None:
     with running_relay(stock, name="one") as process:
-        wait_until(lambda: told(stock, "relays", "list")["relays"] != [], bound=30, what="the relay lives")
+        wait_until(lambda: told(stock, "relays", "list")["relays"] != [], bound=90, what="the relay lives")
         [seen] = told(stock, "relays", "list")["relays"]
         assert seen["version"] == pillarbox_version
         assert (seen["name"], seen["draining"]) == ("one", False)
         assert told(stock, "relays", "drain", "one") == {"asked": [seen["id"]]}
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     assert told(stock, "relays", "list") == {"relays": []}
     assert audited(stock) == [("drain", seen["id"])]

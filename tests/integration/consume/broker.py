@@ -7,6 +7,7 @@ from typing import Any
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import ChannelClosedByBroker
 
 from pillarbox.transports.rabbitmq import Queue
 from tests.integration.rabbitmq.consumer import Taken, channel, take_all
@@ -36,7 +37,10 @@ def publish(url: str, queue: str | Queue, *event_ids: str, body: bytes | None = 
         "delivery_mode": 2,
     } | properties
     with channel(url) as broker:
-        declared(broker, work)
+        try:
+            declared(broker, work)
+        except ChannelClosedByBroker:
+            broker = broker.connection.channel()  # it exists as a consumer declares it
         broker.confirm_delivery()
         for event_id in event_ids:
             told = pika.BasicProperties(message_id=event_id, **given)

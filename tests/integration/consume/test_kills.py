@@ -10,7 +10,7 @@ from tests.integration.consume.processes import ConsumerProcess
 from tests.servers.waiting import wait_until
 
 Start = Callable[[], ConsumerProcess]
-BOUND = 40.0
+BOUND = 90.0
 
 
 def test_killed_between_commit_and_ack_the_effect_is_there_once(

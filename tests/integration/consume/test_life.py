@@ -25,7 +25,7 @@ from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.availability import available
 from tests.servers.rabbitmq import RabbitMQServer
 
-BOUND = 30.0
+BOUND = 90.0
 
 
 @pytest.fixture(scope="module")

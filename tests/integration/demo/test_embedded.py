@@ -114,5 +114,5 @@ def test_the_console_is_served_meanwhile_and_shows_the_demo(tmp_path: Path) -> N
             assert httpx.get(f"{address}api/v1/relays").json()["relays"][0]["lanes"] > 0
         finally:
             playing.send_signal(signal.SIGINT)
-            playing.communicate(timeout=60)
+            playing.communicate(timeout=120)
     assert playing.returncode == 0

@@ -266,10 +266,9 @@ async def test_a_pooler_that_refuses_what_a_relay_asks_for(pgbouncer: PgBouncer,
 
 @pytest.mark.parametrize(("mode", "result"), [("transaction", "fail"), ("statement", "fail"), ("session", "warn")])
 async def test_a_pooler_by_its_mode(postgres_server: PostgresServer, postgres_url: str, mode: str, result: str) -> None:
-    with available(lambda: PgBouncer(postgres_server)) as pooler:
+    with available(lambda: PgBouncer(postgres_server, ignored=[*SETTINGS, "pillarbox.internal"])) as pooler:
         with psycopg.connect(pooler.url("pgbouncer"), autocommit=True) as console:
             console.execute(f"SET pool_mode = '{mode}'".encode())
-            console.execute(f"SET ignore_startup_parameters = '{', '.join(SETTINGS)}'".encode())
         async with behind(pooler, postgres_url) as store:
             check = "store.reachable" if mode == "statement" else "store.pooling"
             found = await asked(store, check)

@@ -17,7 +17,7 @@ from tests.integration.inbox.conftest import committed_receipts
 from tests.servers.waiting import wait_until
 
 INBOX = Inbox()
-BOUND = 30.0
+BOUND = 90.0
 
 Connect = Callable[[], Any]
 

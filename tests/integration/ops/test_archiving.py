@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing
@@ -97,10 +98,20 @@ async def test_what_could_not_be_dropped_is_in_both_and_nothing_in_neither(
 @pytest.fixture
 def full_disk() -> Iterator[ArchiveFile]:
     with Path("/dev/full").open("wb", buffering=0) as file:
-        yield ArchiveFile(file, compressed=False)
+        yield ArchiveFile(Path("/dev/full"), file, compressed=False)
 
 
 async def test_a_disk_that_takes_nothing_keeps_the_rows(store: SqliteStore, full_disk: ArchiveFile) -> None:
     with pytest.raises(ArchiveFailed, match="No space left"):
         await archive(store, "history", full_disk, older=0)
     assert len(await left(store)) == COUNT
+
+
+def test_an_archive_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with ArchiveFile.create(tmp_path / "archive.ndjson.gz"):
+            pass
+    finally:
+        os.umask(before)
+    assert (tmp_path / "archive.ndjson.gz").stat().st_mode & 0o777 == 0o600

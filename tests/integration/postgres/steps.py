@@ -8,13 +8,21 @@ MIGRATIONS = sorted((Path(pillarbox.stores.postgres.__file__).parent / "sql" / "
 LAST = MIGRATIONS[-1].stem
 
 WITHOUT_THE_LAST_STEP = """
-DELETE FROM outbox_schema WHERE version = 10;
-ALTER TABLE outbox_request DROP COLUMN act;
-DROP INDEX outbox_request_event_idx;
+DELETE FROM outbox_schema WHERE version = 15;
+ALTER TABLE outbox_relay DROP COLUMN stalled;
 """
 
 BACK_BEFORE_OPERATORS = f"""
 {WITHOUT_THE_LAST_STEP}
+DELETE FROM outbox_schema WHERE version = 14;
+DELETE FROM outbox_schema WHERE version = 13;
+ALTER TABLE processed_event DROP COLUMN begun;
+DELETE FROM outbox_schema WHERE version = 12;
+ALTER TABLE outbox_relay DROP COLUMN session;
+DELETE FROM outbox_schema WHERE version = 11;
+DELETE FROM outbox_schema WHERE version = 10;
+ALTER TABLE outbox_request DROP COLUMN act;
+DROP INDEX outbox_request_event_idx;
 DELETE FROM outbox_schema WHERE version = 9;
 DROP TABLE inbox_tally;
 ALTER TABLE outbox_attempt DROP COLUMN seconds;

@@ -1,7 +1,7 @@
 """Four roles, each with exactly what its duty needs: real roles on a real server."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -13,9 +13,9 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
+from tests.integration.postgres.logins import logged_in
 from tests.integration.postgres.steps import LAST, WITHOUT_THE_LAST_STEP
 
-ROLES = ("producer", "relay", "reader", "migrator")
 INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')"
 
 # What each role may do, and, by leaving it out, what it may not.
@@ -45,40 +45,34 @@ MATRIX: dict[str, tuple[str, set[str]]] = {
         {"producer", "relay", "migrator"},
     ),
     "drop tallies": ("DELETE FROM inbox_tally", {"relay", "migrator"}),
+    "insert through event_outbox": (
+        "INSERT INTO event_outbox (event_type, aggregate_id, payload, metadata) VALUES ('a', 5, '{}', '{}')",
+        {"producer", "relay", "migrator"},
+    ),
+    "insert through outbox_events": (
+        "INSERT INTO outbox_events (event_type, payload, status) VALUES ('a', '{}', 'PENDING')",
+        {"producer", "relay", "migrator"},
+    ),
+    "insert through outbox_integration_event": (
+        "INSERT INTO outbox_integration_event (event_type, payload_json) VALUES ('a', '{}')",
+        {"producer", "relay", "migrator"},
+    ),
+    "see events under other names": ("SELECT status FROM event_outbox", {"relay", "reader", "migrator"}),
+    "see dead letters under another name": ("SELECT * FROM event_outbox_dlq", {"relay", "reader", "migrator"}),
+    "see the archive": ("SELECT * FROM event_outbox_archive", {"relay", "reader", "migrator"}),
+    "read back what was inserted": (
+        "INSERT INTO event_outbox (event_type, payload) VALUES ('a', '{}') RETURNING event_id",
+        {"relay", "migrator"},
+    ),
+    "retry through a view": ("UPDATE event_outbox SET status = 'PENDING'", {"relay", "migrator"}),
+    "delete through a view": ("DELETE FROM outbox_events", {"relay", "migrator"}),
+    "move to the dead letters": (
+        "INSERT INTO event_outbox_dlq SELECT * FROM event_outbox",
+        {"relay", "migrator"},
+    ),
+    "archive": ("INSERT INTO event_outbox_archive SELECT * FROM event_outbox", {"relay", "migrator"}),
     "change a table": ("ALTER TABLE outbox_message ADD COLUMN extra text", {"migrator"}),
 }
-
-
-@pytest.fixture
-async def roles(postgres_url: str, store: PostgresStore, sql: Sql) -> AsyncIterator[dict[str, str]]:
-    """Role by duty. Roles belong to the whole server: they are named after the test's database and dropped again."""
-    database = await sql.fetchval("SELECT current_database()")
-    names = {duty: f"{database}_{duty}" for duty in (*ROLES, "owner")}
-    for name in names.values():
-        await sql.execute(f'CREATE ROLE "{name}" LOGIN')
-    for kind, query in (
-        ("TABLE", "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"),
-        ("VIEW", "SELECT viewname FROM pg_views WHERE schemaname = 'public'"),
-        ("FUNCTION", "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"),
-    ):
-        for row in await sql.fetch(query):
-            await sql.execute(f'ALTER {kind} "{row[0]}" OWNER TO "{names["owner"]}"')
-    await sql.execute(f'GRANT CREATE, USAGE ON SCHEMA public TO "{names["owner"]}"')
-    await sql.execute(store.schema.roles_sql(**names))
-    yield {duty: names[duty] for duty in ROLES}
-    for name in names.values():
-        await sql.execute(f'DROP OWNED BY "{name}" CASCADE')
-    for name in names.values():
-        await sql.execute(f'DROP ROLE "{name}"')
-
-
-@asynccontextmanager
-async def logged_in(url: str, role: str) -> AsyncIterator[Sql]:
-    connection = await asyncpg.connect(url, user=role)
-    try:
-        yield connection
-    finally:
-        await connection.close()
 
 
 async def allowed(attempt: Callable[[], Awaitable[object]]) -> bool:
@@ -125,7 +119,7 @@ async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url:
         [letter] = await store.people.dead()
         assert await store.people.retry([letter.id]) == 1
         await store.people.ask("retry", [(retried.event_id, "x")])
-        assert await store.writes.carry_out(epochs) == 1
+        assert (await store.writes.carry_out(epochs)).done == 1
         assert await store.lanes.renew("a", lease=60, breakers={"x": "open"}) is not None
         await store.destinations.report("x", error="no", next_try=5)
         await store.destinations.steer("x", paused=True, rate_limit=1)

@@ -1,18 +1,23 @@
-"""A TCP proxy in front of a broker, to cut and to silence the way there."""
+"""A TCP proxy in front of a broker, to cut, to silence and to slow down the way there."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
+
+_NARROW = 2048
 
 
 class Proxy:
     """Listens on a port of its own. What passes through it is not looked at."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, rate: float | None = None) -> None:
+        """`rate`: bytes per second that pass on the way to the broker; what waits for that lies with the sender."""
         self._target = port
+        self._rate = rate
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -40,7 +45,11 @@ class Proxy:
         """Let connections through, on the same port as before."""
         self._speaking.set()
         if self._server is None:
-            self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+            listening = socket.create_server(("127.0.0.1", self.port))
+            if self._rate:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _NARROW)
+            limit = _NARROW if self._rate else 1 << 16
+            self._server = await asyncio.start_server(self._connected, sock=listening, limit=limit)
             self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
@@ -57,6 +66,10 @@ class Proxy:
             end.transport.abort()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+    def lead_to(self, port: int) -> None:
+        """Lead new connections to another server; those that are open stay where they are."""
+        self._target = port
 
     def silence(self) -> None:
         """Hold back whatever the broker says from now on; what is said to it still arrives."""
@@ -79,8 +92,10 @@ class Proxy:
 
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, spoken: bool) -> None:
         with suppress(OSError):
-            while data := await source.read(1 << 16):
+            while data := await source.read(_NARROW if self._rate else 1 << 16):
                 if spoken:
                     await self._speaking.wait()
+                elif self._rate:
+                    await asyncio.sleep(len(data) / self._rate)
                 target.write(data)
                 await target.drain()

@@ -61,6 +61,18 @@ async def test_a_look_leaves_everything_in_place_and_in_order(
 
 
 @pytest.mark.parametrize("kind", ["quorum", "classic"])
+async def test_letters_on_their_way_to_us_are_waited_for_although_the_queue_is_empty(
+    url: str, queue: str, dead: RabbitMQDeadLetters, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy broker hands out all letters at once, and says that the queue is empty before the last ones arrive."""
+    monkeypatch.setattr("pillarbox.transports.rabbitmq.dead_letters._PAUSE", 0)
+    ids = await asyncio.to_thread(bury, url, Queue(name=queue, type=kind), 300)
+    for _ in range(10):
+        await eventually(lambda: lie(url, queue, 300))
+        assert await listed(dead, queue, 1000) == ids
+
+
+@pytest.mark.parametrize("kind", ["quorum", "classic"])
 async def test_what_is_left_after_some_were_moved_keeps_its_order(
     url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters, kind: Any
 ) -> None:

@@ -60,7 +60,10 @@ async def test_the_broker_takes_every_setting_there_is(make: MakeTransport, new_
     dead = DeadLetter(exchange=new_name(), queue=new_name())
     queues = [
         Queue(name=new_name(), max_length=9, overflow="drop-head", message_ttl="1h", dead_letter=dead),
-        Queue(name=new_name(), max_length=9, arguments={"x-delivery-limit": 5, "x-max-length-bytes": 100_000}),
+        Queue(
+            name=new_name(), max_length=9, arguments={"x-single-active-consumer": True, "x-max-length-bytes": 100_000}
+        ),
+        Queue(name=new_name(), delivery_limit=5, dead_letter=DeadLetter(exchange="", queue=new_name())),
         Queue(name=new_name(), overflow="reject-publish", arguments={"x-dead-letter-strategy": "at-least-once"}),
         Queue(name=new_name(), type="classic", max_length=9, overflow="reject-publish-dlx", dead_letter=dead),
         Queue(name=new_name(), type="classic", overflow="drop-head", arguments={"x-max-priority": 3}),

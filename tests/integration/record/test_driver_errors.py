@@ -1,16 +1,21 @@
 """Failures that say nothing about the outbox pass as the driver raised them: callers retry on exactly those types."""
 
 import sqlite3
+import traceback
 from contextlib import closing
 
 import asyncpg
 import psycopg
 import pytest
 from psycopg import errors
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from pillarbox import Event, Outbox, RecordError
+from pillarbox.core.errors import RowsRefused, StoreUnavailable
+from pillarbox.relay.verdict import error_text
+from pillarbox.stores.postgres.connection import Connection
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.sqlalchemy_ways import engine_for
 
@@ -71,3 +76,72 @@ def test_a_table_stricter_than_the_outbox_says_so(postgres_url: str, sqlite_path
         lax.record(postgres, large)
     with closing(sqlite3.connect(sqlite_path)) as sqlite, pytest.raises(RecordError, match="does not take an event"):
         lax.record(sqlite, large)
+
+
+CANARY = b"canary-in-the-payload"
+STRICTER = "ALTER TABLE outbox_message ADD CONSTRAINT never CHECK (event_type <> 'large')"
+
+
+def shown(error: BaseException) -> str:
+    """Everything that a log with traceback would show of it."""
+    return "".join(traceback.format_exception(error))
+
+
+def refuse(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(STRICTER)
+
+
+async def test_what_a_table_refuses_shows_no_payload_whatever_the_driver(postgres_url: str) -> None:
+    """PostgreSQL's DETAIL has the whole row, and SQLAlchemy adds the parameters."""
+    refuse(postgres_url)
+    large = Event("large", CANARY)
+    errors_seen: list[RecordError] = []
+    with psycopg.connect(postgres_url) as connection, pytest.raises(RecordError) as caught:
+        Outbox().record(connection, large)
+    errors_seen.append(caught.value)
+    for driver in ("psycopg2", "psycopg"):
+        with engine_for(postgres_url, driver) as engine, Session(engine) as session:
+            with pytest.raises(RecordError) as caught:
+                Outbox().record(session, large)
+            errors_seen.append(caught.value)
+    own = await asyncpg.connect(postgres_url)
+    with pytest.raises(RecordError) as caught:
+        async with own.transaction():
+            await Outbox().arecord(own, large)
+    await own.close()
+    errors_seen.append(caught.value)
+    for error in errors_seen:
+        assert "never" in str(error)
+        assert CANARY.decode() not in shown(error)
+        assert CANARY.hex() not in shown(error)
+
+
+async def test_what_the_store_is_refused_shows_no_payload(postgres_url: str) -> None:
+    refuse(postgres_url)
+    connection = Connection(postgres_url)
+    with pytest.raises(RowsRefused, match="never") as refused:
+        await connection.fetch("INSERT INTO public.outbox_message (event_type, payload) VALUES ('large', $1)", CANARY)
+    with pytest.raises(StoreUnavailable) as mistyped:
+        await connection.fetch("SELECT $1::integer", CANARY)
+    await connection.aclose()
+    assert CANARY.hex() not in shown(refused.value)
+    assert CANARY.decode() not in str(mistyped.value)
+
+
+def test_what_a_handlers_own_database_says_is_told_without_its_rows(postgres_url: str) -> None:
+    refuse(postgres_url)
+    insert = "INSERT INTO outbox_message (event_type, payload) VALUES ('large', %s)"
+    with psycopg.connect(postgres_url) as connection, pytest.raises(errors.CheckViolation) as caught:
+        connection.execute(insert, (CANARY,))
+    assert CANARY.hex()[:20] in str(caught.value)
+    assert CANARY.hex()[:20] not in error_text(caught.value)
+    with (
+        engine_for(postgres_url, "psycopg") as engine,
+        Session(engine) as session,
+        pytest.raises(DBAPIError) as wrapped,
+    ):
+        session.execute(text(insert.replace("%s", ":payload")), {"payload": CANARY})
+    assert CANARY.decode() in str(wrapped.value)
+    assert CANARY.decode() not in error_text(wrapped.value)
+    assert "never" in error_text(wrapped.value)

@@ -9,8 +9,7 @@ import psycopg
 import psycopg2
 import pytest
 from sqlalchemy import Engine
-from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
-from sqlalchemy.orm import sessionmaker
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pillarbox import Event, NotInTransaction, Outbox, RecordError
 from tests.integration.record.conftest import committed_ids
@@ -48,18 +47,6 @@ async def _refused_awaited(handle: object, next_step: str) -> None:
 async def test_an_unknown_object_is_told_what_is_accepted() -> None:
     _refused(object(), r"builtins\.object is not a transaction .* SQLAlchemy Session.*sqlite3\.Connection")
     await _refused_awaited(None, r"asyncpg connection")
-
-
-async def test_an_engine_or_a_factory_is_told_to_begin(engine: Engine, async_engine: AsyncEngine) -> None:
-    _refused(engine, r"with engine\.begin\(\) as connection")
-    _refused(sessionmaker(engine), r"with factory\.begin\(\) as session")
-    await _refused_awaited(async_engine, r"async with engine\.begin\(\) as connection")
-    await _refused_awaited(async_sessionmaker(async_engine), r"async with factory\.begin\(\) as session")
-
-
-async def test_a_pool_is_told_to_acquire(postgres_url: str) -> None:
-    async with asyncpg.create_pool(postgres_url, min_size=0, max_size=1) as pool:
-        await _refused_awaited(pool, r"pool\.acquire\(\) as connection, connection\.transaction\(\)")
 
 
 def test_a_cursor_is_told_to_pass_its_connection(postgres_url: str) -> None:

@@ -14,7 +14,7 @@ from tests.integration.record.conftest import committed_ids
 from tests.servers.waiting import wait_until
 
 OUTBOX = Outbox(strict_order=True)
-BOUND = 30.0
+BOUND = 90.0
 
 Connect = Callable[[], Any]
 

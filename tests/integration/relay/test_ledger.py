@@ -12,8 +12,9 @@ import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay, Tuning
 from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.ledger import Before
 from pillarbox.core.observations import Observation, StoreFailed
-from pillarbox.core.outcome import Resolved
+from pillarbox.core.outcome import DELIVERED, Resolved
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.waiting import eventually
@@ -28,7 +29,7 @@ TUNING = Tuning(lease="6s", heartbeat="200ms", send_timeout="2s", poll_interval=
 BOTH = """
 [relay]
 ledger = true
-lease = "2s"
+lease = "3s"
 heartbeat = "200ms"
 send_timeout = "1s"
 
@@ -124,6 +125,24 @@ async def record(sql: Sql, number: int) -> None:
         await Outbox().arecord(sql, *(Event("a", {}, event_id=f"{n:03}", key="k") for n in range(number)))
 
 
+async def test_an_entry_says_what_was_begun_and_what_became_of_it(sql: Sql, postgres_url: str) -> None:
+    async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
+        assert store.ledger is not None
+        owner = await Owner.of(store)
+        await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('evt-001', 'a', '{}')")
+        [message] = await owner.ready()
+        await store.ledger.begin([Resolved(message, "orders")])
+        begun = await sql.fetchrow("SELECT * FROM processed_event")
+        assert begun is not None
+        assert (begun["event_id"], begun["destination"], begun["status"]) == ("evt-001", "orders", "PROCESSING")
+        assert (begun["id"] > 0, begun["processed_at"]) == (True, None)
+        await owner.settle(DELIVERED, message, to="orders")
+        done = await sql.fetchrow("SELECT * FROM processed_event")
+        assert done is not None
+        assert (done["id"], done["created_at"], done["status"]) == (begun["id"], begun["created_at"], "SUCCESS")
+        assert done["created_at"] < done["updated_at"] == done["processed_at"]
+
+
 async def test_a_ledger_that_is_locked_loses_nothing(sql: Sql, postgres_url: str) -> None:
     await record(sql, 20)
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
@@ -132,10 +151,10 @@ async def test_a_ledger_that_is_locked_loses_nothing(sql: Sql, postgres_url: str
         await lock.start()
         await sql.execute("LOCK TABLE processed_event IN ACCESS EXCLUSIVE MODE")
         async with shop.relay:
-            await eventually(shop.failed, within=30)
+            await eventually(shop.failed, within=90)
             assert shop.handled == []
             await lock.rollback()
-            await eventually(lambda: shop.has(20), within=30)
+            await eventually(lambda: shop.has(20), within=90)
     assert shop.handled == [f"{n:03}" for n in range(20)]
     assert await sql.fetchval("SELECT count(*) FROM processed_event WHERE status = 'SUCCESS'") == 20
 
@@ -160,14 +179,14 @@ async def test_a_ledger_in_a_deadlock_is_asked_again(sql: Sql, postgres_url: str
         await ring.start()
         await stranger.execute(NOTE, "019")
         begun = asyncio.create_task(store.ledger.begin(lot))
-        await eventually(lambda: sql.fetchval(WAITS), within=30)
+        await eventually(lambda: sql.fetchval(WAITS), within=90)
         closing = asyncio.create_task(stranger.execute(NOTE, "000"))
         with pytest.raises(StoreUnavailable, match="deadlock detected"):
             await begun
         await closing
         await ring.rollback()
         assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 20
-        assert await store.ledger.begin(lot) == [False] * 20
+        assert await store.ledger.begin(lot) == [Before.NOT_SENT] * 20
     await stranger.close()
 
 
@@ -177,12 +196,12 @@ async def test_a_ledger_that_is_cut_off_loses_nothing(sql: Sql, postgres_url: st
         shop = Shop(store)
         async with shop.relay:
             for number in (20, 60, 120):
-                await eventually(lambda reached=number: shop.has(reached), within=30)  # type: ignore[misc]
+                await eventually(lambda reached=number: shop.has(reached), within=90)  # type: ignore[misc]
                 # Whatever runs a statement of the ledger or of a settlement loses its connection.
                 await sql.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
                     " AND pid <> pg_backend_pid() AND query LIKE '%processed_event%'"
                 )
-            await eventually(lambda: shop.has(200), within=30)
+            await eventually(lambda: shop.has(200), within=90)
     assert list(dict.fromkeys(shop.handled)) == [f"{n:03}" for n in range(200)]
     assert await sql.fetchval("SELECT count(*) FROM processed_event WHERE status = 'SUCCESS'") == 200

@@ -84,7 +84,7 @@ async def test_several_relays_in_one_process_share_the_lanes_and_the_work(sql: S
                 handled.append(event.event_id)
 
             store = await stack.enter_async_context(aclosing(PostgresStore(postgres_url)))
-            tuning = Tuning(lease="6s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
+            tuning = Tuning(lease="60s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
             relay = Relay(store=store, transports={"handlers": handlers}, tuning=tuning, observers=[note])
             await stack.enter_async_context(relay)
 
@@ -92,8 +92,8 @@ async def test_several_relays_in_one_process_share_the_lanes_and_the_work(sql: S
             owned = await sql.fetch("SELECT count(*) AS n FROM outbox_lane GROUP BY owner")
             return sorted(row["n"] for row in owned) == [20, 22, 22]
 
-        await eventually(shared, within=30)
+        await eventually(shared, within=90)
         await fill(sql, 600)
-        await eventually(lambda: asyncio.sleep(0, len(handled) >= 600), within=30)
+        await eventually(lambda: asyncio.sleep(0, len(handled) >= 600), within=90)
     assert len(handled) == len(set(handled)) == 600
     assert len(lanes) == 3

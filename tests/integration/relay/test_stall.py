@@ -56,7 +56,7 @@ async def test_a_loop_blocked_for_longer_than_its_lease_but_not_for_too_long_kee
     relay = Relay(
         store=store,
         transports={"handlers": handlers},
-        tuning=Tuning(lease="1s", heartbeat="50ms", send_timeout="900ms", stall_limit="1m"),
+        tuning=Tuning(lease="2s", heartbeat="50ms", send_timeout="900ms", stall_limit="1m"),
     )
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("slow", {}, event_id="s"))

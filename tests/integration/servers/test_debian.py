@@ -19,10 +19,13 @@ def test_a_missing_binary_names_its_package() -> None:
 def test_every_binary_has_a_package() -> None:
     assert {binary.package for binary in ALL} == {
         "chromium",
+        "curl",
+        "libatomic1",
         "openssl",
         "pgbouncer",
         "postgresql",
         "postgresql-client",
+        "procps",
         "prometheus",
         "rabbitmq-server",
         "sqlite3",

@@ -45,6 +45,6 @@ def shell(path: Path) -> Shell:
 
     def run(script: str, *, check: bool = True) -> "subprocess.CompletedProcess[str]":
         command = ["sqlite3", "-bail", str(path)]
-        return subprocess.run(command, input=script, text=True, capture_output=True, check=check, timeout=30)
+        return subprocess.run(command, input=script, text=True, capture_output=True, check=check, timeout=120)
 
     return run

@@ -32,7 +32,7 @@ class Pages:
         self._process = process
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"http://{self.address}{path}", timeout=20)
+        return httpx.get(f"http://{self.address}{path}", timeout=90)
 
     def health(self) -> tuple[int, dict[str, Any]]:
         answer = self.get("/health")
@@ -49,8 +49,12 @@ class Pages:
     def until(self, name: str, wanted: float, **labels: str) -> None:
         """Wait for a metric to have this value."""
         wait_until(
-            lambda: self.value(name, **labels) == wanted, bound=30, what=f"{name}{labels} is {wanted}: {self.story()}"
+            lambda: self.value(name, **labels) == wanted, bound=90, what=f"{name}{labels} is {wanted}: {self.story()}"
         )
+
+    def descriptors(self) -> int:
+        """How many it has open."""
+        return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
 
     def story(self) -> str:
         return self._log.read_text(errors="replace")
@@ -61,7 +65,7 @@ class Pages:
     def stop(self) -> int:
         """Ask it to drain; its return code."""
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(30)
+        return self._process.wait(120)
 
 
 @contextmanager
@@ -80,7 +84,7 @@ def running(command: list[str], *, cwd: Path, variables: Mapping[str, str]) -> I
     started = Started(name=" ".join(command), process=process, log=log, ports=())
     processes.registry.processes.append(started)
     try:
-        wait_until(lambda: started.must_run() and b"\n" in out.read_bytes(), bound=30, what="its first line")
+        wait_until(lambda: started.must_run() and b"\n" in out.read_bytes(), bound=90, what="its first line")
         yield Pages(_address(out.read_text().splitlines()[0]), log, process)
     finally:
         process.kill()

@@ -36,7 +36,7 @@ def running(folder: Path, *arguments: str, **variables: str) -> Iterator[tuple[s
             yield process, log
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=120)
 
 
 def said(process: subprocess.Popen[str]) -> str:
@@ -60,7 +60,7 @@ def test_a_password_is_shown_nowhere(postgres_url: str, tmp_path: Path) -> None:
     with running(tmp_path, "--set", "relay.listen=127.0.0.1:0", "relay", "--json", **addresses) as (relay, log):
         first = said(relay)
         address = f"http://{json.loads(first)['listen']}"
-        wait_until(lambda: "order.placed" in httpx.get(f"{address}/health").text, bound=60, what="the broker is missed")
+        wait_until(lambda: "order.placed" in httpx.get(f"{address}/health").text, bound=90, what="the broker is missed")
         texts += [first, *(httpx.get(f"{address}/{page}").text for page in ("metrics", "health", "livez", "readyz"))]
         texts.append(Path(f"/proc/{relay.pid}/cmdline").read_text())
     texts.append(log.read_text())
@@ -68,7 +68,7 @@ def test_a_password_is_shown_nowhere(postgres_url: str, tmp_path: Path) -> None:
     with running(tmp_path, *no_login, **addresses) as (console, log):
         first = said(console)
         address = first.removeprefix("console: ").strip().rstrip("/")
-        answers = [httpx.get(address + page, timeout=30) for page in (*CONSOLE, *ALSO)]
+        answers = [httpx.get(address + page, timeout=90) for page in (*CONSOLE, *ALSO)]
         assert {answer.status_code for answer in answers} <= {200, 404}
         texts += [first, *(answer.text for answer in answers), Path(f"/proc/{console.pid}/cmdline").read_text()]
     texts.append(log.read_text())

@@ -75,7 +75,7 @@ def test_a_broker_that_is_away_is_told_and_is_no_reason_to_restart(tmp_path: Pat
     (tmp_path / "shop.py").write_text(AWAY)
     command = ["-m", "pillarbox", "consume", "shop:consumer", "--listen", "127.0.0.1:0"]
     with running(command, cwd=tmp_path, variables={}) as pages:
-        wait_until(lambda: bool(pages.health()[1]["last_source_error"]), bound=30, what="the source has failed")
+        wait_until(lambda: bool(pages.health()[1]["last_source_error"]), bound=90, what="the source has failed")
         assert [pages.get(path).status_code for path in ("/livez", "/readyz", "/health")] == [200] * 3
         assert (pages.value("inbox_source_failures_total", consumer="billing") or 0) >= 1
         assert "canary-password" not in pages.get("/health").text + pages.story()

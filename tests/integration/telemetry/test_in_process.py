@@ -88,12 +88,12 @@ async def test_a_relay_whose_loop_is_blocked_grows_silent() -> None:
 
     @handlers.on("*", name="blocking")
     async def block(event: ReceivedEvent, context: HandlerContext) -> None:
-        wait_until(lambda: (relay.silence or 0) > 1, bound=30, what="it has been silent")  # blocks the whole loop
+        wait_until(lambda: (relay.silence or 0) > 1, bound=90, what="it has been silent")  # blocks the whole loop
 
     async def goes_round() -> bool:
         return relay.silence is not None and relay.silence < 0.5 and not (await store.inspection.overview()).backlog
 
     record(store, "anything")
     async with relay:
-        await eventually(goes_round, within=30)
+        await eventually(goes_round, within=90)
     assert relay.silence is None

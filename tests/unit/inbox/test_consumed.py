@@ -1,11 +1,13 @@
 """Reading an event from a message: everything the relay says of it, and a reason where that is not possible."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from pillarbox import Event, PermanentError
+from pillarbox import ConfigurationError, Event, PermanentError
 from pillarbox.core.source import Incoming
+from pillarbox.inbox import BodyFields
 from pillarbox.inbox.consumed import read
 
 HEADERS = {
@@ -94,3 +96,62 @@ def test_what_can_never_be_read_is_permanent(wrong: dict[str, object]) -> None:
     with pytest.raises(PermanentError) as caught:
         read(message(**wrong))
     assert len(str(caught.value)) < 400
+
+
+# -- what the properties do not say -----------------------------------------------------------------------------------
+
+FIELDS = BodyFields(event_id="meta.id", event_type="kind", aggregate_type="of", aggregate_id="of_id", payload="data")
+BODY = b'{"meta": {"id": "e9"}, "kind": "order.moved", "of": "ORDER", "of_id": 42, "data": {"id": 1}}'
+
+
+def bare(body: bytes = BODY, **other: object) -> Incoming:
+    return Incoming(**{"event_id": None, "event_type": None, "body": body} | other)  # type: ignore[arg-type] # as above
+
+
+@pytest.mark.parametrize("content_type", [None, "application/json", "text/plain"])
+def test_a_message_without_properties_is_read_from_its_body(content_type: str | None) -> None:
+    event = read(bare(content_type=content_type), body_fields=FIELDS)
+    assert (event.event_id, event.event_type, event.payload) == ("e9", "order.moved", {"id": 1})
+    assert (event.aggregate_type, event.aggregate_id, event.payload_bytes) == ("ORDER", "42", BODY)
+
+
+def test_properties_win_over_the_body() -> None:
+    event = read(message(body=BODY), body_fields=FIELDS)
+    assert (event.event_id, event.event_type, event.aggregate_id) == ("e1", "order.placed", "42")
+    assert event.payload["data"] == {"id": 1}
+
+
+def test_what_was_read_from_the_body_is_upcast() -> None:
+    event = read(bare(), lambda *given: given, FIELDS)
+    assert event.payload == ("order.moved", 1, {"id": 1})
+
+
+@pytest.mark.parametrize(
+    ("incoming", "fields", "says"),
+    [
+        (bare(), None, r"no `message_id`; .* Consumer\(body_fields=BodyFields\(event_id=…\)\)"),
+        (bare(event_id="e1"), None, r"neither `type` nor .*body_fields=BodyFields\(event_type=…\)"),
+        (bare(b'{"kind": "t"}'), FIELDS, r"nor has its body the field 'meta.id' \(body_fields.event_id\)"),
+        (bare(b'{"meta": {"id": ""}}'), FIELDS, "nor has its body the field 'meta.id'"),
+        (bare(b'{"meta": "e1"}'), FIELDS, "nor has its body the field 'meta.id'"),
+        (bare(b'["e1"]'), FIELDS, "nor has its body"),
+        (bare(b"\xff"), FIELDS, "nor has its body"),
+        (bare(b"[" * 100_000), FIELDS, "nor has its body"),
+        (bare(b'{"meta": {"id": true}}'), FIELDS, "JSON type bool, not text"),
+        (bare(b'{"meta": {"id": 1.5}}'), FIELDS, "JSON type float, not text"),
+        (bare(b'{"meta": {"id": "a\\u0000"}}'), FIELDS, "control character"),
+        (bare(b'{"meta": {"id": "\\ud800"}}'), FIELDS, "lone surrogate"),
+        (bare(b'{"meta": {"id": "e1"}}'), FIELDS, "nor has its body the field 'kind'"),
+        (bare(b'{"meta": {"id": "e1"}, "kind": "t"}'), FIELDS, "no field 'data'"),
+        (bare(BODY, event_id="\udcff"), FIELDS, "lone surrogate"),
+    ],
+)
+def test_what_neither_says_is_named_with_its_setting(incoming: Incoming, fields: BodyFields | None, says: str) -> None:
+    with pytest.raises(PermanentError, match=says):
+        read(incoming, body_fields=fields)
+
+
+@pytest.mark.parametrize("path", ["", "a..b", ".a", 7])
+def test_a_path_that_is_none_is_refused(path: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"body_fields\.event_id"):
+        BodyFields(event_id=path)

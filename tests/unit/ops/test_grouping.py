@@ -1,5 +1,6 @@
 """Errors that differ in what changes from event to event are one reason; others are not."""
 
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from pillarbox.core.browsing import LetterFilter
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.ops.grouping import fingerprint, groups, is_fingerprint, letters_of, reason_of
+from pillarbox.ops import grouping
+from pillarbox.ops.grouping import fingerprint, groups, is_fingerprint, letters_of, page_of, reason_of
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.owner import Owner
@@ -104,3 +106,19 @@ async def test_all_letters_of_a_group_are_found_however_many_there_are() -> None
     name = fingerprint("order.placed", "orders", "order 7 is gone")
     letters = [letter.id for letter in await store.people.dead() if "gone" in letter.error]
     assert [number async for number in letters_of(store, LetterFilter(), name)] == letters
+
+
+async def test_errors_are_compared_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[threading.Thread] = set()
+
+    def noted(*about: str) -> str:
+        threads.add(threading.current_thread())
+        return fingerprint(*about)
+
+    store = await store_with("a", "b")
+    monkeypatch.setattr(grouping, "fingerprint", noted)
+    await groups(store, LetterFilter())
+    assert [number async for number in letters_of(store, LetterFilter(), "0" * 12)] == []
+    assert (await page_of(store, LetterFilter(), "0" * 12, limit=5, before=None, looks=1)).letters == []
+    assert threads
+    assert threading.main_thread() not in threads

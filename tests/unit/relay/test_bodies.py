@@ -115,7 +115,7 @@ def test_every_field_of_a_message_can_be_had() -> None:
         "trace_id": "t",
         "occurred_at": "2026-11-03T12:30:45.123456Z",
         "recorded_at": "2026-11-03T12:30:45.123456Z",
-        "published_at": "2026-11-03T12:31:00Z",
+        "published_at": "2026-11-03T12:31:00.000000Z",
     }
 
 

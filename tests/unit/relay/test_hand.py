@@ -90,3 +90,36 @@ def test_what_is_held_for_long_is_shown() -> None:
     hand.add(item(1, since=0.0))
     hand.add(item(2, "other", since=9.5))
     assert [(one.event_id, one.seconds) for one in hand.held_longer_than(1.0, 10.0)] == [("e1", 10.0)]
+
+
+def test_bytes_and_counts_are_those_of_what_is_in_flight() -> None:
+    hand = Hand()
+    items = [Item(message(id=n, key=f"{n}", payload=bytes(100), headers_json="{}"), "d", False, 0.0) for n in (1, 2, 3)]
+    for one in items:
+        hand.add(one)
+    hand.keep(items[0])
+    assert (hand.bytes, hand.count("d"), hand.count("e")) == (306, 3, 0)
+    assert len(hand.sendable("d", 10, most_bytes=150)) == 2
+    hand.forget(items[:1])
+    assert (hand.bytes, hand.count("d")) == (204, 2)
+    hand.drop_lanes({items[1].message.lane})
+    assert (hand.bytes, hand.count("d"), hand.sendable("d", 10)) == (0, 0, [])
+
+
+def test_an_item_from_before_its_lane_was_lost_neither_stops_nor_confirms_its_queue() -> None:
+    hand = Hand()
+    first, second, third = (message(id=number, event_id=str(number), key="k") for number in (1, 2, 3))
+    stale = Item(first, "d", waited=False, since=0)
+    hand.add(stale)
+    assert hand.sendable("d", 9) == [stale]
+    hand.drop_lanes({first.lane})
+    current = [Item(one, "d", waited=False, since=0) for one in (first, second, third)]
+    for item in current:
+        hand.add(item)
+    assert hand.sendable("d", 9) == [current[0]]
+    assert (hand.holds(stale), hand.sends(stale), hand.stopped(stale)) == (False, False, [])
+    hand.confirmed(stale)
+    hand.forget([stale])
+    assert hand.sendable("d", 9) == []
+    assert hand.sends(current[0])
+    assert hand.stopped(current[0]) == current[1:]

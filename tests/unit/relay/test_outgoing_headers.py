@@ -73,7 +73,9 @@ def test_what_is_no_traceparent_is_not_passed_on_as_one(wrong: str) -> None:
     assert outgoing_headers(message(headers_json=given, trace_id=TRACE))["traceparent"] == TRACE
 
 
-@pytest.mark.parametrize("value", ["7" * 5000, "1e999", "[" * 5000 + "]" * 5000], ids=["digits", "infinite", "deep"])
+@pytest.mark.parametrize(
+    "value", ["7" * 5000, "1e999", "[" * 100_000 + "]" * 100_000], ids=["digits", "infinite", "deep"]
+)
 def test_headers_that_cannot_be_read_or_written_are_refused_for_good(value: str) -> None:
     with pytest.raises(PermanentError, match="evt-001"):
         outgoing_headers(message(headers_json=f'{{"n":{value}}}'))

@@ -24,7 +24,7 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
 ) -> None:
     store = MemoryStore(lanes=1)
     await store.lanes.join(RelayCard(id="r"), lease=60)
-    ownership = Ownership(SystemClock(), lease=60, count=1)
+    ownership = Ownership(SystemClock(), margin=20, count=1)
     ownership.took(await store.lanes.take("r", most=1))
     with store.transaction() as transaction:
         Outbox().record(transaction, *(Event("e", {}, event_id=name, key="k") for name in ("first", "second", "third")))
@@ -39,11 +39,14 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
         return await settle(epochs, verdicts)
 
     monkeypatch.setattr(store.writes, "settle", settle_when_allowed)
-    stops = Stops()
+    stops, hand = Stops(), Hand()
+    sent = [Item(message, "d", waited=False, since=0) for message in (first, second)]
+    for item in sent:
+        hand.add(item)
     settlement = Settlement(
         relay="r",
         store=store,
-        hand=Hand(),
+        hand=hand,
         stops=stops,
         ownership=ownership,
         figures=Figures(),
@@ -52,10 +55,10 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
         chance=system_chance(),
         batch=10,
     )
-    settlement.add(Item(first, "d", waited=False, since=0), DELIVERED)
+    settlement.add(sent[0], DELIVERED)
     writing = asyncio.create_task(settlement.flush())
     write_of_first = await writes.get()
-    settlement.add(Item(second, "d", waited=False, since=0), Retry(delay=60, error="not now"))
+    settlement.add(sent[1], Retry(delay=60, error="not now"))
     write_of_first.set()
     write_of_second = await writes.get()
     assert stops.hold_back(third, "d", stops.looks + 1)

@@ -6,6 +6,7 @@ from pillarbox.core.clock import SystemClock
 from pillarbox.core.observations import Announcer, DestinationSteered, Observation
 from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.relay.gates import Gates
+from pillarbox.relay.tuning import BreakerConfig
 
 NOTHING = Steering("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 
@@ -16,7 +17,11 @@ class Told:
     def __init__(self) -> None:
         self._said: list[Observation] = []
         self.gates = Gates(
-            relay="r", clock=SystemClock(), chance=random.Random(1), announce=Announcer([self._said.append])
+            relay="r",
+            clock=SystemClock(),
+            chance=random.Random(1),
+            announce=Announcer([self._said.append]),
+            breaker=BreakerConfig(),
         )
 
     def steer(self, *wanted: Steering) -> list[tuple[str, bool, str | None, float | None]]:

@@ -36,3 +36,25 @@ def test_other_lines_and_messages_without_a_key_are_free() -> None:
     stops.stop(LINE)
     assert not stops.hold_back(LATER, "elsewhere", 1)
     assert not stops.hold_back(message(id=3, event_id="k", key=None), "d", 1)
+
+
+def test_a_message_of_a_later_look_does_not_open_the_line_to_an_earlier_look_of_the_same_round() -> None:
+    stops = Stops()
+    stops.stop(LINE)
+    stops.looks = 5
+    stops.written(LINE)
+    assert not stops.hold_back(message(id=0, event_id="straggler", key="k"), "d", 6)
+    assert stops.hold_back(LATER, "d", 5)
+
+
+def test_a_decision_that_is_written_does_not_open_the_line_while_another_is_not() -> None:
+    stops = Stops()
+    stops.stop(LINE)
+    stops.stop(LINE)
+    stops.written(LINE)
+    stops.let_go(LINE)
+    stops.begin_round()
+    stops.looks += 1
+    assert stops.hold_back(LATER, "d", stops.looks)
+    stops.written(LINE)
+    assert not stops.hold_back(LATER, "d", stops.looks + 1)

@@ -35,7 +35,8 @@ async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
         return await note({0: -1} if lost else epochs, messages, **more)
 
     monkeypatch.setattr(store.writes, "note", note_when_allowed)
-    noting = asyncio.create_task(relay._reader._note_before_sending([Item(message, "d", waited=False, since=0)]))
+    item = Item(message, "d", waited=False, since=0)
+    noting = asyncio.create_task(relay._reader._note_before_sending(relay._ownership.epochs, [item]))
     await writing.wait()
     assert relay._hand.lanes() == {0}
     allowed.set()

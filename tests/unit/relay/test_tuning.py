@@ -13,7 +13,7 @@ from pillarbox import ConfigurationError, Tuning
         ({"batch_size": 0}, "relay.batch_size"),
         ({"in_flight": 0}, "relay.in_flight"),
         ({"lease": "2s", "heartbeat": "1s"}, "relay.heartbeat"),
-        ({"lease": "10s", "send_timeout": "10s"}, "relay.send_timeout"),
+        ({"lease": "12900ms", "send_timeout": "10s"}, "relay.send_timeout 10s .* at least 13s"),
         ({"stall_limit": "1s", "heartbeat": "1s"}, "relay.stall_limit"),
         ({"poll_interval": "soon"}, "relay.poll_interval"),
         ({"outages": "ignore"}, "relay.outages"),

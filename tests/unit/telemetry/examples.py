@@ -25,14 +25,20 @@ from pillarbox.core.observations import (
     LookedInVain,
     Observation,
     Pruned,
+    RelayStalled,
+    RelayStallEnded,
     RelayStarted,
     RelayStopped,
     RelaySwitchedOff,
     RelayTended,
     RequestsCarriedOut,
     Sending,
+    SendOverdue,
     StopRequested,
     StoreFailed,
+    StoreRestored,
+    TransportConnected,
+    TransportFailed,
 )
 from pillarbox.telemetry.logs import RELAY, TRACE, LogListener
 from tests.unit.relay.messages import message
@@ -51,6 +57,16 @@ RETRIED = EventRetried(
 NACKED = EventRetried(
     relay="r", message=ORDER, destination="orders", error="Nacked: full", attempt=3, delay=90, charged=False
 )
+PROBED = EventRetried(
+    relay="r",
+    message=ORDER,
+    destination="orders",
+    error="Unavailable: gone",
+    attempt=3,
+    delay=1,
+    charged=False,
+    probe=True,
+)
 DIED = EventDied(relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=11, blocks=False)
 BLOCKS = EventDied(relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=11, blocks=True)
 OPENED = BreakerChanged(relay="r", destination="orders", state="open", error="Unavailable: gone", next_try=60)
@@ -67,13 +83,17 @@ EXAMPLES: list[Observation] = [
     LanesLost(relay="r", lanes=(1, 2)),
     LeaseLost(relay="r", reason="not renewed in time"),
     RelayTended(relay="r", lanes=64, in_hand=12, breakers={"orders": "open"}, rates={"orders": 250.0}),
+    RelayStalled(relay="r", stage="settle", reason="the store refuses results", seconds=31.5),
+    RelayStallEnded(relay="r", stage="settle", seconds=40.0),
     LookedInVain(relay="r"),
     BatchRead(relay="r", messages=(ORDER,), seconds=0.002),
     SENDING,
+    SendOverdue(relay="r", message=ORDER, destination="orders", seconds=31.0),
     DELIVERED,
     SKIPPED,
     RETRIED,
     NACKED,
+    PROBED,
     DIED,
     BLOCKS,
     BatchSettled(relay="r", delivered=497, retried=2, dead=1, duplicates=3, seconds=0.01),
@@ -81,6 +101,10 @@ EXAMPLES: list[Observation] = [
     BreakerChanged(relay="r", destination="orders", state="closed"),
     DestinationSteered(relay="r", destination="orders", paused=True, breaker="open", rate_limit=5.0),
     StoreFailed(relay="r", error="connection refused", delay=0.4),
+    StoreRestored(relay="r", seconds=3.5),
+    TransportFailed(relay="r", transport="rabbit", error="connection refused", delay=0.4),
+    TransportConnected(relay="r", transport="rabbit"),
+    TransportConnected(relay="r", transport="rabbit", seconds=12.5),
     Pruned(relay="r", count=12),
     RequestsCarriedOut(relay="r", count=2),
 ]

@@ -104,6 +104,49 @@ def test_the_five_key_metrics_have_a_panel_each(title: str, metric: str) -> None
     assert [expression for found, expression in asked_by_panels() if found == title and metric in expression]
 
 
+LOAD = {
+    'outbox_published_total{destination="orders"}': "0+90x20",
+    'outbox_retries_total{destination="orders"}': "0+30x20",
+    'outbox_failed_total{destination="orders"}': "0+30x20",
+    'outbox_backlog{instance="a"}': "7x20",
+    'outbox_lag_seconds_bucket{le="1"}': "0+0x20",
+    'outbox_lag_seconds_bucket{le="3"}': "0+60x20",
+    'outbox_lag_seconds_bucket{le="+Inf"}': "0+60x20",
+}
+"""What Prometheus scrapes, once a minute for twenty minutes, from a relay that delivers 90 events a minute."""
+
+
+@pytest.mark.parametrize(
+    ("title", "labels", "value"),
+    [
+        ("Publishing rate", '{destination="orders"}', 1.5),
+        ("Retry rate", '{destination="orders"}', 0.25),
+        ("Backlog size", "{}", 7),
+        ("Error rate", '{destination="orders"}', 0.5),
+        ("Latency", "{}", 2),
+    ],
+)
+def test_a_panel_shows_the_figure_that_was_scraped(title: str, labels: str, value: float, tmp_path: Path) -> None:
+    expression = next(expression for found, expression in asked_by_panels() if found == title)
+    scene = {
+        "interval": "1m",
+        "input_series": [{"series": series, "values": values} for series, values in LOAD.items()],
+        "promql_expr_test": [
+            {
+                "expr": expression.replace("$__rate_interval", "5m"),
+                "eval_time": "20m",
+                "exp_samples": [{"labels": labels, "value": value}],
+            }
+        ],
+    }
+    file = tmp_path / "scene.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [], "tests": [scene]}), encoding="utf-8")
+    done = subprocess.run(
+        [available(PROMTOOL.path), "test", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_metric_that_is_not_there_would_be_noticed() -> None:
     assert unknown("rate(outbox_publised_total[5m])") == {"outbox_publised_total"}
 

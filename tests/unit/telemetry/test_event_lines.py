@@ -17,12 +17,12 @@ def test_a_delivery_is_information() -> None:
 def test_a_failed_send_is_an_error_and_the_coming_retry_a_warning() -> None:
     assert spoken(RETRIED) == [
         (LOGGER, "ERROR", f"failed to send event: {WHICH} attempt=3 error=Rejected: no"),
-        (LOGGER, "WARNING", f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000+00:00"),
+        (LOGGER, "WARNING", f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z"),
     ]
 
 
 def test_a_retry_for_which_the_event_is_not_charged_is_one_warning() -> None:
-    text = f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000+00:00 error=Nacked: full"
+    text = f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z error=Nacked: full"
     assert spoken(NACKED) == [(LOGGER, "WARNING", text)]
 
 
@@ -57,7 +57,7 @@ def test_what_the_text_says_is_also_on_the_record() -> None:
         assert found["aggregate_id"] == "42"
         assert found["destination"] == "orders"
         assert found["attempt"] == 3
-        assert found["next_retry_at"] == "2026-11-03T12:01:30.000+00:00"
+        assert found["next_retry_at"] == "2026-11-03T12:01:30.000000Z"
         assert found["error"] == "Rejected: no"
 
 

@@ -16,6 +16,8 @@ from pillarbox.core.observations import (
     LookedInVain,
     Observation,
     Pruned,
+    RelayStalled,
+    RelayStallEnded,
     RelayStarted,
     RelayStopped,
     RelaySwitchedOff,
@@ -23,6 +25,9 @@ from pillarbox.core.observations import (
     RequestsCarriedOut,
     StopRequested,
     StoreFailed,
+    StoreRestored,
+    TransportConnected,
+    TransportFailed,
 )
 from tests.unit.telemetry.examples import OPENED, ORDER, lines, spoken
 
@@ -40,6 +45,16 @@ LINES: list[tuple[Observation, str, str]] = [
         RelayTended(relay="r", lanes=64, in_hand=12, breakers={}, rates={}),
         "TRACE",
         "holds 64 lanes, 12 messages: relay=r",
+    ),
+    (
+        RelayStalled(relay="r", stage="settle", reason="the store refuses results", seconds=31.5),
+        "ERROR",
+        "stalled, no progress for 32 s: relay=r stage=settle reason=the store refuses results",
+    ),
+    (
+        RelayStallEnded(relay="r", stage="settle", seconds=40.0),
+        "INFO",
+        "no longer stalled after 40 s: relay=r stage=settle",
     ),
     (LookedInVain(relay="r"), "TRACE", "found nothing pending: relay=r"),
     (
@@ -71,6 +86,18 @@ LINES: list[tuple[Observation, str, str]] = [
         "WARNING",
         "store failed, next try in 0.40 s: relay=r error=connection refused",
     ),
+    (StoreRestored(relay="r", seconds=3.5), "INFO", "store answers again after 3.5 s: relay=r"),
+    (
+        TransportFailed(relay="r", transport="rabbit", error="refused", delay=0.4),
+        "WARNING",
+        "transport unavailable, next attempt in 0.40 s: transport=rabbit relay=r error=refused",
+    ),
+    (TransportConnected(relay="r", transport="rabbit"), "INFO", "transport connected: transport=rabbit relay=r"),
+    (
+        TransportConnected(relay="r", transport="rabbit", seconds=12.5),
+        "INFO",
+        "transport reconnected after 12.5 s: transport=rabbit relay=r",
+    ),
     (
         BreakerChanged(relay="r", destination="orders", state="closed"),
         "INFO",
@@ -100,8 +127,8 @@ def test_an_outage_is_one_warning_when_it_begins_and_one_for_each_failed_probe()
     probe = BreakerChanged(relay="r", destination="orders", state="open", error="Unavailable: timeout", next_try=1.5)
     begin = "breaker open: destination=orders relay=r"
     assert spoken(OPENED, probe) == [
-        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:01:00.000+00:00 error=Unavailable: gone"),
-        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:00:01.500+00:00 error=Unavailable: timeout"),
+        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:01:00.000000Z error=Unavailable: gone"),
+        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:00:01.500000Z error=Unavailable: timeout"),
     ]
 
 

@@ -15,6 +15,8 @@ from pillarbox.core.observations import (
     LeaseLost,
     Observation,
     Pruned,
+    RelayStalled,
+    RelayStallEnded,
     RelayStarted,
     RelayStopped,
     RelayTended,
@@ -126,6 +128,23 @@ def test_what_people_paused_is_shown() -> None:
     registry = told(held("a", paused=frozenset({"*"}))).registry
     assert value(registry, "outbox_destination_paused", destination="orders") == 1.0
     assert value(registry, "outbox_destination_paused", destination="*") == 1.0
+
+
+def test_the_process_is_stalled_while_one_of_its_relays_is() -> None:
+    def stalled(relay: str) -> RelayStalled:
+        return RelayStalled(relay=relay, stage="fetch", reason="no answer", seconds=40.0)
+
+    listener = told(RelayStarted(relay="a"), RelayStarted(relay="b"))
+    shown = [value(listener.registry, "outbox_relay_stalled")]
+    for observation in (
+        stalled("a"),
+        stalled("b"),
+        RelayStallEnded(relay="a", stage="fetch", seconds=50.0),
+        RelayStopped(relay="b", drained=False),
+    ):
+        listener(observation)
+        shown.append(value(listener.registry, "outbox_relay_stalled"))
+    assert shown == [0.0, 1.0, 1.0, 1.0, 0.0]
 
 
 def test_a_relay_that_stopped_holds_nothing() -> None:

@@ -32,7 +32,7 @@ async def test_a_line_has_the_event_and_its_payload() -> None:
         "aggregate_type": "THING",
         "aggregate_id": "1",
         "key": "THING:1",
-        "occurred_at": "2026-01-02T03:04:05.678901+00:00",
+        "occurred_at": "2026-01-02T03:04:05.678901Z",
         "attempt": 2,
         "headers": {"a": "b"},
         "content_type": JSON,

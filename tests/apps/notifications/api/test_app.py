@@ -12,6 +12,7 @@ from fastapi import Request
 from fastapi.openapi.models import OpenAPI
 
 from apps.notifications.database import open_engine
+from apps.notifications.orchestration.recipients import NO_RECIPIENTS
 from tests.apps.notifications.api.conftest import Service
 from tests.apps.notifications.api.problems import problem
 from tests.apps.notifications.delivery.post import Post
@@ -99,7 +100,13 @@ def test_what_nobody_expected_is_told_without_our_insides(
 
 def test_health_needs_no_login_and_the_database(service: Service) -> None:
     with service.client(None) as client:
-        assert client.get("/health").json() == {"status": "ok"}
+        assert client.get("/health").json() == {
+            "status": "UP",
+            "recipients": 0,
+            "outboxes": {name: {"backlog": 0, "oldest_seconds": 0.0, "dead": 0} for name in ("events", "deliveries")},
+            "reasons": [],
+            "warnings": [NO_RECIPIENTS],
+        }
 
 
 def test_without_the_database_it_says_so_without_the_password() -> None:

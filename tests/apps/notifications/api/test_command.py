@@ -26,7 +26,7 @@ def test_it_answers_until_it_is_told_to_stop_and_keeps_nobody_waiting(sqlite_dat
     with client, client.stream("GET", "/users/1/notifications/live") as stream:
         lines = stream.iter_lines()
         assert next(lines) == "retry: 2000"
-        assert httpx.get(f"http://127.0.0.1:{port}/health").json() == {"status": "ok"}
+        assert httpx.get(f"http://127.0.0.1:{port}/health").json()["status"] == "UP"
         process.signal(signal.SIGTERM)
         assert list(lines) == [""]  # the stream ends as it should
     assert ended(process) == 0

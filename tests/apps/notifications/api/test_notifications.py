@@ -78,7 +78,7 @@ def test_a_notification_has_everything_it_was_made_with(client: httpx.Client, po
         "title": "Hello",
         "body": "World",
         "payload": {"user_id": 1},
-        "created_at": "2026-11-15T12:00:00Z",
+        "created_at": "2026-11-15T12:00:00.000000Z",
         "deliver_after": None,
         "read_at": None,
     }

@@ -10,7 +10,7 @@ from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings
 from pillarbox import Tuning
 
-TUNING = Tuning(lease="1s", heartbeat="300ms", send_timeout="500ms", poll_interval="100ms")
+TUNING = Tuning(lease="2s", heartbeat="200ms", send_timeout="500ms", poll_interval="100ms")
 
 
 async def main() -> None:

@@ -46,7 +46,7 @@ def test_a_place_in_a_users_feed_is_drawn_after_those_before_it_are_committed(po
         with post.engine.begin() as earlier:
             earlier.execute(text("SELECT 1 FROM recipient WHERE user_id = 1 FOR UPDATE"))
             later = another.submit(DeliveryLog(post.engine).write, request(2), attempt=1)
-            wait_until(lambda: post.rows(text(WAITING)) == [(1,)], bound=30, what="the later one waits")
+            wait_until(lambda: post.rows(text(WAITING)) == [(1,)], bound=90, what="the later one waits")
             earlier.execute(
                 text(
                     "INSERT INTO notification_delivery (audience, notification_id, user_id, channel, event_id, attempt,"

@@ -41,7 +41,7 @@ async def test_every_channel_arrives_once_and_is_in_the_log(
         by_email, by_push, by_sms, _ = post.ask(1, *EVERY)
         post.ask(2, Channel.IN_APP)
         async with running(post):
-            await eventually(at_the_end(post, PUBLISHED=5), within=30)
+            await eventually(at_the_end(post, PUBLISHED=5), within=90)
         assert post.delivered() == {(1, channel) for channel in EVERY} | {(2, "IN_APP")}
     assert [got.id for got in mail.mails] == [f"<{by_email}@example.org>"]
     assert [(hook.key, hook.message["to"]) for hook in gateway.to("/push")] == [(by_push, "token-1")]
@@ -56,13 +56,13 @@ async def test_a_broken_mail_server_harms_no_push_and_costs_no_mail(
     for user in range(1, 31):
         post.ask(user, Channel.EMAIL, Channel.PUSH, Channel.SMS, Channel.IN_APP)
     async with running(post):
-        await eventually(at_the_end(post, PUBLISHED=90, PENDING=30), within=30)
+        await eventually(at_the_end(post, PUBLISHED=90, PENDING=30), within=90)
         assert len(gateway.to("/push")) == len(gateway.to("/sms")) == 30
         charged = post.rows(text("SELECT sum(attempts), count(last_error) FROM delivery_event"))
         assert charged[0][0] == 0
         assert charged[0][1] > 0  # it was tried
         mail.start()
-        await eventually(at_the_end(post, PUBLISHED=120), within=30)
+        await eventually(at_the_end(post, PUBLISHED=120), within=90)
     assert sorted(got.to[0] for got in mail.mails) == sorted(f"user{user}@example.org" for user in range(1, 31))
 
 
@@ -78,7 +78,7 @@ async def test_a_mail_server_that_hangs_keeps_no_push_waiting(
             first, _ = await asyncio.wait_for(asyncio.to_thread(silent.accept), 30)  # mails are on their way
             for user in range(1, 101):
                 post.ask(user, Channel.PUSH)
-            await eventually(at_the_end(post, PUBLISHED=100, PENDING=100), within=30)
+            await eventually(at_the_end(post, PUBLISHED=100, PENDING=100), within=90)
             first.close()
             silent.close()  # nothing hangs any more, so that the relay can end
     assert len(gateway.to("/push")) == 100
@@ -91,7 +91,7 @@ async def test_a_mail_refused_for_good_is_a_dead_letter_and_the_rest_goes_on(
     post.settle(1, 2)
     [refused], [taken] = post.ask(1, Channel.EMAIL), post.ask(2, Channel.EMAIL)
     async with running(post):
-        await eventually(at_the_end(post, PUBLISHED=1, FAILED=1), within=30)
+        await eventually(at_the_end(post, PUBLISHED=1, FAILED=1), within=90)
     assert (post.states()[refused], post.states()[taken]) == ("FAILED", "PUBLISHED")
     assert "550 5.1.1 no such user" in str(post.errors()[refused])
     assert post.delivered() == {(2, "EMAIL")}
@@ -104,7 +104,7 @@ async def test_a_mail_put_off_is_tried_again_then_given_up_and_its_neighbour_is_
     post.settle(1, 2)
     [put_off], [taken] = post.ask(1, Channel.EMAIL), post.ask(2, Channel.EMAIL)
     async with running(post):
-        await eventually(at_the_end(post, PUBLISHED=1, FAILED=1), within=30)
+        await eventually(at_the_end(post, PUBLISHED=1, FAILED=1), within=90)
     rows = post.rows(text(f"SELECT attempts FROM delivery_event WHERE event_id = '{put_off}'"))
     assert (post.states()[taken], rows[0][0]) == ("PUBLISHED", 3)
 
@@ -116,7 +116,7 @@ async def test_a_gateway_that_fails_once_gets_the_same_key_again(
     post.settle(1)
     [asked] = post.ask(1, Channel.PUSH)
     async with running(post):
-        await eventually(at_the_end(post, PUBLISHED=1), within=30)
+        await eventually(at_the_end(post, PUBLISHED=1), within=90)
     assert [hook.key for hook in gateway.received] == [asked, asked]
     assert post.delivered() == {(1, "PUSH")}
 
@@ -126,14 +126,14 @@ async def test_quiet_hours_hold_a_delivery_back_and_no_other(post: Post, running
     post.ask(1, Channel.PUSH, deliver_after=datetime.now(UTC) + timedelta(hours=8))
     post.ask(1, Channel.SMS)
     async with running(post):
-        await eventually(at_the_end(post, PUBLISHED=1, PENDING=1), within=30)
+        await eventually(at_the_end(post, PUBLISHED=1, PENDING=1), within=90)
     assert [hook.path for hook in gateway.received] == ["/sms"]
 
 
 async def test_a_user_who_is_gone_is_a_dead_letter(post: Post, running: Running) -> None:
     post.ask(404, *EVERY)
     async with running(post):
-        await eventually(at_the_end(post, FAILED=4), within=30)
+        await eventually(at_the_end(post, FAILED=4), within=90)
     assert all("there is no user 404" in str(error) for error in post.errors().values())
 
 
@@ -150,6 +150,6 @@ async def test_what_is_in_the_log_is_not_sent_again(post: Post, running: Running
             {"asked": asked},
         )
     async with running(post):
-        await eventually(at_the_end(post, PUBLISHED=1), within=30)
+        await eventually(at_the_end(post, PUBLISHED=1), within=90)
     assert gateway.received == []
     assert post.delivered() == {(1, "PUSH")}

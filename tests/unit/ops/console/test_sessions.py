@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.console.sessions import Ended, Session, Signer, make_token, open_session, sign_session, token_fits
+from pillarbox.ops.console.sessions import Session, Signer, make_token, open_session, sign_session, token_fits
 
 KEY = "sixteen letters, or more"
 
@@ -35,18 +35,6 @@ def test_it_ends_on_time() -> None:
     assert open_session(signer, text) is not None
     clock.at += timedelta(seconds=1)
     assert open_session(signer, text) is None
-
-
-async def test_what_was_ended_is_remembered_until_it_would_have_ended_by_itself() -> None:
-    clock = Clock()
-    ended = Ended(clock=clock)
-    ended.add("one", life=60)
-    await clock.sleep(30)
-    ended.add("two", life=60)
-    assert "one" in ended
-    await clock.sleep(30)
-    ended.add("three", life=60)
-    assert [number in ended for number in ("one", "two", "three")] == [False, True, True]
 
 
 def test_a_key_that_could_be_guessed_is_refused() -> None:

@@ -1,17 +1,18 @@
-from pillarbox.ops.console.throttle import MANY, TRIES, WINDOW, Throttle
+from pillarbox.ops.console.throttle import SLOW, SLOWEST_ADDRESS, TRIES, WINDOW, Throttle
 from tests.unit.ops.console.test_sessions import Clock
 
 
 def fails(throttle: Throttle, times: int, *, address: str = "here", name: str = "ada") -> None:
     for _ in range(times):
-        assert not throttle.closed(address=address, name=name)
         throttle.failed(address=address, name=name)
 
 
 async def test_after_too_many_failures_one_waits_a_while() -> None:
     clock = Clock()
     throttle = Throttle(clock=clock)
-    fails(throttle, TRIES)
+    fails(throttle, TRIES - 1)
+    assert not throttle.closed(address="here", name="ada")
+    fails(throttle, 1)
     assert throttle.closed(address="here", name="ada")
     await clock.sleep(WINDOW)
     assert not throttle.closed(address="here", name="ada")
@@ -24,21 +25,38 @@ def test_nobody_else_waits_for_it() -> None:
     assert not throttle.closed(address="there", name="ada")
 
 
-def test_many_names_from_one_address_and_one_name_from_many_addresses_are_bounded() -> None:
+def test_no_number_of_failures_elsewhere_closes_or_delays_a_name() -> None:
     throttle = Throttle()
-    for n in range(MANY):
-        fails(throttle, 1, address="guesser", name=f"name {n}")
-        fails(throttle, 1, address=f"address {n}", name="root")
-    assert throttle.closed(address="guesser", name="ada")
-    assert throttle.closed(address="here", name="root")
+    for n in range(1000):
+        fails(throttle, 1, address=f"address {n}", name="ada")
     assert not throttle.closed(address="here", name="ada")
+    assert throttle.delay(address="here", name="ada") == 0
+
+
+def test_an_address_that_tries_many_names_is_slowed_down() -> None:
+    throttle = Throttle()
+    for n in range(SLOW):
+        fails(throttle, 1, name=f"name {n}")
+    assert throttle.delay(address="here", name="ada") == 0
+    for n in range(1000):
+        fails(throttle, 1, name=f"name {n}")
+    assert not throttle.closed(address="here", name="ada")
+    assert throttle.delay(address="here", name="ada") == SLOWEST_ADDRESS
+    assert throttle.delay(address="there", name="ada") == 0
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    throttle = Throttle()
+    for n in range(20_000):
+        fails(throttle, 1, address=f"address {n}", name=f"name {n}")
+    assert len(throttle._failures) <= 10_000
 
 
 def test_success_is_forgiving_to_that_name_alone() -> None:
     throttle = Throttle()
-    for n in range(MANY - TRIES):
-        fails(throttle, 1, name=f"name {n}")
-    fails(throttle, TRIES - 1)
+    fails(throttle, TRIES)
+    fails(throttle, TRIES, name="ben")
     throttle.forget(address="here", name="ada")
-    fails(throttle, 1)
+    assert not throttle.closed(address="here", name="ada")
     assert throttle.closed(address="here", name="ben")
+    assert throttle.suspects("here")

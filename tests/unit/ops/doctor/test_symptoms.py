@@ -47,6 +47,15 @@ async def test_events_wait_and_no_relay_is_alive(store: MemoryStore, record: Rec
     assert await asked(store, "relays") == ("pass", "at work: till", "")
 
 
+async def test_a_relay_is_alive_but_makes_no_progress(store: MemoryStore) -> None:
+    owner = await Owner.of(store, name="till")
+    await store.lanes.renew(owner.relay, lease=LONG, stalled="no send begins")
+    found = await asked(store, "relays")
+    assert (found.result, found.said.endswith("till: no send begins"), "restart" in found.fix) == ("fail", True, True)
+    await store.lanes.renew(owner.relay, lease=LONG)
+    assert (await asked(store, "relays")).result == "pass"
+
+
 async def test_events_wait_while_the_relay_is_switched_off(store: MemoryStore, record: Record) -> None:
     record("a")
     found = await asked(store, "relays", PILLARBOX_RELAY__ENABLED="false")

@@ -32,6 +32,11 @@ def test_a_relay_without_its_store_is_not_ready_and_says_why() -> None:
     assert (ready(GONE).yes, ready(GONE).facts["why"]) == (False, "the store is away")
 
 
+def test_a_relay_without_progress_is_not_ready_and_says_why() -> None:
+    answer = ready(seen(), stalled="the store does not answer")
+    assert (answer.yes, answer.facts["why"]) == (False, "the relay makes no progress: the store does not answer")
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

@@ -13,7 +13,7 @@ DESTINATION = "[destinations.d]\n"
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[relay]\nsend_timeout = '20s'", "must be shorter than relay.lease 15s"),
+        ("[relay]\nsend_timeout = '20s'", "is too long for relay.lease 15s"),
         ("[relay]\nheartbeat = '6s'", "is too slow for relay.lease 15s"),
         ("[relay]\nstall_limit = '500ms'", "is too short for relay.heartbeat 1s"),
         (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox import Handlers
+from pillarbox import BreakerConfig, Handlers
 from pillarbox.core.retry import Constant, Exponential
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import describe_routing, make_outbox, make_relay, open_store, open_transports
@@ -42,7 +42,12 @@ async def test_a_relay_can_be_made_of_each(file: Path) -> None:
 def test_the_notification_producer() -> None:
     settings = sample("notifications")
     assert settings.relay.tuning == Tuning(
-        batch_size=100, poll_interval="1s", initial_delay="2s", adaptive=False, doorbell=False
+        batch_size=100,
+        poll_interval="1s",
+        initial_delay="2s",
+        adaptive=False,
+        doorbell=False,
+        breaker=BreakerConfig(probe="1s", max="1s"),
     )
     assert settings.relay.policy == Constant(wait="1s", max_attempts=0)
     assert settings.relay.ledger is True

@@ -7,6 +7,7 @@ import pytest
 from pika import BasicProperties
 
 from pillarbox.core.broker_letters import BrokerLetter
+from pillarbox.transports.rabbitmq.received import Received
 from pillarbox.transports.rabbitmq.source.intake import Arrival
 from pillarbox.transports.rabbitmq.source.letters import letter_of
 
@@ -23,7 +24,7 @@ EXPIRED = {"queue": "orders", "reason": "expired", "count": 3, "time": NOON, "ex
 
 def letter(headers: dict[str, Any], *, redelivered: bool = False, **properties: Any) -> BrokerLetter:
     given = BasicProperties(headers=headers, **{"message_id": "e1", "type": "order.placed", **properties})
-    return letter_of(Arrival(1, "orders.dlq", redelivered, given, b"four"))
+    return letter_of(Arrival(1, "orders.dlq", redelivered, Received(b"".join(given.encode())), b"four"))
 
 
 def test_what_a_consumer_of_ours_gave_up() -> None:

@@ -41,6 +41,18 @@ def test_what_waits_returns_to_the_work_queue_and_is_forgotten_only_when_it_is_t
     }
 
 
+def test_a_work_queue_by_its_name_has_a_last_resort_and_one_of_yours_is_as_you_say() -> None:
+    assert Queues.around("billing", WAITS).work.all_arguments() == {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": 20,
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "billing.dlq",
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+    }
+    assert Queues.around(Queue(name="billing"), WAITS).work == Queue(name="billing")
+
+
 def test_a_dead_letter_queue_that_there_is_already_is_declared_as_its_queue_says() -> None:
     work = Queue(name="billing", type="classic", dead_letter=DeadLetter(exchange="dlx", queue="graveyard"))
     declared = Queues.around(work, ["1s"]).declarations([Exchange(name="events")])

@@ -1,0 +1,41 @@
+"""The properties of the producer, as environment variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.notifications import settings
+from pillarbox.core.clock import system_chance
+from pillarbox.ops.settings import Settings
+from tests.apps.notifications.processes import SETTINGS
+from tests.unit.ops.settings.loading import load
+
+
+def relay(**environment: str) -> Settings:
+    """The settings of `python -m apps.notifications relay` in this environment."""
+    return load(SETTINGS, **settings.producer(environment).as_relay_settings)
+
+
+def test_the_defaults_are_those_of_the_guide() -> None:
+    shipped = relay().relay
+    assert (shipped.poll_interval, shipped.batch_size, shipped.initial_delay) == ("1s", 100, "2s")
+    assert [shipped.policy.delay(attempt, system_chance()) for attempt in (1, 2, 1000)] == [1, 1, 1]
+    assert (shipped.tuning.outages, shipped.ledger) == ("wait", True)
+    # A broker that is away is tried as often.
+    assert (shipped.tuning.breaker.probe, shipped.tuning.breaker.max) == ("1s", "1s")
+
+
+def test_each_property_can_be_set_in_milliseconds() -> None:
+    changed = relay(
+        NOTIFICATION_OUTBOX_POLL_INTERVAL="500",
+        NOTIFICATION_OUTBOX_BATCH_SIZE="10",
+        NOTIFICATION_OUTBOX_INITIAL_DELAY="0",
+    ).relay
+    assert (changed.poll_interval, changed.batch_size, changed.initial_delay) == ("0.5s", 10, "0.0s")
+
+
+def test_the_broker_may_be_named_as_spring_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PILLARBOX_TRANSPORT", raising=False)
+    monkeypatch.setenv("SPRING_RABBITMQ_HOST", "localhost")
+    monkeypatch.setenv("SPRING_RABBITMQ_PORT", "5672")
+    assert settings.broker_url() == "amqp://guest:guest@localhost:5672/%2F"

@@ -1,0 +1,68 @@
+"""What processes of the applications say of themselves: the page /metrics, and spans on their standard output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+TO_STDOUT = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_SCHEDULE_DELAY": "100"}
+"""Variables with which a process writes its spans to its log, soon."""
+
+FRAMEWORK = "fastapi."
+
+
+def metric(address: str, name: str, **labels: str) -> float:
+    """The sum of the samples of that name with these labels, 0 without any."""
+    page = httpx.get(f"http://{address}/metrics").raise_for_status().text
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One span of a trace."""
+
+    name: str
+    trace: str
+    id: str
+    parent: str | None
+
+
+def spans(story: str) -> Iterator[Span]:
+    """The spans in a log."""
+    decoder = json.JSONDecoder()
+    start = story.find("{\n")
+    while start >= 0:
+        try:
+            found, end = decoder.raw_decode(story, start)
+        except ValueError:
+            start = story.find("{\n", start + 1)
+            continue
+        if "context" in found:
+            context = found["context"]
+            yield Span(name=found["name"], trace=context["trace_id"], id=context["span_id"], parent=found["parent_id"])
+        start = story.find("{\n", end)
+
+
+def tree(stories: Iterable[str], trace: str) -> dict[str, str]:
+    """The spans of a trace by name, each with the name of its parent; '' for one from outside.
+
+    Spans of FastAPI's own are left out: whether and which it makes depends on its version.
+    """
+    found = {span.id: span for story in stories for span in spans(story) if span.trace == f"0x{trace}"}
+
+    def parent(span: Span) -> str:
+        above = found.get(span.parent or "")
+        if above is None:
+            return ""
+        return parent(above) if above.name.startswith(FRAMEWORK) else above.name
+
+    return {span.name: parent(span) for span in found.values() if not span.name.startswith(FRAMEWORK)}

@@ -1,0 +1,304 @@
+"""A page of another site that an operator's browser visits changes nothing and reads nothing, whatever it sends."""
+
+from __future__ import annotations
+
+import json
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from starlette.routing import BaseRoute, Route
+
+from pillarbox.ops.console import Person, Role, UserLogin, app
+from pillarbox.ops.console.passwords import hashed
+from pillarbox.ops.console.users import User, write
+from tests.console.conftest import LOCAL, Visit, Visitor
+from tests.console.serving import chromium, serving
+from tests.integration.cli.conftest import Stock
+from tests.servers.availability import available
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+PASSWORD = "correct horse battery"
+ADA = User(person=Person(name="ada", role=Role.ADMIN, payloads=True), hash=hashed(PASSWORD))
+BASIC = {"authorization": "Basic " + b64encode(f"ada:{PASSWORD}".encode()).decode()}
+LOGIN = UserLogin(lambda: {"ada": ADA})
+
+FIELDS = {
+    "/event/act": {"id": "dead1", "destination": "orders", "do": "discard"},
+    "/dead/decide": {"do": "discard", "id": "dead1", "count": "1"},
+    "/dead/edit": {"letter": "1", "payload": '{"forged": 1}', "do": "send"},
+    "/events/decide": {"do": "discard", "type": "order.placed", "count": "2"},
+    "/replay": {"id": "sent"},
+    "/everything": {"do": "pause"},
+    "/destinations/steer": {"destination": "orders", "do": "pause", "force": "true"},
+    "/keys/head": {"id": "stuck", "destination": "orders", "do": "bury"},
+    "/relays/drain": {"relay": "any"},
+    "/login": {"name": "ada", "password": PASSWORD},
+    "/api/v1/dead/discard": {"all": "true"},
+    "/api/v1/dead/retry": {"all": "true"},
+    "/api/v1/events/act": {"do": "discard", "type": "order.placed"},
+}
+"""What would change something where a route is known by its path; others get everything at once."""
+EVERYTHING = {"do": "pause", "all": "true", "id": "dead1", "destination": "orders", "type": "order.placed"}
+
+
+def writing() -> list[str]:
+    """Every route of the console that is not read only, by enumeration: a new one is among them."""
+    found: list[BaseRoute] = [*app._looking(), *app._writing(), *app._entering(LOGIN)]
+    return sorted(route.path for route in found if isinstance(route, Route) and route.methods != {"GET", "HEAD"})
+
+
+def fields_of(path: str) -> dict[str, str]:
+    return FIELDS.get(path) or FIELDS.get(path.removeprefix("/api/v1")) or EVERYTHING
+
+
+def witnessed(stock: Stock) -> list[Any]:
+    """Whatever an action could have changed."""
+    tables = ("outbox_message", "outbox_dead", "outbox_request", "outbox_audit", "outbox_destination")
+    return [sorted(map(repr, stock.ask(f"SELECT * FROM {table}"))) for table in tables]
+
+
+def forms(fields: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """What a form or a `no-cors` request of another page can send, and no body at all."""
+    yield {"data": fields}
+    yield {"files": {name: (None, value) for name, value in fields.items()}}
+    text = json.dumps(fields)
+    yield {"content": text, "headers": {"content-type": "text/plain"}}
+    yield {"content": text, "headers": {"content-type": "text/plain; application/json"}}
+    yield {"content": text}
+    yield {}
+
+
+FOREIGN = (
+    {"origin": "null"},
+    {"origin": "https://evil.example"},
+    {"origin": "http://127.0.0.1:9999"},
+    {"origin": f"{LOCAL}.evil.example"},
+    {"origin": ""},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site", "sec-fetch-mode": "navigate"},
+)
+
+
+def test_every_action_is_among_those_that_are_tried() -> None:
+    assert set(FIELDS) <= set(writing())
+    assert len(writing()) >= 20
+
+
+@pytest.mark.parametrize("path", writing())
+async def test_a_password_that_a_browser_has_cached_writes_with_no_form(visit: Visit, shop: Stock, path: str) -> None:
+    visitor = await visit(shop, login=LOGIN)
+    before = witnessed(shop)
+    if path == "/login":
+        return await no_foreign_login(visitor)
+    for sent in forms(fields_of(path)):
+        answer = await visitor.client.post(path, auth=("ada", PASSWORD), **sent)
+        assert answer.status_code in (403, 415), (sent, answer.text)
+    assert witnessed(shop) == before
+    return None
+
+
+@pytest.mark.parametrize("path", writing())
+async def test_no_page_elsewhere_writes_with_whatever_credentials(visit: Visit, shop: Stock, path: str) -> None:
+    """Not even with a token, a session, a password and JSON."""
+    visitor = await visit(shop, login=LOGIN)
+    if path == "/login":
+        return await no_foreign_login(visitor)
+    await visitor.client.post("/login", data={"name": "ada", "password": PASSWORD})
+    token = await visitor.token("/dead")
+    before = witnessed(shop)
+    fields = fields_of(path)
+    body: dict[str, Any] = {"json": fields} if path.startswith("/api/") else {"data": fields | {"token": token}}
+    for foreign in FOREIGN:
+        for known in ({}, BASIC):
+            headers = foreign | known | {"x-csrf-token": token}
+            answer = await visitor.client.post(path, headers=headers, **body)
+            assert answer.status_code == 403, (foreign, answer.text)
+    assert witnessed(shop) == before
+    return None
+
+
+async def no_foreign_login(visitor: Visitor) -> None:
+    for foreign in FOREIGN:
+        answer = await visitor.client.post("/login", data=FIELDS["/login"], headers=foreign)
+        assert (answer.status_code, "set-cookie" in answer.headers) == (403, False), foreign
+
+
+@pytest.mark.parametrize("path", [path for path in writing() if path.startswith("/api/")])
+async def test_the_api_reads_json_and_nothing_else(visit: Visit, shop: Stock, path: str) -> None:
+    visitor = await visit(shop)
+    token, before = await visitor.token("/dead"), witnessed(shop)
+    for sent in forms(fields_of(path) | {"token": token}):
+        headers = {"x-csrf-token": token, **sent.pop("headers", {})}
+        assert (await visitor.client.post(path, headers=headers, **sent)).status_code == 415
+    assert witnessed(shop) == before
+
+
+@pytest.mark.parametrize("path", writing())
+async def test_no_other_method_writes(visit: Visit, shop: Stock, path: str) -> None:
+    visitor = await visit(shop)
+    token, before = await visitor.token("/dead"), witnessed(shop)
+    for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        asked = httpx.QueryParams(fields_of(path) | {"token": token})
+        await visitor.client.request(method, f"{path}?{asked}", headers={"x-csrf-token": token})
+    assert witnessed(shop) == before
+
+
+async def test_a_script_with_a_password_writes_json(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop, login=LOGIN)
+    done = await visitor.client.post("/api/v1/everything", json={"do": "pause"}, auth=("ada", PASSWORD))
+    assert done.status_code == 200, done.text
+    assert shop.ask("SELECT who FROM outbox_audit") == [("ada",)]
+
+
+async def test_a_proxy_that_changes_the_host_names_its_origin(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop, origins=["https://ops.example.com"])
+    form = {"token": await visitor.token("/dead"), "do": "pause"}
+    for origin, status in {
+        "https://ops.example.com": 303,
+        "http://ops.example.com": 403,
+        "https://ops.example.com.evil.example": 403,
+    }.items():
+        answer = await visitor.client.post("/everything", data=form, headers={"origin": origin})
+        assert (origin, answer.status_code) == (origin, status)
+
+
+async def test_parts_of_pages_are_for_pages_of_ours(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop)
+    for site in ("cross-site", "same-site"):
+        for path in ("/", "/live", "/api/v1/status", "/static/console.js", "/event/payload?id=dead1"):
+            headers = {"sec-fetch-site": site, "sec-fetch-mode": "no-cors"}
+            assert (await visitor.client.get(path, headers=headers)).status_code == 403
+        linked = {"sec-fetch-site": site, "sec-fetch-mode": "navigate"}
+        assert (await visitor.client.get("/", headers=linked)).status_code == 200
+
+
+ATTACK = """
+const base = "%(base)s", paths = %(paths)s, fields = %(fields)s, read = [];
+const bodyOf = (path) => fields[path] || %(everything)s;
+const formOf = (path, enctype) => `<form method=POST enctype="${enctype}" action="${base + path}">` +
+  Object.entries(bodyOf(path)).map(([name, value]) => `<input name="${name}" value='${value}'>`).join("") +
+  "</form><script>document.forms[0].submit()</" + "script>";
+const frame = (attributes) => new Promise((done) => {
+  const element = document.createElement("iframe");
+  element.onload = done;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  document.body.append(element);
+});
+const post = (path, way) => fetch(base + path, {method: "POST", credentials: "include", ...way})
+  .then((answer) => answer.text(), () => "");
+const forge = async (path) => {
+  for (const enctype of ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"]) {
+    frame({srcdoc: formOf(path, enctype)});
+    frame({srcdoc: formOf(path, enctype), sandbox: "allow-scripts allow-forms"});
+  }
+  const body = JSON.stringify(bodyOf(path));
+  const answers = [
+    await post(path, {mode: "no-cors", body, headers: {"content-type": "text/plain"}}),
+    await post(path, {mode: "no-cors", body: new URLSearchParams(bodyOf(path))}),
+    await post(path, {mode: "no-cors", body: new Blob([body], {type: "application/json"})}),
+    await post(path, {mode: "cors", body, headers: {"content-type": "application/json"}}),
+    await post(path, {mode: "cors", body, headers: {"content-type": "text/plain", "x-requested-with": "x"}}),
+  ];
+  navigator.sendBeacon(base + path, new Blob([body], {type: "application/json"}));
+  navigator.sendBeacon(base + path, new URLSearchParams(bodyOf(path)));
+  read.push(...answers);
+};
+const attack = async () => {
+  await Promise.all(paths.map(forge));
+  for (const path of ["/api/v1/status", "/dead", "/api/v1/event?id=dead1"]) {
+    for (const mode of ["cors", "no-cors"])
+      read.push(await fetch(base + path, {mode, credentials: "include"}).then((answer) => answer.text(), () => ""));
+  }
+  await frame({name: "framed", src: base + "/dead"});
+  for (const [kind, address] of [[EventSource, base], [WebSocket, base.replace("http", "ws")]])
+    await new Promise((done) => {
+      const connection = new kind(address + "/live", kind === EventSource ? {withCredentials: true} : []);
+      connection.onopen = () => { read.push(kind.name); done(); };
+      connection.onerror = () => { connection.close(); done(); };
+    });
+  return read;
+};
+"""
+
+
+@contextmanager
+def foreign_page(script: str) -> Iterator[int]:
+    """The port of another site, with a page of one script."""
+    page = f"<!doctype html><body><script>{script}</script>".encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.send_header("content-length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+
+
+IN_A_BROWSER = ("/everything", "/dead/decide", "/logout", "/api/v1/everything", "/api/v1/dead/discard")
+"""Of each kind; requests to all others are tried above."""
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "way"),
+    [
+        ("console.test", "evil.test", "session"),  # plain http beyond loopback: browsers send no Sec-Fetch-Site
+        ("console.test", "evil.test", "cached password"),
+        ("127.0.0.1", "127.0.0.1", "session"),  # another port of one host is the same site: cookies are sent
+    ],
+)
+def test_a_page_elsewhere_that_an_operators_browser_visits_does_nothing(
+    shop: Stock, tmp_path: Path, ours: str, theirs: str, way: str
+) -> None:
+    write(tmp_path / "pillarbox.users", {"ada": ADA})
+    names = "--host-resolver-rules=MAP console.test 127.0.0.1, MAP evil.test 127.0.0.1"
+    with serving(shop.url, tmp_path) as address, available(lambda: chromium(names)) as browser:
+        base, before = address.replace("127.0.0.1", ours), witnessed(shop)
+        password = {"username": "ada", "password": PASSWORD} if way == "cached password" else None
+        page = browser.new_context(http_credentials=password).new_page()  # type: ignore[arg-type]
+        page.set_default_timeout(60_000)
+        enter(page, base, way)
+        told = {"base": base, "paths": IN_A_BROWSER, "fields": FIELDS, "everything": EVERYTHING}
+        script = ATTACK % {name: value if name == "base" else json.dumps(value) for name, value in told.items()}
+        with foreign_page(script) as port:
+            page.goto(f"http://{theirs}:{port}/")
+            assert [text for text in page.evaluate("attack()") if text] == []
+            page.wait_for_load_state("networkidle")
+            assert [frame.url for frame in page.frames if frame.url.startswith(base)] == []  # none is framed
+        assert witnessed(shop) == before
+        answer = page.goto(f"{base}/api/v1/dead")
+        assert (answer and answer.status) == 200  # nobody was logged out
+
+
+def enter(page: Page, base: str, way: str) -> None:
+    """Until a request of this browser is one of the operator's."""
+    if way == "session":
+        page.goto(f"{base}/login")
+        page.get_by_label("Name").fill("ada")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(f"{base}/")
+    else:
+        answer = page.goto(f"{base}/api/v1/status")
+        assert answer is not None
+        assert answer.status == 200

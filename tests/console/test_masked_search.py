@@ -1,0 +1,81 @@
+"""What rules hide cannot be guessed by searching for it, counting it, or reading what somebody did about it."""
+
+from dataclasses import replace
+
+import pytest
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from pillarbox.ops.console.masking import HIDDEN, Masks
+from pillarbox.ops.console.rule_cost import SEARCHED
+from tests.console.conftest import Visit, Visitor
+from tests.integration.cli.conftest import Stock
+
+RULE = "text:[^ ]+@[^ ]+"
+SECRET, SHOWN = "eve@example.org", "mailbox"
+
+
+@pytest.fixture
+def told(stock: Stock) -> Stock:
+    """A dead letter and an event that holds its key, whose errors tell what nobody may see."""
+    for name in ("letter", "more", "held"):
+        stock.record(Event("order.placed", {}, event_id=name))
+    error = Dead(error=f"{SHOWN} of {SECRET} is full")
+    stock.settle(letter=(error, "orders"), more=(error, "orders"), held=(replace(error, block=True), "orders"))
+    return stock
+
+
+async def counts(visitor: Visitor, error: str) -> list[int]:
+    """How much of each kind is found by an error."""
+    headers = {"x-csrf-token": await visitor.token("/dead")}
+    told = [
+        len((await visitor.client.get(f"/api/v1/{path}", params={"error": error})).json()[name])
+        for path, name in (("events", "events"), ("dead", "dead"), ("dead/groups", "groups"))
+    ]
+    told.append(len((await visitor.client.get("/dead/export", params={"error": error})).text.splitlines()))
+    for path, body in (
+        ("dead/discard", {"error": error}),
+        ("dead/discard", {"error": error, "ids": ["held"]}),
+        ("events/act", {"do": "discard", "status": "BLOCKED", "error": error}),
+    ):
+        answer = await visitor.client.post(f"/api/v1/{path}", json=body | {"dry_run": True}, headers=headers)
+        told.append(answer.json()["matched"])
+    return told
+
+
+async def test_only_what_is_shown_is_searched(visit: Visit, told: Stock) -> None:
+    open_, masked = await visit(told), await visit(told, mask=[RULE])
+    found = await counts(open_, SHOWN)
+    assert all(found)
+    assert await counts(open_, SECRET) == found
+    assert await counts(masked, SHOWN) == found
+    for guess in (SECRET, "eve@", "@", "example.org"):
+        assert not any(await counts(masked, guess)), guess
+
+
+async def test_the_audit_does_not_tell_what_was_searched_for(visit: Visit, told: Stock) -> None:
+    open_, masked = await visit(told), await visit(told, mask=[RULE])
+    headers = {"x-csrf-token": await open_.token("/dead")}
+    await open_.client.post("/api/v1/dead/retry", json={"error": SECRET}, headers=headers)
+    for path in ("/audit", "/audit/export", "/api/v1/audit"):
+        assert SECRET in await open_.look(path)
+        assert SECRET not in await masked.look(path)
+
+
+@pytest.mark.parametrize("rule", [r"(a+)+b", r"(?:a|ab)*c", r"\w+\d+x", r".*a.*b", r"(?:\d[ -]*?){13,16}"])
+def test_a_rule_that_could_take_for_ever_is_refused(rule: str) -> None:
+    with pytest.raises(ConfigurationError, match="would have to try too much"):
+        Masks([f"text:{rule}"])
+
+
+@pytest.mark.parametrize("rule", [r"[^ ]+@[^ ]+", r"(?:\d{1,3}\.){3}\d{1,3}", r"(?i)bearer\s+\S+", r"\b\d{13,16}\b"])
+def test_rules_of_bounded_work_are_taken(rule: str) -> None:
+    assert Masks([f"text:{rule}"]).text("nothing to hide") == "nothing to hide"
+
+
+def test_what_is_not_searched_is_not_shown() -> None:
+    masks = Masks([RULE])
+    shown = masks.text("a" * SEARCHED + f" {SECRET}" * 1000)
+    assert shown == "a" * SEARCHED + HIDDEN
+    assert Masks().text("a" * 5000) == "a" * 5000

@@ -1,0 +1,88 @@
+"""Whatever a broker delivers is handled or dead-lettered, and what comes with it flows."""
+
+import asyncio
+from itertools import count
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pillarbox import Constant, Consumer
+from pillarbox.core.consumption import ConsumerObservation, EventDeadLettered, EventHandled, EventRepeated, SourceFailed
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.stores.memory import MemoryStore, MemoryTransaction
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import RabbitMQSource
+from tests.integration.consume.broker import WAITS, publish, ready
+from tests.integration.consume.strange import FOUND, MESSAGES, Strange, publish_strange
+from tests.integration.rabbitmq.consumer import channel
+
+_numbers = count()
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.lists(MESSAGES, min_size=20, max_size=40))
+@example(FOUND)
+def test_each_is_handled_or_dead_lettered_and_its_neighbours_flow(
+    url: str, queue: str, messages: list[Strange]
+) -> None:
+    asyncio.run(_each_ends(url, queue, messages))
+
+
+async def _each_ends(url: str, queue: str, messages: list[Strange]) -> None:
+    """Those that do not fail by themselves fail every time, so that they are moved from queue to queue as well."""
+    neighbours = {f"good-{next(_numbers)}" for _ in range(5)}
+    told: list[ConsumerObservation] = []
+    source = RabbitMQSource(url, queue=queue, prefetch=7, waits=WAITS)
+    consumer = Consumer(
+        source,
+        name="billing",
+        transaction=MemoryStore().transaction,
+        retry=Constant(wait="50ms", max_attempts=2),
+        observers=[told.append],
+    )
+
+    @consumer.on("order.placed")
+    async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+        assert event.payload_bytes is not None
+
+    @consumer.on("*")
+    async def fail(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+        raise ValueError("no")
+
+    async with consumer:
+        await eventually(lambda: _exists(url, queue), within=90)
+        await asyncio.to_thread(_send, url, queue, messages, neighbours)
+
+        async def ended() -> bool:
+            ends = [one for one in told if isinstance(one, (EventHandled, EventRepeated, EventDeadLettered))]
+            return len(ends) == len(messages) + len(neighbours)
+
+        await eventually(ended, within=60)
+    assert {one.event_id for one in told if isinstance(one, EventHandled)} >= neighbours
+    assert [one for one in told if isinstance(one, SourceFailed)] == []
+    dead = sum(isinstance(one, EventDeadLettered) for one in told)
+    with channel(url) as broker:
+        assert broker.queue_purge(f"{queue}.dlq").method.message_count == dead
+        for name in (queue, f"{queue}.suspects", *(f"{queue}.wait.{wait}" for wait in WAITS)):
+            assert broker.queue_declare(name, passive=True).method.message_count == 0
+
+
+async def _exists(url: str, queue: str) -> bool:
+    try:
+        await asyncio.to_thread(ready, url, queue)
+    except Exception:
+        return False
+    return True
+
+
+def _send(url: str, queue: str, messages: list[Strange], neighbours: set[str]) -> None:
+    before, after = sorted(neighbours)[:2], sorted(neighbours)[2:]
+    publish(url, queue, *before)
+    with channel(url) as broker:
+        broker.confirm_delivery()
+        publish_strange(broker, queue, messages)
+    publish(url, queue, *after)

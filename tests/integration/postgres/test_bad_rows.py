@@ -1,0 +1,210 @@
+"""One row that cannot be decoded or settled concerns itself only: it becomes a dead letter, and all others flow."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+
+from pillarbox import Handlers, Never, Relay, Tuning
+from pillarbox.core.browsing import EventFilter, LetterFilter
+from pillarbox.core.errors import RowsRefused
+from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.looks import Ready
+from pillarbox.core.message import Held, Message
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from tests.databases import Sql
+
+# As an installation has it that is older than its bounds.
+NO_BOUNDS = """
+ALTER TABLE outbox_message DROP CONSTRAINT outbox_message_times_ck, DROP CONSTRAINT outbox_message_counters_ck,
+  DROP CONSTRAINT outbox_message_available_ck, DROP CONSTRAINT outbox_message_id_ck
+"""
+BEYOND = ["0044-03-15 BC", "20000-01-01", "infinity", "-infinity", "294276-12-31", "4713-01-01 BC"]
+
+
+@asynccontextmanager
+async def relaying(store: PostgresStore) -> AsyncIterator[list[str]]:
+    """A relay with one handler for everything; what it handled."""
+    handled: list[str] = []
+    handlers = Handlers()
+
+    @handlers.on("*", name="all")
+    async def handle(event: object, context: object) -> None:
+        handled.append(event.event_id)  # type: ignore[attr-defined]
+
+    tuning = Tuning(heartbeat="200ms", lease="12s")
+    async with Relay(store=store, transports={"handlers": handlers}, tuning=tuning, retry=Never()):
+        yield handled
+
+
+async def insert(sql: Sql, event_id: str, **columns: str) -> None:
+    names = ["event_id", "event_type", "payload", *columns]
+    values = [f"'{event_id}'", "'t'", "'{}'", *columns.values()]
+    await sql.execute(f"INSERT INTO outbox_message ({', '.join(names)}) VALUES ({', '.join(values)})")
+
+
+async def settled(sql: Sql, table: str, count: int) -> bool:
+    return bool(await sql.fetchval(f"SELECT count(*) = $1 FROM {table}", count))
+
+
+@pytest.mark.parametrize("moment", BEYOND)
+@pytest.mark.parametrize("column", ["occurred_at", "recorded_at", "available_at", "first_failed_at", "last_attempt_at"])
+async def test_a_time_that_python_cannot_decode_is_refused_by_the_insert(column: str, moment: str, sql: Sql) -> None:
+    with pytest.raises(asyncpg.CheckViolationError):
+        await insert(sql, "bad", **{column: f"'{moment}'"})
+
+
+async def test_rows_with_such_times_become_dead_letters_and_all_others_flow(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute(NO_BOUNDS)
+    bad = []
+    for number, moment in enumerate(BEYOND):
+        for column in ("occurred_at", "recorded_at"):
+            bad.append(f"{column}-{number}")
+            await insert(sql, bad[-1], ordering_key=f"'k{number}'", **{column: f"'{moment}'"})
+            await insert(sql, f"after-{column}-{number}", ordering_key=f"'k{number}'")
+    # Due at once; the other ends of time are never due.
+    bad.append("available")
+    await insert(sql, "available", available_at="'0044-03-15 BC'")
+    await insert(sql, "never", available_at="'20000-01-01'")
+    await insert(sql, "tried", first_failed_at="'infinity'", last_attempt_at="'20000-01-01'")
+    good = {"tried"} | {f"after-{event_id}" for event_id in bad if event_id != "available"}
+    listed = await store.browsing.events(EventFilter(), limit=100)
+    assert {event.event_id for event in listed.events} == {*bad, *good, "never"}
+    overview = await store.inspection.overview()
+    assert overview.backlog == len(bad) + len(good) + 1
+    async with relaying(store) as handled:
+        await eventually(lambda: settled(sql, "outbox_history", len(good)), within=60)
+        await eventually(lambda: settled(sql, "outbox_dead", len(bad)), within=60)
+    assert set(handled) == good
+    letters = await store.browsing.letters(LetterFilter(), limit=100)
+    assert {letter.event_id for letter in letters.letters} == set(bad)
+    assert all("cannot be decoded" in letter.error for letter in letters.letters)
+    assert (await store.browsing.show("occurred_at-0")).events[0].occurred_at.year == 1
+    pages, after = [], None
+    while page := await store.browsing.events(EventFilter(), limit=7, after=after):
+        pages += [event.event_id for event in page.events]
+        if (after := page.after) is None:
+            break
+    assert sorted(pages) == sorted([*bad, *good, "never"])
+    # What was corrected on the way to the dead letters can be sent.
+    assert await store.people.retry([letter.id for letter in letters.letters]) == len(bad)
+    async with relaying(store) as handled:
+        await eventually(lambda: settled(sql, "outbox_history", len(good) + len(bad)), within=60)
+    assert set(handled) == set(bad)
+
+
+async def test_lowering_the_payload_limit_stops_nothing_that_was_recorded(postgres_url: str, sql: Sql) -> None:
+    await sql.execute(
+        "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key) "
+        "SELECT 'e' || n, 't', convert_to(repeat('1', 3000), 'UTF8'), 'k' || n % 3 FROM generate_series(1, 9) n"
+    )
+    store = PostgresStore(postgres_url, max_payload=100)
+    await store.schema.apply()
+    with pytest.raises(asyncpg.CheckViolationError, match="max_payload"):
+        await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('t', repeat('x', 200)::bytea)")
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.take("a", most=64))
+    messages = await store.messages.read(Ready(lanes=list(epochs)))
+    retried, moved, split, held, dead, *delivered = messages
+    assert (await store.writes.split(epochs, [Split(split, ("a", "b"))])).count == 2
+    assert (await store.writes.hold(epochs, [Resolved(held, "x")], Held.BEHIND)).count == 1
+    assert (await store.writes.note(epochs, [Resolved(moved, "x")], error="no")).count == 1
+    verdicts = [
+        Verdict(retried, Retry(delay=60, error="no"), ""),
+        Verdict(dead, Dead(error="no"), "x"),
+        *(Verdict(message, DELIVERED, "x") for message in delivered),
+    ]
+    assert (await store.writes.settle(epochs, verdicts)).count == len(verdicts)
+    [letter] = await store.people.dead()
+    assert await store.people.retry([letter.id]) == 1
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 6
+    await store.aclose()
+
+
+async def test_a_producer_cannot_claim_to_be_the_relay(postgres_url: str, roles: dict[str, str], sql: Sql) -> None:
+    producer = await asyncpg.connect(postgres_url, user=roles["producer"])
+    await producer.execute("SET pillarbox.internal = 'on'")
+    with pytest.raises(asyncpg.CheckViolationError, match="max_payload"):
+        await producer.execute(
+            "INSERT INTO outbox_message (event_type, payload) VALUES ('t', convert_to(repeat('x', 1048577), 'UTF8'))"
+        )
+    await producer.close()
+
+
+async def claimed(store: PostgresStore) -> tuple[Epochs, list[Message]]:
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.take("a", most=64))
+    return epochs, await store.messages.read(Ready(lanes=list(epochs)))
+
+
+async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(store: PostgresStore, sql: Sql) -> None:
+    for number in range(20):
+        await insert(sql, f"e{number}", attempts="5" if number in (3, 17) else "0")
+    await sql.execute("ALTER TABLE outbox_message ADD CONSTRAINT few CHECK (attempts < 6)")
+    epochs, messages = await claimed(store)
+    answer = await store.writes.settle(epochs, [Verdict(m, Retry(delay=60, error="no"), "x") for m in messages])
+    assert (answer.count, answer.lost) == (20, frozenset())
+    letters = await store.people.dead()
+    assert {letter.event_id for letter in letters} == {"e3", "e17"}
+    assert all("few" in letter.error for letter in letters)
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message WHERE attempts = 1") == 18
+
+
+async def test_a_history_that_refuses_a_row_keeps_no_other_from_being_settled(store: PostgresStore, sql: Sql) -> None:
+    for number in range(10):
+        await insert(sql, f"e{number}")
+    await sql.execute("ALTER TABLE outbox_history ADD CONSTRAINT odd CHECK (event_id <> 'e4')")
+    epochs, messages = await claimed(store)
+    assert (await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])).count == 10
+    assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
+    [letter] = await store.people.dead()
+    assert (letter.event_id, "it was delivered" in letter.error) == ("e4", True)
+
+
+async def test_counters_end_where_the_table_ends(store: PostgresStore, sql: Sql) -> None:
+    await insert(sql, "e", attempts="1000000000", tries="1000000000")
+    epochs, [message] = await claimed(store)
+    assert (await store.writes.note(epochs, [Resolved(message, "x")], error="no")).count == 1
+    [message] = await store.messages.read(Ready(lanes=list(epochs)))
+    assert (await store.writes.settle(epochs, [Verdict(message, Retry(delay=0, error="no"), "x")])).count == 1
+    assert await sql.fetchval("SELECT (attempts, tries) = (1000000000, 1000000000) FROM outbox_message")
+    with pytest.raises(asyncpg.CheckViolationError):
+        await insert(sql, "f", attempts="2147483647")
+
+
+async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_waits_alone(store: PostgresStore, sql: Sql) -> None:
+    for number in range(10):
+        await insert(sql, f"e{number}")
+    await sql.execute(
+        "CREATE TABLE referring (event_id text, destination text DEFAULT '', "
+        "FOREIGN KEY (event_id, destination) REFERENCES outbox_message)"
+    )
+    await sql.execute("INSERT INTO referring VALUES ('e6')")
+    epochs, messages = await claimed(store)
+    with pytest.raises(RowsRefused) as refused:
+        await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])
+    assert refused.value.places == {m.place for m in messages if m.event_id == "e6"}
+    assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
+    await store.lanes.leave("a")
+    async with relaying(store) as handled:
+        await insert(sql, "other")
+        await eventually(lambda: settled(sql, "outbox_history", 10), within=60)
+        await sql.execute("DROP TABLE referring")
+        await eventually(lambda: settled(sql, "outbox_history", 11), within=60)
+    assert sorted(handled) == ["e6", "other"]
+
+
+async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(store: PostgresStore, sql: Sql) -> None:
+    for number in range(4):
+        await insert(sql, f"e{number}", available_at="now() + interval '1 hour'")
+    await sql.execute("ALTER TABLE outbox_message ADD CONSTRAINT late CHECK (event_id <> 'e1' OR tries = 0)")
+    await store.people.ask("retry", [(f"e{number}", "") for number in range(4)])
+    epochs, _ = await claimed(store)
+    for _ in range(10):
+        await store.writes.carry_out(epochs)
+    rows = await sql.fetch("SELECT event_id, result FROM outbox_request ORDER BY request_id")
+    assert [row["event_id"] for row in rows if row["result"] == "done"] == ["e0", "e2", "e3"]
+    assert "late" in rows[1]["result"]

@@ -1,0 +1,78 @@
+"""Defaults that ALTER ROLE and ALTER DATABASE set change nothing for the store: its connections set their own."""
+
+from contextlib import aclosing
+
+import asyncpg
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.looks import Ready
+from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
+from pillarbox.core.retention import Retention
+from pillarbox.record.outbox import Outbox
+from pillarbox.stores.postgres import PostgresStore
+from tests.databases import Sql
+
+DEFAULTS = {
+    "default_transaction_isolation": "serializable",
+    "default_transaction_read_only": "on",
+    "default_transaction_deferrable": "on",
+    "statement_timeout": "1ms",
+    "lock_timeout": "1ms",
+    "idle_in_transaction_session_timeout": "1ms",
+    "idle_session_timeout": "1ms",
+    "search_path": "pg_temp",
+    "standard_conforming_strings": "off",
+    "transform_null_equals": "on",
+    "array_nulls": "off",
+    "DateStyle": "German, DMY",
+    "IntervalStyle": "sql_standard",
+    "TimeZone": "Pacific/Kiritimati",
+    "bytea_output": "escape",
+    "client_encoding": "LATIN1",
+    "plan_cache_mode": "force_generic_plan",
+}
+
+
+async def seen(store: PostgresStore, name: str) -> str:
+    [(value,)] = await store.messages._connection.fetch("SELECT current_setting($1)", name)
+    return str(value)
+
+
+async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: str, sql: Sql) -> None:
+    database = await sql.fetchval("SELECT current_database()")
+    await sql.execute("INSERT INTO outbox_message (event_type, payload) SELECT 'a', '{}' FROM generate_series(1, 3)")
+    for name, value in DEFAULTS.items():
+        await sql.execute(f"ALTER DATABASE \"{database}\" SET {name} = '{value}'")
+    async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
+        await store.schema.apply(aliases=True)
+        await store.schema.check()
+        assert await seen(store, "transaction_isolation") == "read committed"
+        assert await seen(store, "transaction_read_only") == "off"
+        await store.lanes.join(RelayCard(id="a"), lease=60)
+        epochs = epochs_of(await store.lanes.take("a", most=64))
+        delivered, retried, dead = await store.messages.read(Ready(lanes=list(epochs)))
+        verdicts = [
+            Verdict(delivered, DELIVERED, "x"),
+            Verdict(retried, Retry(delay=60, error="no"), "x"),
+            Verdict(dead, Dead(error="no"), "x"),
+        ]
+        assert (await store.writes.settle(epochs, verdicts)).count == 3
+        await store.upkeep.prepare()
+        await store.upkeep.prune(Retention(history=0, dead=0, receipts=0, ledger=0, audit=0))
+        await store.wakeup.doze("a", 1)
+        assert (await store.inspection.overview()).backlog == 1
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+async def test_an_event_is_recorded_in_whatever_isolation_its_transaction_has(
+    isolation: str, postgres_url: str, sql: Sql
+) -> None:
+    database = await sql.fetchval("SELECT current_database()")
+    await sql.execute(f"ALTER DATABASE \"{database}\" SET default_transaction_isolation = '{isolation}'")
+    connection = await asyncpg.connect(postgres_url)
+    async with connection.transaction():
+        await Outbox().arecord(connection, Event("a", {"n": 1}))
+    await connection.close()
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 1

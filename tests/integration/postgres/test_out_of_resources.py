@@ -1,0 +1,41 @@
+"""A server that can write nothing for now (a full disk, no memory, a replica after a failover) is waited for."""
+
+import pytest
+
+from pillarbox import Handlers, Relay, Tuning
+from pillarbox.core.observations import Observation, StoreFailed
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from tests.databases import Sql
+
+REFUSE = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'nothing can be written' USING ERRCODE = '{state}'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON outbox_history FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+
+
+@pytest.mark.parametrize("state", ["53100", "53200", "53400", "25006"])
+async def test_settlements_wait_and_nothing_is_sent_twice(store: PostgresStore, sql: Sql, state: str) -> None:
+    handled: list[str] = []
+    told: list[Observation] = []
+    handlers = Handlers()
+
+    @handlers.on("*", name="all")
+    async def handle(event: object, context: object) -> None:
+        handled.append(event.event_id)  # type: ignore[attr-defined]
+
+    async def failed_twice() -> bool:
+        return sum(isinstance(one, StoreFailed) and "nothing can be written" in one.error for one in told) >= 2
+
+    async def settled() -> bool:
+        return bool(await sql.fetchval("SELECT count(*) = 20 FROM outbox_history"))
+
+    await sql.execute(REFUSE.format(state=state))
+    await sql.execute("INSERT INTO outbox_message (event_type, payload) SELECT 't', '{}' FROM generate_series(1, 20)")
+    tuning = Tuning(heartbeat="200ms", lease="12s")
+    async with Relay(store=store, transports={"handlers": handlers}, tuning=tuning, observers=[told.append]):
+        await eventually(failed_twice, within=60)
+        await sql.execute("DROP TRIGGER refuse ON outbox_history")
+        await eventually(settled, within=60)
+    assert len(handled) == len(set(handled)) == 20

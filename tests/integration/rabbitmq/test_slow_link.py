@@ -1,0 +1,75 @@
+"""A slow way to the broker: what is on its way is waited for and sent once, as long as it gets anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import asyncpg
+import pytest
+
+from pillarbox import Relay, Tuning
+from pillarbox.core.errors import Unavailable
+from pillarbox.core.transport import Outgoing
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.rabbitmq import RabbitMQ
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.integration.rabbitmq.consumer import take_all
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.rabbitmq import RabbitMQServer
+
+SLOW = 50_000.0
+"""Bytes per second."""
+SHORT = "500ms"
+"""In which the slow link carries a tenth of what is sent."""
+
+
+@pytest.fixture
+async def slow(rabbitmq_server: RabbitMQServer) -> AsyncIterator[Proxy]:
+    """A slow way to the broker."""
+    async with Proxy(rabbitmq_server.port, rate=SLOW) as proxy:
+        yield proxy
+
+
+def heavy(queue: str, count: int, size: int) -> list[Outgoing]:
+    return [outgoing(f"{n:03}", RabbitMQ.to(routing_key=queue), body=bytes(size)) for n in range(count)]
+
+
+@pytest.mark.parametrize(("count", "size"), [(250, 1000), (1, 250_000)], ids=["many", "one"])
+async def test_what_makes_progress_is_waited_for_and_sent_once(
+    make: MakeTransport, url: str, slow: Proxy, queue: str, count: int, size: int
+) -> None:
+    transport = make(f"amqp://127.0.0.1:{slow.port}", send_timeout=SHORT)
+    answers = await transport.send(heavy(queue, count, size))
+    assert answers == [None] * count
+    assert slow.accepted == 1
+    assert len(take_all(url, queue)) == count
+
+
+async def test_what_makes_none_is_given_up_in_time(make: MakeTransport, proxy: Proxy, proxied: str, queue: str) -> None:
+    transport = make(proxied, send_timeout=SHORT)
+    await transport.send(heavy(queue, 1, 1))
+    proxy.silence()
+    [answer] = await transport.send(heavy(queue, 1, 1000))
+    assert isinstance(answer, Unavailable)
+    assert "did not answer within 0.5 s" in str(answer)
+
+
+async def test_a_relay_sends_nothing_twice_over_a_slow_link(
+    make: MakeTransport, url: str, slow: Proxy, queue: str, postgres_url: str
+) -> None:
+    sql = await asyncpg.connect(postgres_url)
+    await sql.execute(
+        "INSERT INTO outbox_message (event_type, payload, ordering_key)"
+        " SELECT $1, convert_to(repeat('x', 1000), 'UTF8'), 'key ' || g FROM generate_series(1, 200) g",
+        queue,
+    )
+    await sql.close()
+    transport = make(f"amqp://127.0.0.1:{slow.port}", send_timeout=SHORT)
+    tuning = Tuning(send_timeout=SHORT, poll_interval="50ms")
+    async with aclosing(PostgresStore(postgres_url)) as store:
+        relay = Relay(store=store, transports={"rabbitmq": transport}, tuning=tuning)
+        assert await relay.run_until_empty() == 0
+    assert slow.accepted == 1
+    assert len(take_all(url, queue)) == 200

@@ -1,0 +1,111 @@
+"""An engine, a session factory and a pool have no transaction yet: the events get one of their own."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import async_sessionmaker
+from sqlalchemy.orm import sessionmaker
+
+from pillarbox import DuplicateEvent, Event, Inbox, NotInTransaction, Outbox, RecordError
+from tests.integration.record.conftest import EventIds
+from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_for
+
+Opened = Callable[[str], AbstractAsyncContextManager[Any]]
+FIRST, SECOND = (Event("order.placed", {"id": 1}, event_id=event_id) for event_id in ("evt-001", "evt-002"))
+
+
+@asynccontextmanager
+async def engine(url: str) -> AsyncIterator[object]:
+    with engine_for(url, "psycopg") as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def factory(url: str) -> AsyncIterator[object]:
+    with engine_for(url, "psycopg") as opened:
+        yield sessionmaker(opened)
+
+
+@asynccontextmanager
+async def sqlite_engine(url: str) -> AsyncIterator[object]:
+    opened = create_engine(f"sqlite:///{url}")
+    try:
+        yield opened
+    finally:
+        opened.dispose()
+
+
+@asynccontextmanager
+async def async_engine(url: str) -> AsyncIterator[object]:
+    async with async_engine_for(url, "asyncpg") as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def async_factory(url: str) -> AsyncIterator[object]:
+    async with async_engine_for(url, "psycopg") as opened:
+        yield async_sessionmaker(opened)
+
+
+def asyncpg_pool(url: str) -> AbstractAsyncContextManager[object]:
+    return asyncpg.create_pool(url, min_size=0, max_size=1)
+
+
+BLOCKING = [(engine, "postgres_url"), (factory, "postgres_url"), (sqlite_engine, "sqlite_path")]
+AWAITED = [(one, "postgres_url") for one in (async_engine, async_factory, asyncpg_pool)]
+EVERY = [(opened, database, opened in {one for one, _ in AWAITED}) for opened, database in [*BLOCKING, *AWAITED]]
+NAMES = [opened.__name__ for opened, _, _ in EVERY]
+
+
+async def record(handle: object, *events: Event, awaited: bool) -> list[str]:
+    return await Outbox().arecord(handle, *events) if awaited else Outbox().record(handle, *events)
+
+
+@pytest.mark.parametrize(("opened", "database", "awaited"), EVERY, indirect=["database"], ids=NAMES)
+async def test_events_are_committed_in_a_transaction_of_their_own(
+    opened: Opened, database: str, awaited: bool, committed: EventIds
+) -> None:
+    async with opened(database) as handle:
+        assert await record(handle, FIRST, SECOND, awaited=awaited) == ["evt-001", "evt-002"]
+        assert committed() == ["evt-001", "evt-002"]  # while the pool is still open: nothing waits for its end
+
+
+@pytest.mark.parametrize(("opened", "database", "awaited"), EVERY, indirect=["database"], ids=NAMES)
+async def test_all_events_of_a_call_are_recorded_or_none(
+    opened: Opened, database: str, awaited: bool, committed: EventIds
+) -> None:
+    async with opened(database) as handle:
+        await record(handle, SECOND, awaited=awaited)
+        with pytest.raises(DuplicateEvent):
+            await record(handle, FIRST, SECOND, awaited=awaited)
+        assert committed() == ["evt-002"]
+        await record(handle, FIRST, awaited=awaited)  # the connection went back to the pool in good order
+    assert committed() == ["evt-002", "evt-001"]
+
+
+@pytest.mark.parametrize(("opened", "database", "awaited"), EVERY, indirect=["database"], ids=NAMES)
+async def test_the_other_verb_is_named(opened: Opened, database: str, awaited: bool) -> None:
+    async with opened(database) as handle:
+        with pytest.raises(RecordError, match=r"call outbox\.record" if not awaited else r"call await outbox\.arecord"):
+            await record(handle, FIRST, awaited=not awaited)
+
+
+async def test_an_engine_that_commits_each_statement_is_refused(postgres_url: str) -> None:
+    with engine_for(postgres_url, "psycopg") as opened, pytest.raises(NotInTransaction):
+        Outbox().record(opened.execution_options(isolation_level="AUTOCOMMIT"), FIRST)
+
+
+async def test_a_consumer_cannot_be_admitted_apart_from_its_effect(postgres_url: str) -> None:
+    """Only recording may stand alone: an admission that commits before the effect would lose it."""
+    async with asyncpg_pool(postgres_url) as pool:
+        with pytest.raises(RecordError, match=r"pool\.acquire\(\) as connection, connection\.transaction\(\)"):
+            await Inbox().aadmit(pool, "billing", "evt-001")
+    with (
+        engine_for(postgres_url, "psycopg") as opened,
+        pytest.raises(RecordError, match=r"with engine\.begin\(\) as connection"),
+    ):
+        Inbox().admit(opened, "billing", "evt-001")

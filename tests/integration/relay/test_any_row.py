@@ -1,0 +1,131 @@
+"""Whatever a plain INSERT puts into the table is delivered or dead-lettered, its neighbours flow, lists show it."""
+
+import random
+import sqlite3
+from contextlib import aclosing, closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pillarbox import Handlers, Never, Relay, Route, Tuning
+from pillarbox.core.browsing import EventFilter, LetterFilter, Position
+from pillarbox.core.store import Store
+from pillarbox.ops import exports
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+from tests.integration.relay.strange_rows import IDS, strange_row
+from tests.servers.rabbitmq import RabbitMQServer
+
+ROWS = 150
+NEIGHBOURS = [f"neighbour {number}" for number in range(30)]
+TUNING = Tuning(heartbeat="200ms", lease="12s")
+
+
+def rows_of(seed: int, id_column: str) -> list[dict[str, Any]]:
+    chance = random.Random(seed)
+    rows = [strange_row(chance, number) for number in range(ROWS)]
+    rows += [{"event_id": f"id {n}", "event_type": "t", "payload": b"{}", id_column: n} for n in IDS]
+    plain: dict[str, Any] = {"event_type": "t", "payload": b"{}"}
+    rows += [plain | {"event_id": name, "ordering_key": f"k{n % 7}"} for n, name in enumerate(NEIGHBOURS)]
+    chance.shuffle(rows)
+    return rows
+
+
+async def ended(store: Store) -> bool:
+    """Nothing waits any more but what an INSERT itself has blocked."""
+    page = await store.browsing.events(EventFilter(), limit=500)
+    return all(event.status in ("PUBLISHED", "FAILED") for event in page.events)
+
+
+async def check(store: Store, inserted: set[str]) -> None:
+    """Every event is where it belongs, and everything that shows it does."""
+    listed: dict[str, str] = {}
+    after: Position | None = None
+    for _ in count():
+        page = await store.browsing.events(EventFilter(), limit=50, after=after)
+        listed |= {event.event_id: event.status for event in page.events}
+        if (after := page.after) is None:
+            break
+    assert set(listed) == inserted
+    assert {listed[name] for name in NEIGHBOURS} == {"PUBLISHED"}
+    letters = await store.browsing.letters(LetterFilter(), limit=500)
+    details = await store.browsing.details([letter.id for letter in letters.letters])
+    assert len(details) == len(letters.letters)
+    for event_id in inserted:
+        details += (await store.browsing.show(event_id)).events
+        assert await store.people.find(event_id)
+    for detail in details:
+        exports.event_detail(detail)
+        exports.content(detail)
+    assert len(await store.archive.read("dead", older=-60, limit=500)) == len(letters.letters)
+    await store.archive.read("history", older=-60, limit=500)
+    await store.inspection.overview()
+    await store.keys.hot()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
+    postgres_url: str, rabbitmq_server: RabbitMQServer, seed: int
+) -> None:
+    inserted = set()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        for row in rows_of(seed, "id"):
+            insert = f"INSERT INTO outbox_message ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})"
+            try:
+                connection.execute(insert.encode(), [*row.values()])
+            except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
+                continue  # refused: nothing is there that could stop anything
+            inserted.add(row["event_id"])
+    assert inserted.issuperset(NEIGHBOURS)
+    queue = f"any row {seed}"
+    async with (
+        aclosing(PostgresStore(postgres_url)) as store,
+        aclosing(RabbitMQ(rabbitmq_server.url(), queues=[Queue(name=queue)])) as rabbit,
+    ):
+        relay = Relay(
+            store=store,
+            transports={"rabbit": rabbit},
+            destinations={name: RabbitMQ.to(exchange="", routing_key=queue) for name in ("one", "two")},
+            routes=[Route(event_type="a*", to=["one", "two"]), Route(to=["one"])],
+            retry=Never(),
+            tuning=TUNING,
+        )
+        async with relay:
+            await eventually(lambda: ended(store), within=90)
+        await check(store, inserted)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_each_row_in_sqlite_ends_and_its_neighbours_flow(tmp_path: Path, seed: int) -> None:
+    handlers = Handlers()
+
+    @handlers.on("*", name="one")
+    async def one(event: object, context: object) -> None:
+        dict(event.headers)  # type: ignore[attr-defined]
+
+    @handlers.on("a*", name="two")
+    async def two(event: object, context: object) -> None:
+        pass
+
+    inserted = set()
+    async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
+        await store.schema.apply()
+        with closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as connection:
+            for row in rows_of(seed, "row_id"):
+                values = ", ".join(["?"] * len(row))
+                try:
+                    connection.execute(
+                        f"INSERT INTO outbox_message ({', '.join(row)}) VALUES ({values})", [*row.values()]
+                    )
+                except (sqlite3.IntegrityError, OverflowError):
+                    continue
+                inserted.add(row["event_id"])
+        assert inserted.issuperset(NEIGHBOURS)
+        async with Relay(store=store, transports={"handlers": handlers}, retry=Never(), tuning=TUNING):
+            await eventually(lambda: ended(store), within=90)
+        await check(store, inserted)

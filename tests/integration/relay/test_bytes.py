@@ -1,0 +1,100 @@
+"""Large events: what a relay has in flight, and the memory that it takes, do not grow with their number."""
+
+from __future__ import annotations
+
+import sqlite3
+import tracemalloc
+from collections.abc import Sequence
+from contextlib import aclosing, closing
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from pillarbox import Relay, Tuning
+from pillarbox.core.store import Store
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.transports.memory import MemoryTransport
+
+MIB = 1024 * 1024
+EVENTS = 40
+BOUND = 8 * MIB
+LARGE = 10 * MIB
+
+
+class Weighing(MemoryTransport):
+    """Weighs what is in flight, and keeps nothing of it."""
+
+    relay: Relay
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heaviest = 0
+        self.beside_large: list[int] = []
+        self.arrived: list[tuple[str | None, int]] = []
+
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        hand = self.relay._hand
+        if any(one.message.size > BOUND for one in lot):
+            self.beside_large.append(len(hand) - 1)
+        else:
+            self.heaviest = max(self.heaviest, hand.bytes)
+        self.arrived += [(one.message.key, one.message.id) for one in lot]
+        return [None] * len(lot)
+
+
+async def carried(store: Store) -> tuple[Weighing, int]:
+    """Carry everything; what was weighed, and the most memory that was in use."""
+    transport = Weighing()
+    tuning = Tuning(max_in_flight_bytes=BOUND, poll_interval="50ms")
+    transport.relay = Relay(store=store, transports={"memory": transport}, tuning=tuning)
+    tracemalloc.start()
+    try:
+        assert await transport.relay.run_until_empty() == 0
+        return transport, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def assert_bounded(transport: Weighing, peak: int, *, events: int, most: int) -> None:
+    assert len(transport.arrived) == events
+    assert 0 < transport.heaviest <= BOUND
+    assert peak < most
+    for key in {key for key, _ in transport.arrived}:
+        numbers = [number for k, number in transport.arrived if k == key]
+        assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("heavy", ["payload", "headers"])
+async def test_many_large_events_on_postgresql(postgres_url: str, heavy: str) -> None:
+    text = "repeat('x', (CASE WHEN {large} THEN 10 ELSE 1 END * 1024 * 1024 - 20)::int)"
+    content = {
+        "payload": f"convert_to({text.format(large='false')}, 'UTF8'), '{{}}'",
+        "headers": f"'', jsonb_build_object('h', {text.format(large='g = 20')})",
+    }[heavy]
+    connection = await asyncpg.connect(postgres_url)
+    await connection.execute(
+        "INSERT INTO outbox_message (event_type, ordering_key, payload, headers)"
+        f" SELECT 't', 'key ' || g % 7, {content} FROM generate_series(1, {EVENTS}) g"
+    )
+    await connection.close()
+    async with aclosing(PostgresStore(postgres_url)) as store:
+        transport, peak = await carried(store)
+    assert_bounded(transport, peak, events=EVENTS, most=5 * (LARGE if heavy == "headers" else BOUND))
+    assert transport.beside_large == ([0] if heavy == "headers" else [])
+
+
+@pytest.mark.parametrize("heavy", ["payload", "headers"])
+async def test_many_large_events_on_sqlite(tmp_path: Path, heavy: str) -> None:
+    async with aclosing(SqliteStore(tmp_path / "large.db")) as store:
+        await store.schema.apply()
+        content = {"payload": (b"x" * MIB, "{}"), "headers": (b"", '{"h": "' + "x" * MIB + '"}')}[heavy]
+        with closing(sqlite3.connect(tmp_path / "large.db")) as connection, connection:
+            connection.executemany(
+                "INSERT INTO outbox_message (event_type, ordering_key, payload, headers) VALUES ('t', ?, ?, ?)",
+                ((f"key {n % 7}", *content) for n in range(EVENTS)),
+            )
+        transport, peak = await carried(store)
+    assert_bounded(transport, peak, events=EVENTS, most=3 * BOUND)

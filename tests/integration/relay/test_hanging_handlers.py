@@ -1,0 +1,206 @@
+"""Handlers that hang: each holds its own events and nobody else's, it is told, and a relay can still stop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pillarbox import Event, Handlers, Outbox, Relay, Tuning
+from pillarbox.core.observations import BreakerChanged, LanesReleased, Observation, SendOverdue
+from pillarbox.core.retry import Constant
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.waiting import eventually
+
+TUNING = Tuning(batch_size=50, in_flight=2, poll_interval="20ms", heartbeat="100ms", lease="10s", send_timeout="2s")
+BOUND = 120.0
+KEYS = 20
+
+
+@dataclass
+class Scene:
+    """A store, handlers that hang until they are let go, and what happened."""
+
+    store: MemoryStore = field(default_factory=lambda: MemoryStore(lanes=8))
+    go: threading.Event = field(default_factory=threading.Event)
+    handled: dict[str, list[tuple[str | None, str]]] = field(default_factory=dict)
+    observed: list[Observation] = field(default_factory=list)
+
+    def handlers(self, *, timeout: str = "500ms", workers: int = 4) -> Handlers:
+        return Handlers(timeout=timeout, workers=workers)
+
+    def good(self, handlers: Handlers, name: str, *, is_async: bool = False) -> None:
+        """Add a handler that returns at once."""
+        done = self.handled.setdefault(name, [])
+
+        async def ahandle(event: Any, context: Any) -> None:
+            done.append((event.key, event.event_id))
+
+        handlers.on(name, name=name)(ahandle if is_async else lambda e, _: done.append((e.key, e.event_id)))
+
+    def hanging(self, handlers: Handlers, name: str) -> None:
+        """Add a sync handler that hangs until `go`."""
+        done = self.handled.setdefault(name, [])
+
+        @handlers.on(name, name=name)
+        def hang(event: Any, context: Any) -> None:
+            self.go.wait()
+            done.append((event.key, event.event_id))
+
+    def stubborn(self, handlers: Handlers, name: str) -> None:
+        """Add an async handler that goes on until `go`, whoever cancels it."""
+        done = self.handled.setdefault(name, [])
+
+        @handlers.on(name, name=name)
+        async def hang(event: Any, context: Any) -> None:
+            while not self.go.is_set():
+                try:
+                    await asyncio.sleep(0.01)
+                except asyncio.CancelledError:
+                    continue
+            done.append((event.key, event.event_id))
+
+    def record(self, event_type: str, count: int) -> None:
+        with self.store.transaction() as transaction:
+            events = (Event(event_type, {}, event_id=f"{event_type} {n:05}", key=f"{n % KEYS}") for n in range(count))
+            Outbox().record(transaction, *events)
+
+    @asynccontextmanager
+    async def running(self, handlers: Handlers, **tuned: Any) -> AsyncIterator[Relay]:
+        options = {name: getattr(TUNING, name) for name in TUNING.__slots__} | {"drain_timeout": "200ms"} | tuned
+        relay = Relay(
+            store=self.store,
+            transports={"handlers": handlers},
+            retry=Constant(wait="10ms", max_attempts=0),
+            tuning=Tuning(**options),
+            observers=[self.observed.append],
+        )
+        async with asyncio.timeout(BOUND), relay:
+            yield relay
+        await handlers.aclose()
+
+    async def until(self, fact: Callable[[], bool]) -> None:
+        async def holds() -> bool:
+            return fact()
+
+        await eventually(holds, within=BOUND)
+
+    def seen(self, kind: type[Observation]) -> list[Any]:
+        return [one for one in self.observed if isinstance(one, kind)]
+
+    def assert_in_order(self, name: str) -> None:
+        """First come, first handled, in every key, whatever was handled twice because its time was up."""
+        for key in {key for key, _ in self.handled[name]}:
+            firsts = list(dict.fromkeys(event_id for k, event_id in self.handled[name] if k == key))
+            assert firsts == sorted(firsts)
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    scene = Scene()
+    yield scene
+    scene.go.set()
+
+
+@pytest.mark.parametrize("kind", ["hanging", "stubborn"])
+async def test_a_handler_that_hangs_holds_up_its_own_events_only(scene: Scene, kind: str) -> None:
+    handlers = scene.handlers()
+    getattr(scene, kind)(handlers, "bad")
+    scene.good(handlers, "sync")
+    scene.good(handlers, "async", is_async=True)
+    # More than a hand holds, and all of them before the others.
+    scene.record("bad", 300)
+    scene.record("sync", 200)
+    scene.record("async", 200)
+    async with scene.running(handlers):
+        await scene.until(lambda: len(scene.handled["sync"]) >= 200 and len(scene.handled["async"]) >= 200)
+        assert scene.handled["bad"] == []
+        await scene.until(lambda: bool(scene.seen(SendOverdue)))
+        await scene.until(lambda: any(one.state == "open" for one in scene.seen(BreakerChanged)))
+        assert {one.destination for one in scene.seen(BreakerChanged) if one.state == "open"} == {"bad"}
+        assert {one.destination for one in scene.seen(SendOverdue)} == {"bad"}
+        scene.go.set()
+        await scene.until(lambda: len({event_id for _, event_id in scene.handled["bad"]}) == 300)
+    for name in ("bad", "sync", "async"):
+        scene.assert_in_order(name)
+
+
+async def test_a_call_that_overruns_keeps_its_key_until_it_returns(scene: Scene) -> None:
+    handlers = scene.handlers()
+    scene.hanging(handlers, "bad")
+    with scene.store.transaction() as transaction:
+        Outbox().record(transaction, *(Event("bad", {}, event_id=f"{n}", key="one") for n in range(5)))
+    async with scene.running(handlers):
+        await scene.until(lambda: bool(scene.seen(SendOverdue)))
+        # Several probes later it is still the only one that was called.
+        await scene.until(lambda: len(scene.seen(SendOverdue)) == 1 and not scene.handled["bad"])
+        assert handlers._running["bad"] != set()
+        assert len(handlers._running["bad"]) == 1
+        scene.go.set()
+        await scene.until(lambda: len({event_id for _, event_id in scene.handled["bad"]}) == 5)
+    scene.assert_in_order("bad")
+
+
+async def test_many_handlers_that_hang_leave_every_other_one_a_thread(scene: Scene) -> None:
+    handlers = scene.handlers(workers=4)
+    for n in range(20):
+        scene.hanging(handlers, f"bad {n}")
+        scene.record(f"bad {n}", 5)
+    scene.good(handlers, "good")
+    scene.record("good", 100)
+    async with scene.running(handlers):
+        await scene.until(lambda: len(scene.handled["good"]) >= 100)
+        scene.go.set()
+
+
+@pytest.mark.parametrize("kind", ["hanging", "stubborn"])
+async def test_a_relay_stops_in_time_whatever_hangs(scene: Scene, kind: str) -> None:
+    handlers = scene.handlers(timeout="0s")
+    getattr(scene, kind)(handlers, "bad")
+    scene.record("bad", 50)
+    async with scene.running(handlers):
+        await scene.until(lambda: bool(handlers._running["bad"]))
+    assert scene.handled["bad"] == []
+    scene.go.set()
+    await scene.until(lambda: not handlers._running["bad"])
+
+
+async def test_what_still_hangs_from_before_is_told_and_counted(scene: Scene) -> None:
+    handlers = scene.handlers(timeout="0s", workers=2)
+    scene.hanging(handlers, "bad")
+    scene.record("bad", 10)
+    relay = Relay(
+        store=scene.store,
+        transports={"handlers": handlers},
+        tuning=Tuning(poll_interval="20ms", heartbeat="100ms", drain_timeout="50ms"),
+        observers=[scene.observed.append],
+    )
+    async with asyncio.timeout(BOUND):
+        async with relay:
+            await scene.until(lambda: len(handlers._running["bad"]) == 2)
+        async with relay:
+            await scene.until(lambda: any("occupy every thread" in one.error for one in scene.seen(BreakerChanged)))
+        assert len(handlers._running["bad"]) == 2
+    scene.go.set()
+    await handlers.aclose()
+
+
+async def test_a_relay_without_a_free_thread_gives_its_lanes_to_one_that_has_some(scene: Scene) -> None:
+    stuck, free = scene.handlers(workers=2), scene.handlers()
+    scene.hanging(stuck, "work")
+    with scene.store.transaction() as transaction:
+        Outbox().record(transaction, *(Event("work", {}, event_id=f"{n:03}") for n in range(200)))
+    async with scene.running(stuck):
+        await scene.until(lambda: len(stuck._running["work"]) == 2 and bool(scene.seen(SendOverdue)))
+        scene.handled["work"].clear()
+        scene.good(free, "work")
+        async with scene.running(free):
+            # All but those that hang, and what waits in their lanes.
+            await scene.until(lambda: len(scene.seen(LanesReleased)) > 0 and len(scene.handled["work"]) >= 100)
+        scene.go.set()
+        await scene.until(lambda: len({event_id for _, event_id in scene.handled["work"]}) == 200)

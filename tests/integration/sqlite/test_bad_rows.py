@@ -1,0 +1,116 @@
+"""One row that cannot be decoded or settled concerns itself only: it becomes a dead letter, and all others flow."""
+
+import sqlite3
+
+import pytest
+
+from pillarbox.core.browsing import EventFilter, LetterFilter
+from pillarbox.core.errors import RowsRefused
+from pillarbox.core.outcome import DELIVERED, Retry, Verdict
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+
+REFUSED = {
+    "the last row there can be": {"row_id": "9223372036854775807"},
+    "a row far beyond the others": {"row_id": "4611686018427387904"},
+    "a row before the first": {"row_id": "-1"},
+    "a place that is a word": {"place": "'first'"},
+    "the place of another event": {"place": "1"},
+    "a letter that is not its own": {"place": "-1"},
+    "attempts below zero": {"attempts": "-1"},
+    "more attempts than fit": {"attempts": "9223372036854775807"},
+    "more tries than fit": {"tries": "1000000001"},
+    "waiting behind others of no key": {"held": "'behind'"},
+    "an error of bytes": {"last_error": "x'ff'"},
+    "a failure in words": {"first_failed_at": "'yesterday'"},
+    "an attempt in seconds": {"last_attempt_at": "1700000000"},
+}
+
+
+def insert(sql: sqlite3.Connection, event_id: str, **columns: str) -> None:
+    row = {"event_id": f"'{event_id}'", "event_type": "'t'", "payload": "'{}'"} | columns
+    sql.execute(f"INSERT INTO outbox_message ({', '.join(row)}) VALUES ({', '.join(row.values())})")
+
+
+@pytest.mark.parametrize("columns", REFUSED.values(), ids=REFUSED.keys())
+async def test_what_no_relay_could_settle_is_refused_by_the_insert(
+    owner: Owner, sql: sqlite3.Connection, columns: dict[str, str]
+) -> None:
+    insert(sql, "first")
+    with pytest.raises(sqlite3.IntegrityError, match="constraint failed"):
+        insert(sql, "bad", **columns)
+    insert(sql, "last")
+    assert [message.event_id for message in await owner.ready()] == ["first", "last"]
+
+
+async def test_times_that_are_none_are_listed_and_told_as_such(
+    owner: Owner, store: SqliteStore, sql: sqlite3.Connection
+) -> None:
+    insert(sql, "bad")
+    insert(sql, "good")
+    sql.execute("PRAGMA ignore_check_constraints = ON")
+    sql.execute("UPDATE outbox_message SET occurred_at = 'once', last_attempt_at = x'ff' WHERE row_id = 1")
+    bad, good = await owner.ready()
+    assert bad.fault is not None
+    assert "occurred_at cannot be decoded" in bad.fault
+    assert good.fault is None
+    listed = await store.browsing.events(EventFilter(), limit=10)
+    assert {event.event_id for event in listed.events} == {"bad", "good"}
+    assert [event.event_id for event in (await store.browsing.show("bad")).events] == ["bad"]
+
+
+async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(
+    owner: Owner, store: SqliteStore, sql: sqlite3.Connection
+) -> None:
+    for number in range(20):
+        insert(sql, f"e{number}", attempts="5" if number in (3, 17) else "0")
+    sql.execute(
+        "CREATE TRIGGER few BEFORE UPDATE ON outbox_message WHEN NEW.attempts > 5 "
+        "BEGIN SELECT RAISE(ABORT, 'few attempts'); END"
+    )
+    messages = await owner.ready()
+    settled = await store.writes.settle(owner.epochs, [Verdict(m, Retry(delay=60, error="no"), "x") for m in messages])
+    assert (settled.count, settled.lost) == (20, frozenset())
+    letters = await store.browsing.letters(LetterFilter(), limit=10)
+    assert {letter.event_id for letter in letters.letters} == {"e3", "e17"}
+    assert all("few attempts" in letter.error for letter in letters.letters)
+    assert sql.execute("SELECT count(*) FROM outbox_message WHERE attempts = 1").fetchone() == (18,)
+
+
+async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_is_named(
+    owner: Owner, store: SqliteStore, sql: sqlite3.Connection
+) -> None:
+    for number in range(9):
+        insert(sql, f"e{number}")
+    sql.execute(
+        "CREATE TRIGGER stays BEFORE DELETE ON outbox_message WHEN OLD.event_id = 'e6' "
+        "BEGIN SELECT RAISE(ABORT, 'e6 stays'); END"
+    )
+    messages = await owner.ready()
+    with pytest.raises(RowsRefused, match="e6 stays") as refused:
+        await store.writes.settle(owner.epochs, [Verdict(m, DELIVERED, "x") for m in messages])
+    assert refused.value.places == {messages[6].place}
+    assert sql.execute("SELECT count(*) FROM outbox_history").fetchone() == (8,)
+
+
+async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
+    owner: Owner, store: SqliteStore, sql: sqlite3.Connection
+) -> None:
+    for number in range(4):
+        insert(sql, f"e{number}", available_at="'2999-01-01T00:00:00.000Z'")
+    sql.execute(
+        "CREATE TRIGGER stays BEFORE UPDATE ON outbox_message WHEN OLD.event_id = 'e1' "
+        "BEGIN SELECT RAISE(ABORT, 'e1 stays'); END"
+    )
+    await store.people.ask("retry", [(f"e{number}", "") for number in range(4)])
+    assert await owner.carry_out() == 4
+    results = [result for (result,) in sql.execute("SELECT result FROM outbox_request ORDER BY request_id")]
+    assert (results[0], results[2:]) == ("done", ["done", "done"])
+    assert "e1 stays" in results[1]
+
+
+async def test_counters_end_where_the_table_ends(owner: Owner, sql: sqlite3.Connection) -> None:
+    insert(sql, "e", attempts="1000000000", tries="1000000000")
+    [message] = await owner.ready()
+    assert (await owner.settle(Retry(delay=0, error="no"), message)).count == 1
+    assert sql.execute("SELECT attempts, tries FROM outbox_message").fetchone() == (10**9, 10**9)

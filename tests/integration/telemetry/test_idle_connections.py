@@ -1,0 +1,73 @@
+"""Whoever opens connections to a port and says nothing stops nobody else, and takes no descriptors from the work."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.event import Event
+from tests.integration.cli.conftest import Stock, sqlite_url
+from tests.integration.telemetry.processes import Pages, running
+from tests.servers.ports import free_port
+from tests.servers.waiting import wait_until
+
+__all__ = ["sqlite_url"]
+
+DESCRIPTORS, IDLE = 256, 600
+BOUNDED = """
+import resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors}))
+sys.argv = ["pillarbox", *{arguments}]
+runpy.run_module("pillarbox", run_name="__main__", alter_sys=True)
+"""
+
+
+@contextmanager
+def idle_connections(address: str, begin: bytes) -> Iterator[list[socket.socket]]:
+    """Many of them, each of which has said so much of a request."""
+    host, port = address.split("/")[0].split(":")
+    with ExitStack() as opened:
+        connections = []
+        for _ in range(IDLE):
+            connections.append(opened.enter_context(socket.create_connection((host, int(port)), timeout=60)))
+            with suppress(ConnectionError):  # it was the one too many
+                connections[-1].sendall(begin)
+        yield connections
+
+
+def bounded(folder: Path, *arguments: str, **variables: str) -> AbstractContextManager[Pages]:
+    script = BOUNDED.format(descriptors=DESCRIPTORS, arguments=list(arguments))
+    return running(["-c", script], cwd=folder, variables=variables)
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET /livez HTTP/1.1\r\nX-Slow: "], ids=["silent", "half a head"])
+def test_a_relay_answers_and_works_beside_idle_connections(sqlite_url: str, tmp_path: Path, begin: bytes) -> None:
+    stock = Stock(sqlite_url)
+    given = {
+        "PILLARBOX_STORE": sqlite_url,
+        "PILLARBOX_TRANSPORT": "console://",
+        "PILLARBOX_RELAY__LISTEN": "127.0.0.1:0",
+    }
+    with bounded(tmp_path, "relay", "--json", **given) as pages:
+        with idle_connections(pages.address, begin):
+            assert pages.get("/livez").status_code == 200
+            assert pages.get("/metrics").status_code == 200
+            assert pages.descriptors() < DESCRIPTORS / 2
+            stock.record(Event("order.placed", {}, event_id="beside"))
+            wait_until(lambda: stock.states("beside") == ["PUBLISHED"], bound=60, what="the relay works")
+        assert "out of system resource" not in pages.story()
+        assert len(pages.story()) < 100_000
+
+
+def test_a_console_answers_beside_idle_connections(sqlite_url: str, tmp_path: Path) -> None:
+    given = {"PILLARBOX_STORE": sqlite_url, "PILLARBOX_CONSOLE__LOGIN": "none"}
+    listen = f"127.0.0.1:{free_port()}"
+    with (
+        bounded(tmp_path, "console", "--listen", listen, **given) as pages,
+        idle_connections(listen, b"POST /everything HTTP/1.1\r\n"),
+    ):
+        assert pages.get("api/v1/status").status_code == 200
+        assert pages.descriptors() < DESCRIPTORS / 2
+        assert len(pages.story()) < 100_000

@@ -1,0 +1,71 @@
+"""A time is written in one way, wherever it is written, and what is written sorts as the times do."""
+
+import ast
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pillarbox.core.timestamps import timestamp
+
+ROOT = Path(__file__).parents[3]
+ALLOWED = {
+    "src/pillarbox/core/timestamps.py": "the codec",
+    "src/pillarbox/stores/sqlite/messages.py": "the text that SQLite keeps and compares",
+    "src/pillarbox/stores/sqlite/browsing.py": "the text that SQLite keeps and compares",
+    "src/pillarbox/record/sqlite.py": "the text that SQLite keeps and compares",
+    "src/pillarbox/record/encoding.py": "a value of the caller's payload, with the caller's offset",
+    "src/pillarbox/ops/settings/kinds.py": "a value of a settings file, on its way to being read",
+    "apps/common/timestamps.py": "the codec of the applications, which import public names only",
+    "apps/notifications/saving.py": "the text that SQLite keeps and compares",
+    "apps/notifications/producers/reservations.py": "a local time of the application's payload",
+}
+"""Where a time is written for something else than output."""
+ZONES = st.timedeltas(min_value=timedelta(hours=-14), max_value=timedelta(hours=14)).map(timezone)
+TIMES = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=ZONES | st.just(UTC))
+
+
+@given(TIMES, TIMES)
+@example(datetime(2026, 11, 15, 9, 0, 41, tzinfo=UTC), datetime(2026, 11, 15, 9, 0, 41, 5000, tzinfo=UTC))
+@example(datetime(44, 3, 15, tzinfo=UTC), datetime(1044, 3, 15, tzinfo=UTC))
+def test_text_sorts_as_time_does(one: datetime, other: datetime) -> None:
+    assert (timestamp(one) < timestamp(other)) == (one < other)
+    assert len(timestamp(one)) == 27
+    assert datetime.fromisoformat(timestamp(one)) == one
+
+
+def test_the_form() -> None:
+    assert timestamp(datetime(2026, 11, 30, 10, tzinfo=timezone(timedelta(hours=1)))) == "2026-11-30T09:00:00.000000Z"
+    assert timestamp(None) is None
+
+
+def written_elsewhere(source: str) -> Iterator[int]:
+    """Lines that write a time by themselves: isoformat, strftime, a format such as {at:%H}, a log's own clock."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(attr="isoformat" | "strftime" | "ctime" | "asctime"):
+                yield node.lineno
+            case ast.FormattedValue(format_spec=ast.JoinedStr(values=[ast.Constant(value=str(form)), *_])):
+                if "%H" in form or "%Y" in form or "%M" in form:
+                    yield node.lineno
+            case ast.Call(func=ast.Attribute(attr="basicConfig"), keywords=given):
+                if any(one.arg == "format" for one in given):
+                    yield node.lineno
+
+
+def test_no_output_writes_times_in_another_way() -> None:
+    found = [
+        f"{name}:{line}"
+        for folder in ("src/pillarbox", "apps", "examples")
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        if (name := str(file.relative_to(ROOT))) not in ALLOWED and "/testing/" not in name
+        for line in written_elsewhere(file.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_another_way_is_found() -> None:
+    for source in ("x.isoformat()", "f'{x:%H:%M}'", "logging.basicConfig(format='%(asctime)s')"):
+        assert list(written_elsewhere(source)) == [1]

@@ -1,0 +1,111 @@
+"""A source or a policy that raises what it should not costs one message, not the consumer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from pillarbox import Consumer
+from pillarbox.core.clock import Chance
+from pillarbox.core.consumption import AnswerLost, ConsumerObservation, EventDeadLettered, EventHandled, HandlingFailed
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.stores.memory import MemoryStore, MemoryTransaction
+from pillarbox.testing.conformance.sources import incoming
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.memory_source import MemoryQueue, MemorySource
+
+
+class Broken:
+    """A delivery some of whose answers raise."""
+
+    def __init__(self, delivery: Any, broken: tuple[str, ...]) -> None:
+        self._delivery, self._broken = delivery, broken
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._broken and self._delivery.incoming.event_id == "bad":
+            raise OverflowError(name)
+        return getattr(self._delivery, name)
+
+
+class BrokenSource(MemorySource):
+    broken: tuple[str, ...] = ()
+
+    async def receive(self) -> Any:
+        return Broken(await super().receive(), self.broken)
+
+
+class BrokenPolicy:
+    def delay(self, attempt: int, chance: Chance) -> float | None:
+        raise ZeroDivisionError("attempt")
+
+
+@pytest.mark.parametrize(
+    ("broken", "ends"),
+    [(("retry",), "EventDeadLettered"), (("retry", "reject"), "AnswerLost")],
+    ids=["retry", "retry and reject"],
+)
+async def test_an_answer_that_raises_costs_one_message(broken: tuple[str, ...], ends: str) -> None:
+    told = await _consumed(broken=broken)
+    [end] = [one for one in told if isinstance(one, (EventDeadLettered, AnswerLost))]
+    assert (type(end).__name__, end.event_id, "OverflowError" in end.error) == (ends, "bad", True)
+
+
+async def test_a_policy_that_raises_costs_one_message() -> None:
+    told = await _consumed(retry=BrokenPolicy())
+    [end] = [one for one in told if isinstance(one, EventDeadLettered)]
+    assert end.error == "ValueError: no; the retry policy raised ZeroDivisionError: attempt"
+
+
+class RefusedValueError(Exception):
+    """As a driver tells that the database cannot store a value."""
+
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__("no such character in LATIN1")
+        self.sqlstate = sqlstate
+
+
+@pytest.mark.parametrize(("sqlstate", "ends"), [("22P05", EventDeadLettered), ("08006", HandlingFailed)])
+async def test_an_id_that_the_inbox_can_never_keep_is_no_outage(sqlstate: str, ends: type[Any]) -> None:
+    @asynccontextmanager
+    async def transaction() -> AsyncIterator[Any]:
+        if sqlstate:
+            raise RefusedValueError(sqlstate)
+        yield
+
+    queue, told = MemoryQueue(), list[ConsumerObservation]()
+    consumer = Consumer(MemorySource(queue), name="billing", transaction=transaction, observers=[told.append])
+
+    @consumer.on("*")
+    async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+        raise AssertionError("there is no transaction to work in")
+
+    async with consumer:
+        queue.put(incoming("bad"))
+        await eventually(lambda: asyncio.sleep(0, [one for one in told if isinstance(one, ends)]), within=30)
+
+
+async def _consumed(broken: tuple[str, ...] = (), **settings: Any) -> list[ConsumerObservation]:
+    queue, told = MemoryQueue(), list[ConsumerObservation]()
+    source = BrokenSource(queue)
+    source.broken = broken
+    consumer = Consumer(
+        source, name="billing", transaction=MemoryStore().transaction, observers=[told.append], **settings
+    )
+
+    @consumer.on("*")
+    async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+        if event.event_id == "bad":
+            raise ValueError("no")
+
+    async def ended() -> bool:
+        return sum(isinstance(one, (EventDeadLettered, AnswerLost, EventHandled)) for one in told) == 2
+
+    async with consumer:
+        queue.put(incoming("bad"))
+        queue.put(incoming("good"))
+        await eventually(ended, within=90)
+        assert [one.event_id for one in told if isinstance(one, EventHandled)] == ["good"]
+        await asyncio.sleep(0)
+    return told

@@ -1,0 +1,98 @@
+"""While its database is away an event stays in flight, and it is handled within seconds of the database's return."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pillarbox import Consumer
+from pillarbox.core.backoff import LONGEST as LONGEST_PAUSE
+from pillarbox.core.clock import SystemClock
+from pillarbox.core.consumption import ConsumerObservation, EventHandled, HandlingFailed
+from pillarbox.inbox import ConsumedEvent, holding
+from pillarbox.stores.memory import MemoryStore, MemoryTransaction
+from pillarbox.testing.conformance.sources import incoming
+from pillarbox.transports.memory_source import MemoryQueue, MemorySource
+
+
+class Hurried(SystemClock):
+    """Pauses pass at once."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+        self.pauses: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    async def sleep(self, seconds: float) -> None:
+        self.passed += seconds
+        self.pauses.append(seconds)
+        await asyncio.sleep(0)
+
+
+class Database:
+    """A memory store that takes no transaction until `back`, by the clock."""
+
+    def __init__(self, clock: Hurried, *, back: float) -> None:
+        self._clock, self._back, self._store = clock, back, MemoryStore()
+
+    @contextmanager
+    def transaction(self) -> Iterator[MemoryTransaction]:
+        if self._clock.passed < self._back:
+            raise ConnectionRefusedError("the database is away")
+        with self._store.transaction() as transaction:
+            yield transaction
+
+
+@pytest.mark.parametrize("outage", [0.5, 20.0, 45.0])
+async def test_an_event_outlasts_the_outage_in_flight_and_is_handled_soon_after(outage: float) -> None:
+    clock, queue, told = Hurried(), MemoryQueue(), list[ConsumerObservation]()
+    database = Database(clock, back=outage)
+    consumer = Consumer(
+        MemorySource(queue), name="billing", transaction=database.transaction, observers=[told.append], clock=clock
+    )
+
+    @consumer.on("*")
+    def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+        handled.append(clock.passed)
+        consumer.stop()
+
+    handled: list[float] = []
+    queue.put(incoming("e1"))
+    await asyncio.wait_for(consumer.run(), 60)
+    assert len(handled) == 1
+    assert outage <= handled[0] <= outage + LONGEST_PAUSE
+    [failed] = [one for one in told if isinstance(one, HandlingFailed)]
+    assert (failed.event_id, failed.charged) == ("e1", False)
+    assert "the database is away" in failed.error
+    assert [one.attempt for one in told if isinstance(one, EventHandled)] == [1]
+
+
+async def test_an_event_is_not_held_for_ever() -> None:
+    """It goes back to its source in time, so that the broker does not close the channel; and comes again."""
+    clock, queue, told = Hurried(), MemoryQueue(), list[ConsumerObservation]()
+    consumer = Consumer(
+        MemorySource(queue),
+        name="billing",
+        transaction=Database(clock, back=float("inf")).transaction,
+        observers=[told.append],
+        clock=clock,
+    )
+
+    @consumer.on("*")
+    def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+        raise AssertionError("there is no transaction")
+
+    @consumer.observe
+    def stop(observation: ConsumerObservation) -> None:
+        if isinstance(observation, HandlingFailed) and clock.passed >= holding.LONGEST:
+            consumer.stop()
+
+    queue.put(incoming("e1"))
+    await asyncio.wait_for(consumer.run(), 60)
+    assert clock.passed <= holding.LONGEST + 2 * LONGEST_PAUSE
+    assert [one.charged for one in told if isinstance(one, HandlingFailed)] == [False, False]

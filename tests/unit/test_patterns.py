@@ -1,0 +1,250 @@
+"""Every regular expression of the package and the applications takes time in proportion to the text, whatever it is.
+
+Patterns are found by walking modules and syntax trees, so a new one is among them. Hostile texts are made of each
+pattern's own characters. What is compared is how the time grows with the length, so a slow machine changes nothing;
+patterns run in a process of their own, whose processor time is bounded, because one that explodes cannot be stopped.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from re import _parser as parser  # type: ignore[attr-defined]
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"pillarbox": ROOT / "src" / "pillarbox", "apps": ROOT / "apps"}
+CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
+
+MADE_OF_DATA = {
+    ("pillarbox.ops.console.masking", "compile"): "an operator's own rule, refused unless its work is bounded",
+    ("pillarbox.core.diagnosis", "sub"): "an escaped event id",
+}
+"""Calls whose pattern is no constant, and why that is bounded."""
+
+SECONDS = 60
+"""Of processor time for all patterns of a package: a thousand times what they take."""
+LENGTHS = (30, 125, 1000, 8000)
+LONG_ENOUGH = 0.01
+"""Seconds from which on growth is measured: below it is noise."""
+GROWTH = 24
+"""Times that eight times the text may take: a linear pattern takes 8, a quadratic one 64."""
+REPEATS = 3
+
+
+def modules(package: str) -> Iterator[str]:
+    yield package
+    for found in pkgutil.walk_packages([str(PACKAGES[package])], prefix=f"{package}."):
+        if not found.name.endswith("__main__") and ".migrations." not in found.name:
+            yield found.name
+
+
+def patterns_in(value: object, depth: int = 4) -> Iterator[re.Pattern[Any]]:
+    match value:
+        case re.Pattern():
+            yield value
+        case tuple() | list() | set() | frozenset() if depth:
+            for one in value:
+                yield from patterns_in(one, depth - 1)
+        case dict() if depth:
+            for one in (*value.keys(), *value.values()):
+                yield from patterns_in(one, depth - 1)
+
+
+def kept_by(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """Patterns that a module or one of its classes keeps, and under which name."""
+    for name, value in list(vars(module).items()):
+        for pattern in patterns_in(value):
+            yield name, pattern
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            for member in list(vars(value).values()):
+                for pattern in patterns_in(member):
+                    yield name, pattern
+
+
+ANCHORED = {"match", "fullmatch"}
+"""These begin at the beginning only."""
+
+
+def searched_in(source: str) -> set[str]:
+    """Names of patterns that are used in another way than at the beginning of a text, or passed on."""
+    tree = ast.parse(source)
+    anchored = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in ANCHORED}
+    read = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    return {node.id for node in read if id(node) not in anchored}
+
+
+def called_in(source: str) -> Iterator[tuple[str, bool, str | None]]:
+    """Each call of `re`: the function, whether its result is kept by the module, and its pattern if it is constant."""
+    tree = ast.parse(source)
+    top = {
+        id(node)
+        for statement in tree.body
+        if not isinstance(statement, ast.FunctionDef)
+        for node in _outside(statement)
+    }
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "re"
+            and node.func.attr in CALLS
+        ):
+            first = node.args[0]
+            constant = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
+            yield node.func.attr, node.func.attr == "compile" and id(node) in top, constant
+
+
+def _outside(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Nodes that run when the module is imported."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def every_pattern(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
+    """Each once, and whether it is looked for anywhere in a text. Fails for one that cannot be found out."""
+    found: dict[str, tuple[re.Pattern[Any], bool]] = {}
+    for name in modules(package):
+        module = importlib.import_module(name)
+        file = module.__file__
+        assert file is not None
+        source = Path(file).read_text(encoding="utf-8")
+        searched = searched_in(source)
+        for called, pattern in kept_by(module):
+            found[f"{name} {pattern.pattern!r}"] = pattern, not called.startswith("_") or called in searched
+        for function, kept, constant in called_in(source):
+            if constant is not None and not kept:
+                found[f"{name} {constant!r}"] = re.compile(constant), function not in ANCHORED
+            elif constant is None and not kept:
+                assert (name, function) in MADE_OF_DATA, f"{name}: the pattern of re.{function} is made of data"
+    return found
+
+
+def characters_of(pattern: str | bytes) -> list[str]:
+    """What the pattern speaks of: a few characters of each of its parts."""
+    told: list[str] = []
+
+    def walk(node: Any) -> None:
+        if isinstance(node, parser.SubPattern):
+            for operation, given in node:
+                if str(operation) in ("LITERAL", "NOT_LITERAL"):
+                    told.append(chr(given))
+                elif str(operation) == "RANGE":
+                    told.extend(map(chr, given))
+                elif str(operation) == "CATEGORY":
+                    told.append({"CATEGORY_DIGIT": "7", "CATEGORY_SPACE": " "}.get(str(given), "w"))
+                else:
+                    walk(given)
+        elif isinstance(node, tuple | list):
+            if len(node) == 2 and str(node[0]) in ("LITERAL", "RANGE", "CATEGORY"):
+                walk(_one(node))
+            else:
+                for one in node:
+                    walk(one)
+
+    def _one(pair: Any) -> Any:
+        made = parser.SubPattern(parser.State())
+        made.append(pair)
+        return made
+
+    walk(parser.parse(pattern))
+    return list(dict.fromkeys(["a", *told, "1", "\\", " "]))[:7]
+
+
+def hostile(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
+    """Long texts of one or two of its characters, with an end that does not fit."""
+    characters = characters_of(pattern.pattern)
+    for one, other in product(characters, characters):
+        yield one + other * length + "\x01"
+        yield (one + other) * (length // 2) + "\x01"
+
+
+def seconds_of(pattern: re.Pattern[Any], text: Any, *, searched: bool) -> float:
+    begun = time.process_time()
+    if searched:
+        pattern.sub(lambda found: "", text)
+    pattern.fullmatch(text)
+    return time.process_time() - begun
+
+
+def growth(pattern: re.Pattern[Any], *, searched: bool = True) -> tuple[float, str]:
+    """The worst growth with the length, and the text."""
+    worst = (0.0, "")
+    shorter: list[Any] = []
+    for length in LENGTHS:
+        texts: list[Any] = list(hostile(pattern, length))
+        if isinstance(pattern.pattern, bytes):
+            texts = [text.encode(errors="replace") for text in texts]
+        for number, text in enumerate(texts):
+            if seconds_of(pattern, text, searched=searched) > LONG_ENOUGH and shorter:
+                # Again, several times: another process may have had the processor or its caches.
+                long = min(seconds_of(pattern, text, searched=searched) for _ in range(REPEATS))
+                short = max(seconds_of(pattern, shorter[number], searched=searched) for _ in range(REPEATS))
+                worst = max(worst, (long / max(short, 1e-4), str(text[:40])))
+            if worst[0] > GROWTH:
+                return worst
+        shorter = texts
+    return worst
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_pattern_is_linear(package: str) -> None:
+    assert len(every_pattern(package)) >= {"pillarbox": 30, "apps": 2}[package]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.unit.test_patterns", package],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    last = done.stdout.splitlines()[-1:]
+    assert done.returncode == 0, f"the last pattern tried: {last}; {done.stderr[-2000:]}"
+    assert [line for line in done.stdout.splitlines() if line.startswith("grows")] == []
+
+
+_EXPLODING = r"""
+import re, resource
+from tests.unit.test_patterns import GROWTH, growth
+resource.setrlimit(resource.RLIMIT_CPU, (3, 3))
+assert growth(re.compile(r'''(["'`])(?:\\.|(?!\1).){0,500}?\1(?!\w)'''))[0] <= GROWTH
+"""
+
+
+def test_an_exploding_pattern_and_a_quadratic_one_are_told() -> None:
+    assert growth(re.compile(r"a+b"))[0] > GROWTH
+    assert growth(re.compile(r"a*+b"))[0] > GROWTH  # begins everywhere
+    assert growth(re.compile(r"(?<!a)a++b"))[0] <= GROWTH
+    grown = subprocess.run(
+        [sys.executable, "-c", _EXPLODING], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert grown.returncode != 0
+
+
+def main(package: str) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    for name, (pattern, searched) in every_pattern(package).items():
+        print(name, flush=True)
+        worst, text = growth(pattern, searched=searched)
+        if worst > GROWTH:
+            print(f"grows {worst:.0f} times: {name} on {text!r}…", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,33 @@
+"""Shares of threads and tasks: whatever hangs, every other handler can begin a call; what is free may be used."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pillarbox.transports.handlers.shares import places, room
+
+
+@given(most=st.integers(1, 64), count=st.integers(1, 40), data=st.data())
+def test_a_handler_that_runs_nothing_can_always_begin_whatever_the_others_took(
+    most: int, count: int, data: st.DataObject
+) -> None:
+    names = [f"h{n}" for n in range(count)]
+    running: Counter[str] = Counter()
+    for name in data.draw(st.lists(st.sampled_from(names), max_size=200)):
+        if room(name, running, names, most=most) > 0:
+            running[name] += 1
+    assert running.total() <= places(most, count)
+    assert all(room(name, running, names, most=most) >= 1 for name in names if not running[name])
+
+
+def test_a_handler_alone_may_use_everything() -> None:
+    assert room("h", {}, ["h"], most=32) == 32
+    assert room("h", {"h": 31}, ["h"], most=32) == 1
+    assert room("h", {"h": 32}, ["h"], most=32) == 0
+
+
+def test_one_that_hangs_leaves_the_others_their_part() -> None:
+    names = ["bad", "good"]
+    assert room("bad", {}, names, most=32) == 24
+    assert room("good", {"bad": 24}, names, most=32) == 8
