@@ -119,7 +119,7 @@ class World:
         """A send begins only where enough of the lease is left for it to end within."""
         row = self.store._tables.relays.get(relay)
         if row is not None and relay not in self.expired:
-            left = (row.lease_until - self.simulation.clock.now()).total_seconds()
+            left = row.lease_end - self.simulation.clock.monotonic()
             if left < LONGEST_SEND - 1e-6:
                 self.violations.append(f"lease: a send began with {left:.2f} s of lease left")
 

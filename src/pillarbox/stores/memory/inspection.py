@@ -36,7 +36,7 @@ class MemoryInspection:
                     relay.card.id,
                     relay.card.name,
                     relay.card.host,
-                    (relay.lease_until - now).total_seconds(),
+                    relay.lease_end - self._tables.elapsed(),
                     dict(relay.breakers),
                     relay.card.version,
                     (now - relay.started_at).total_seconds(),

@@ -1,4 +1,4 @@
-"""Who works: leases end by the clock of the tables, and a lane changes hands only under a new epoch."""
+"""Who works: leases end by the monotonic clock, and a lane changes hands only under a new epoch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MemoryLanes:
     @verb
     def join(self, card: RelayCard, *, lease: float) -> None:
         self._tables.relays[card.id] = Relay(
-            card=card, started_at=self._tables.now(), lease_until=self._tables.after(lease)
+            card=card, started_at=self._tables.now(), lease_end=self._tables.elapsed() + lease
         )
 
     @verb
@@ -35,14 +35,14 @@ class MemoryLanes:
         living = self._tables.relays.get(relay)
         if living is None:
             return None
-        living.lease_until = self._tables.after(lease)
+        living.lease_end = self._tables.elapsed() + lease
         living.in_hand = tuple(in_hand)
         living.breakers = dict(breakers)
         living.stalled = stalled
-        others = [other for other in self._tables.relays if other != relay and self._alive(other)]
+        others = [other for other in self._tables.living() if other is not living]
         return Renewal(
             relays=len(others) + 1,
-            others=tuple(dict(self._tables.relays[other].breakers) for other in others),
+            others=tuple(dict(other.breakers) for other in others),
             drain=living.draining,
         )
 
@@ -55,7 +55,7 @@ class MemoryLanes:
     def expire(self, sessions: Sequence[Session]) -> int:
         living = [found for one in sessions if (found := self._tables.relays.get(one.relay)) is not None]
         for relay in living:
-            relay.lease_until = self._tables.now()
+            relay.lease_end = self._tables.elapsed()
         return len(living)
 
     async def session_ended(self) -> None:
@@ -64,10 +64,10 @@ class MemoryLanes:
 
     @verb
     def take(self, relay: str, *, most: int) -> list[Lease]:
-        if not self._alive(relay):
+        living = {other.card.id: other for other in self._tables.living()}
+        if relay not in living:
             return []
-        for dead in [other for other in self._tables.relays if not self._alive(other)]:
-            del self._tables.relays[dead]
+        self._tables.relays = living
         free = [n for n, lane in enumerate(self._tables.lanes) if lane.owner not in self._tables.relays]
         return [self._hand_over(n, relay) for n in free[:most]]
 
@@ -87,19 +87,11 @@ class MemoryLanes:
 
     @verb
     def drain(self, relay: str, *, by: str = "") -> list[str]:
-        asked = [
-            living
-            for living in self._tables.relays.values()
-            if relay in (living.card.id, living.card.name, EVERY_RELAY) and self._alive(living.card.id)
-        ]
+        asked = [living for living in self._tables.living() if relay in (living.card.id, living.card.name, EVERY_RELAY)]
         for living in asked:
             living.draining = True
             self._tables.remember(by, "drain", living.card.id)
         return sorted(living.card.id for living in asked)
-
-    def _alive(self, relay: str) -> bool:
-        found = self._tables.relays.get(relay)
-        return found is not None and found.lease_until > self._tables.now()
 
     def _hand_over(self, number: int, relay: str) -> Lease:
         lane: LaneTable = self._tables.lanes[number]

@@ -140,17 +140,16 @@ class MemoryPeople:
             row = failing.get(m.destination)
             return (row.steering.last_error, row.next_try_at) if row else (None, None)
         # Not routed yet: it waits for all of them while no relay can send anywhere.
-        now = self._tables.now()
-        states = [relay.breakers for relay in self._tables.relays.values() if relay.lease_until > now]
+        states = [relay.breakers for relay in self._tables.living()]
         if any(state == "closed" for breakers in states for state in breakers.values()):
             return None, None
         shut = [row for name, row in failing.items() if any(name in breakers for breakers in states)]
-        first = min(shut, key=lambda row: row.next_try_at or now, default=None)
+        first = min(shut, key=lambda row: row.next_try_at or self._tables.now(), default=None)
         return (first.steering.last_error, first.next_try_at) if first else (None, None)
 
     def _hand(self, identity: Identity) -> str | None:
         """The relay that has a message in hand, by its label and its id."""
-        for relay in self._tables.relays.values():
+        for relay in self._tables.living():
             if any((hand.event_id, hand.destination) == identity for hand in relay.in_hand):
                 return f"{relay.card.name} {relay.card.id}".strip()
         return None

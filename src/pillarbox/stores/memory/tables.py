@@ -114,7 +114,8 @@ class Relay:
 
     card: RelayCard
     started_at: datetime
-    lease_until: datetime
+    lease_end: float
+    """When its lease ends, on the monotonic clock."""
     in_hand: Sequence[InHand] = ()
     breakers: Mapping[str, str] = field(default_factory=dict)
     draining: bool = False
@@ -173,6 +174,15 @@ class Tables:
     def now(self) -> datetime:
         """The clock of this database."""
         return self._clock.now()
+
+    def elapsed(self) -> float:
+        """The monotonic clock, by which leases end."""
+        return self._clock.monotonic()
+
+    def living(self) -> Iterator[Relay]:
+        """The relays whose lease runs."""
+        now = self.elapsed()
+        return (relay for relay in self.relays.values() if relay.lease_end > now)
 
     def after(self, seconds: float) -> datetime:
         """So many seconds from now, or before now if negative; at most as far as every calendar goes."""
