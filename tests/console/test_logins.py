@@ -12,11 +12,16 @@ from starlette.routing import Mount
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import Event
 from pillarbox.ops.console import Console, HostLogin, NoLogin, Person, ProxyLogin, Role, UserLogin, UsersFile
+from pillarbox.ops.console.logins import WAITING, TooManyTries
+from pillarbox.ops.console.opening import make_login
 from pillarbox.ops.console.passwords import hashed
+from pillarbox.ops.console.throttle import SLOWEST_ADDRESS, TRIES
 from pillarbox.ops.console.users import User, write
 from pillarbox.stores.sqlite import SqliteStore
 from tests.console.conftest import LOCAL, Visit, Visitor, states
 from tests.integration.cli.conftest import Stock
+from tests.unit.ops.console.test_sessions import Clock
+from tests.unit.ops.settings.loading import load
 
 PASSWORD = "correct horse battery"
 HASH = hashed(PASSWORD)
@@ -106,8 +111,34 @@ async def test_hundreds_of_wrong_passwords_lock_nobody_out(visit: Visit, shop: S
     assert (await visitor.client.get("/api/v1/status", auth=("ada", PASSWORD))).status_code == 200
 
 
-async def test_behind_a_trusted_proxy_each_client_counts_for_itself(visit: Visit, shop: Stock, users: Path) -> None:
-    visitor = await visit(shop, login=UserLogin(UsersFile(users), proxies=["127.0.0.1"]))
+async def test_an_address_that_guesses_is_slowed_down_whatever_the_name(users: Path) -> None:
+    clock = Clock()
+    login = UserLogin(UsersFile(users), clock=clock)
+    for number in range(1000):
+        login._throttle.failed(address="203.0.113.9", name=f"name {number}")
+    for address, waited in (("203.0.113.10", 0), ("203.0.113.9", SLOWEST_ADDRESS)):
+        begun = clock.monotonic()
+        assert await login.enter("vera", PASSWORD, address=address) is not None
+        assert clock.monotonic() - begun == waited
+
+
+async def test_few_may_wait_at_an_address_that_guesses(users: Path) -> None:
+    login = UserLogin(UsersFile(users), clock=Clock())
+    for number in range(TRIES):
+        login._throttle.failed(address="203.0.113.9", name=f"name {number}")
+    guesses = (login.enter(f"name {number}", "a guess", address="203.0.113.9") for number in range(100, 120))
+    answers = await asyncio.gather(*guesses, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [type(None)] * WAITING + [TooManyTries] * (20 - WAITING)
+
+
+@pytest.mark.parametrize("held_in", ["file", "variable"])
+async def test_behind_a_trusted_proxy_each_client_counts_for_itself(
+    visit: Visit, shop: Stock, users: Path, held_in: str
+) -> None:
+    people = str(users) if held_in == "file" else await asyncio.to_thread(users.read_text)
+    given = {f"PILLARBOX_CONSOLE__USERS{'_FILE' if held_in == 'file' else ''}": people}
+    settings = load(**given, PILLARBOX_CONSOLE__TRUSTED_PROXIES="10.0.0.7,127.0.0.1").console
+    visitor = await visit(shop, login=make_login(settings))
     visitor.client.headers["x-forwarded-for"] = "203.0.113.9"
     tries = [(await enter(visitor, "vera", f"guess {number}")).status_code for number in range(11)]
     assert tries == [401] * 10 + [429]

@@ -12,6 +12,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.retention import Retention
 from pillarbox.record.outbox import Outbox
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.postgres.connection import Connection
 from tests.databases import Sql
 
 DEFAULTS = {
@@ -35,9 +36,10 @@ DEFAULTS = {
 }
 
 
-async def seen(store: PostgresStore, name: str) -> str:
-    [(value,)] = await store.messages._connection.fetch("SELECT current_setting($1)", name)
-    return str(value)
+async def let_in(connection: Connection) -> set[str]:
+    """The defaults of the database that reach a connection."""
+    found = [(name, await connection.fetch("SELECT current_setting($1)", name)) for name in DEFAULTS]
+    return {name for name, [(value,)] in found if value == DEFAULTS[name]}
 
 
 async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: str, sql: Sql) -> None:
@@ -48,8 +50,10 @@ async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: 
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
         await store.schema.apply(aliases=True)
         await store.schema.check()
-        assert await seen(store, "transaction_isolation") == "read committed"
-        assert await seen(store, "transaction_read_only") == "off"
+        *working, asking, asking_too = [await let_in(connection) for connection in store._connections]
+        assert not set().union(*working)
+        # Whoever looks for faults is to meet what producers meet.
+        assert asking == asking_too == {"default_transaction_read_only"}
         await store.lanes.join(RelayCard(id="a"), lease=60)
         epochs = epochs_of(await store.lanes.take("a", most=64))
         delivered, retried, dead = await store.messages.read(Ready(lanes=list(epochs)))

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from starlette.requests import Request
 
+from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
 from pillarbox.ops.console.access import Person, Role, rights
@@ -99,13 +100,14 @@ class UserLogin:
 
     page = True
 
-    def __init__(self, users: Callable[[], Users], *, proxies: Sequence[str] = ()) -> None:
+    def __init__(self, users: Callable[[], Users], *, proxies: Sequence[str] = (), clock: Clock | None = None) -> None:
         """proxies: addresses whose `X-Forwarded-For` is believed. Raises ConfigurationError if there is nobody who
         could log in."""
         if not users():
             raise ConfigurationError("there are no users: add one with `pillarbox console user add NAME --role admin`")
         self._users = users
-        self._throttle = Throttle()
+        self._clock = clock or SystemClock()
+        self._throttle = Throttle(clock=self._clock)
         self._proxies = [network(address) for address in proxies]
         self._turn = asyncio.Semaphore(2)  # each takes 16 MiB
         self._queues: dict[str, _Queue] = {}
@@ -145,7 +147,7 @@ class UserLogin:
         user = self._users().get(name)
         if self._throttle.closed(address=address, name=name):
             raise TooManyTries
-        await asyncio.sleep(self._throttle.delay(address=address, name=name))
+        await self._clock.sleep(self._throttle.delay(address=address, name=name))
         async with self._turn:
             # A name that does not exist takes as long as one that does.
             right = await asyncio.to_thread(passwords.matches, password, user.hash if user else self._nobody)

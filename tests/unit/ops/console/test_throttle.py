@@ -1,4 +1,4 @@
-from pillarbox.ops.console.throttle import SLOW, SLOWEST_ADDRESS, TRIES, WINDOW, Throttle
+from pillarbox.ops.console.throttle import SLOW, SLOWEST_ADDRESS, SLOWEST_NAME, TRIES, WINDOW, Throttle
 from tests.unit.ops.console.test_sessions import Clock
 
 
@@ -43,6 +43,15 @@ def test_an_address_that_tries_many_names_is_slowed_down() -> None:
     assert not throttle.closed(address="here", name="ada")
     assert throttle.delay(address="here", name="ada") == SLOWEST_ADDRESS
     assert throttle.delay(address="there", name="ada") == 0
+
+
+def test_a_name_that_is_tried_everywhere_is_slowed_down_at_an_address_that_guesses() -> None:
+    throttle = Throttle()
+    for n in range(1000):
+        fails(throttle, 1, address=f"address {n}", name="ada")
+    fails(throttle, TRIES, name="ben")
+    assert throttle.delay(address="here", name="ada") == SLOWEST_NAME
+    assert throttle.delay(address="here", name="cleo") == 0
 
 
 def test_what_is_remembered_is_bounded() -> None:
