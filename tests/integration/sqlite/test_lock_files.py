@@ -64,3 +64,21 @@ async def test_different_ids_never_share_a_lock(store: SqliteStore, path: Path) 
         await store.lanes.join(RelayCard(id=id), lease=LONG)
         await store.lanes.renew(id, lease=LONG)
     assert len({made.name.lower() for made in set(path.parent.iterdir()) - before}) == len(IDS)
+
+
+async def test_a_living_relay_whose_lock_file_was_removed_has_another_one_with_its_next_renewal(
+    store: SqliteStore, path: Path
+) -> None:
+    heartbeat, watcher = SqliteStore(path), await Owner.of(store, most=0)
+    owner = await Owner.of(store)
+    await heartbeat.lanes.renew(owner.relay, lease=LONG)
+    [made] = path.parent.glob(f"{path.name}-relay-*")
+    made.unlink()
+    sessions = await store.lanes.ended(watcher.relay)
+    assert [session.relay for session in sessions] == [owner.relay]
+    await heartbeat.lanes.renew(owner.relay, lease=LONG)
+    assert await store.lanes.ended(watcher.relay) == []
+    assert await store.lanes.expire(sessions) == 0
+    assert await watcher.take(1) == []
+    await heartbeat.aclose()
+    assert not made.exists()

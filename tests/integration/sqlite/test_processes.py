@@ -1,10 +1,14 @@
 """Two processes on one file: commits wake the other, a killed owner is replaced, an old one is fenced."""
 
 import asyncio
+import signal
 import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 
+import pytest
+
+from pillarbox.core.lane import Session
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner, ids
@@ -23,6 +27,8 @@ async def main():
     store = SqliteStore(sys.argv[1])
     await store.lanes.join(RelayCard(id="killed"), lease=3600)
     [lease] = await store.lanes.take("killed", most=1)
+    if "renew" in sys.argv:
+        await store.lanes.renew("killed", lease=3600)
     print(lease.epoch, len(await store.messages.read(Ready(lanes=[lease.lane]))), flush=True)
     sys.stdin.readline()
 
@@ -54,6 +60,34 @@ async def test_a_killed_owner_is_replaced_when_its_lease_ends(store: SqliteStore
     [lease] = await heir.take(1)
     assert (lease.epoch, lease.crashes) == (epoch + 1, 1)
     assert ids(await heir.ready()) == ["a"]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+async def test_a_process_holds_its_lock_until_it_is_killed_and_then_its_lane_is_free_at_once(
+    store: SqliteStore, path: Path, frozen: bool
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", OWNER, str(path), "renew", stdin=PIPE, stdout=PIPE
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline()
+    if frozen:
+        process.send_signal(signal.SIGSTOP)
+    heir = await Owner.of(store)
+    session = Session(relay="killed", token="lock")  # noqa: S106 - no secret: it says that there is a lock
+    assert await store.lanes.ended(heir.relay) == []
+    assert await store.lanes.expire([session]) == 0
+    assert await heir.take(1) == []
+    process.kill()
+    await process.communicate()
+    # It could not clean up: its file is there, and only the lock on it is gone.
+    assert len(list(path.parent.glob(f"{path.name}-relay-*"))) == 1
+    assert await store.lanes.ended(heir.relay) == [session]
+    assert await heir.take(1) == []
+    assert await store.lanes.expire([session]) == 1
+    [lease] = await heir.take(1)
+    assert lease.crashes == 1
+    assert list(path.parent.glob(f"{path.name}-relay-*")) == []
 
 
 async def test_an_old_epoch_writes_nothing_whoever_took_over(store: SqliteStore, path: Path, shell: Shell) -> None:

@@ -27,6 +27,10 @@ def test_wrong_figures_are_named(wrong: dict[str, Any], named: str) -> None:
         Tuning(**wrong)
 
 
+def test_a_lease_just_long_enough_for_a_send_is_accepted() -> None:
+    assert Tuning(lease="13s", send_timeout="10s", heartbeat="1s").longest_send == 11
+
+
 def test_what_is_in_hand_is_bounded() -> None:
     assert Tuning(batch_size=100, in_flight=3).most_in_hand == 300
 
