@@ -97,6 +97,41 @@ def test_a_ledger_that_fails_loses_nothing_and_keeps_the_order() -> None:
         simulate(story, seed=seed)
 
 
+class Overtaken(MemoryLedger):
+    """Answers its first question only when told to."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.store._tables)
+        self.asked = 0
+        self.answer = asyncio.Event()
+
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+        self.asked += 1
+        first = self.asked == 1
+        known = await super().begin(messages)
+        if first:
+            await self.answer.wait()
+        return known
+
+
+def test_what_was_lost_and_taken_back_while_the_ledger_wrote_is_not_sent_twice() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = with_ledger(simulation)
+        slow = stage.store.ledger = Overtaken(stage)
+        stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(3)))
+        async with stage.running() as relay:
+            await stage.until(lambda: slow.asked == 1)
+            # As another relay does that takes this one for dead: it joins again and takes its lanes back.
+            await stage.store.lanes.leave(relay.id)
+            await stage.until(lambda: len(stage.transport.deliveries) == 3)
+            slow.answer.set()
+            await stage.rest(5)
+        assert ids(stage.transport.deliveries) == ["0", "1", "2"]
+
+    for seed in range(5):
+        simulate(story, seed=seed)
+
+
 # -- the history as a ledger ------------------------------------------------------------------------------------------
 
 

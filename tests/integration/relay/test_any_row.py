@@ -2,7 +2,8 @@
 
 import random
 import sqlite3
-from contextlib import aclosing, closing
+from collections.abc import Iterator
+from contextlib import aclosing, closing, contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,20 @@ def rows_of(seed: int, id_column: str) -> list[dict[str, Any]]:
     rows += [plain | {"event_id": name, "ordering_key": f"k{n % 7}"} for n, name in enumerate(NEIGHBOURS)]
     chance.shuffle(rows)
     return rows
+
+
+@contextmanager
+def older_than_its_bounds(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """As in an installation that is upgraded: rows come first, the bounds of times and ids after them."""
+    bounds = connection.execute(
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'outbox_message'::regclass"
+        " AND conname IN ('outbox_message_times_ck', 'outbox_message_id_ck')"
+    ).fetchall()
+    for name, _ in bounds:
+        connection.execute(f"ALTER TABLE outbox_message DROP CONSTRAINT {name}".encode())
+    yield
+    for name, definition in bounds:
+        connection.execute(f"ALTER TABLE outbox_message ADD CONSTRAINT {name} {definition}".encode())
 
 
 async def ended(store: Store) -> bool:
@@ -68,12 +83,15 @@ async def check(store: Store, inserted: set[str]) -> None:
     await store.keys.hot()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("seed", "upgraded"), [(1, False), (2, False), (3, True), (4, True)])
 async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
-    postgres_url: str, rabbitmq_server: RabbitMQServer, seed: int
+    postgres_url: str, rabbitmq_server: RabbitMQServer, seed: int, upgraded: bool
 ) -> None:
     inserted = set()
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as connection,
+        older_than_its_bounds(connection) if upgraded else nullcontext(),
+    ):
         for row in rows_of(seed, "id"):
             insert = f"INSERT INTO outbox_message ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})"
             try:
@@ -98,6 +116,8 @@ async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
         async with relay:
             await eventually(lambda: ended(store), within=90)
         await check(store, inserted)
+        letters = await store.browsing.letters(LetterFilter(), limit=500)
+        assert any("cannot be decoded" in letter.error for letter in letters.letters) is upgraded
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -13,6 +13,7 @@ import pytest
 
 from pillarbox import Constant, Event, Outbox, Relay, Tuning
 from pillarbox.core.errors import Rejected
+from pillarbox.core.observations import EventRetried, Observation
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
@@ -86,10 +87,11 @@ def record(url: str, *events: Event) -> None:
 
 
 async def test_an_answer_from_before_a_lane_was_lost_and_regained_changes_nothing(postgres_url: str, sql: Sql) -> None:
-    transport = Answered()
+    transport, observed = Answered(), list[Observation]()
+    observers = [observed.append]
     async with aclosing(PostgresStore(postgres_url)) as store:
         record(postgres_url, *(Event("a", {}, event_id=name, key="k") for name in ("m1", "m2", "m3")))
-        async with Relay(store=store, transports={"t": transport}, tuning=TUNING, retry=SOON):
+        async with Relay(store=store, transports={"t": transport}, tuning=TUNING, retry=SOON, observers=observers):
             stale = await transport.sent("m1")
             # As another relay does that takes this one for dead: it finds out, joins again and takes its lanes back.
             await sql.execute("DELETE FROM outbox_relay")
@@ -108,6 +110,8 @@ async def test_an_answer_from_before_a_lane_was_lost_and_regained_changes_nothin
             second.set_result(Rejected("not now"))
             await transport.accept_all(4)
     assert [name for name in dict.fromkeys(transport.accepted) if name != "x"] == ["m1", "m2", "m3"]
+    # Nor is it told or counted as a failure.
+    assert [one.error for one in observed if isinstance(one, EventRetried)] == ["Rejected: not now"]
 
 
 async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(postgres_url: str, sql: Sql) -> None:

@@ -1,4 +1,5 @@
-"""Verdicts on their way into the store: what stops a line is known to looks only once it is written itself."""
+"""Verdicts on their way into the store: what stops a line is known to looks only once it is written itself, and one from
+before a lane was lost is void."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pillarbox.core.clock import SystemClock, system_chance
 from pillarbox.core.lane import Epochs, RelayCard, Settled
 from pillarbox.core.looks import Ready
 from pillarbox.core.observations import Announcer
-from pillarbox.core.outcome import DELIVERED, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
 from pillarbox.relay.figures import Figures
 from pillarbox.relay.hand import Hand, Item
 from pillarbox.relay.lanes import Ownership
@@ -19,15 +20,36 @@ from pillarbox.relay.stops import Stops
 from pillarbox.stores.memory import MemoryStore
 
 
-async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_comes_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def store_of_one_lane(*names: str) -> tuple[MemoryStore, Ownership]:
+    """A store with events of one key, and the relay that owns its lane."""
     store = MemoryStore(lanes=1)
     await store.lanes.join(RelayCard(id="r"), lease=60)
     ownership = Ownership(SystemClock(), margin=20, count=1)
     ownership.took(await store.lanes.take("r", most=1))
     with store.transaction() as transaction:
-        Outbox().record(transaction, *(Event("e", {}, event_id=name, key="k") for name in ("first", "second", "third")))
+        Outbox().record(transaction, *(Event("e", {}, event_id=name, key="k") for name in names))
+    return store, ownership
+
+
+def settlement_of(store: MemoryStore, ownership: Ownership, hand: Hand, stops: Stops) -> Settlement:
+    return Settlement(
+        relay="r",
+        store=store,
+        hand=hand,
+        stops=stops,
+        ownership=ownership,
+        figures=Figures(),
+        announce=Announcer(),
+        clock=SystemClock(),
+        chance=system_chance(),
+        batch=10,
+    )
+
+
+async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, ownership = await store_of_one_lane("first", "second", "third")
     first, second, third = await store.messages.read(Ready(lanes=[0]))
     writes: asyncio.Queue[asyncio.Event] = asyncio.Queue()
     settle = store.writes.settle
@@ -43,18 +65,7 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
     sent = [Item(message, "d", waited=False, since=0) for message in (first, second)]
     for item in sent:
         hand.add(item)
-    settlement = Settlement(
-        relay="r",
-        store=store,
-        hand=hand,
-        stops=stops,
-        ownership=ownership,
-        figures=Figures(),
-        announce=Announcer(),
-        clock=SystemClock(),
-        chance=system_chance(),
-        batch=10,
-    )
+    settlement = settlement_of(store, ownership, hand, stops)
     settlement.add(sent[0], DELIVERED)
     writing = asyncio.create_task(settlement.flush())
     write_of_first = await writes.get()
@@ -65,3 +76,26 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
     write_of_second.set()
     await writing
     assert not stops.hold_back(third, "d", stops.looks + 1)
+
+
+@pytest.mark.parametrize("outcome", [DELIVERED, Retry(delay=60, error="late"), Dead(error="late"), None])
+async def test_a_verdict_from_before_its_lane_was_lost_and_taken_back_is_void(outcome: Outcome | None) -> None:
+    store, ownership = await store_of_one_lane("first", "second")
+    before = await store.messages.read(Ready(lanes=[0]))
+    stops, hand = Stops(), Hand()
+    stale, current = (Item(before[0], "", waited=False, since=0) for _ in range(2))
+    hand.add(stale)
+    settlement = settlement_of(store, ownership, hand, stops)
+    if outcome is None:
+        settlement.note(stale, "late", [])
+    else:
+        settlement.add(stale, outcome)
+    hand.drop_lanes({0})
+    await store.lanes.leave("r")
+    await store.lanes.join(RelayCard(id="r"), lease=60)
+    ownership.took(await store.lanes.take("r", most=1))
+    hand.add(current)
+    await settlement.flush()
+    assert await store.messages.read(Ready(lanes=[0])) == before
+    assert hand.holds(current)
+    assert not stops.hold_back(before[1], "", stops.looks + 1)

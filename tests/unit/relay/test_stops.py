@@ -58,3 +58,29 @@ def test_a_decision_that_is_written_does_not_open_the_line_while_another_is_not(
     assert stops.hold_back(LATER, "d", stops.looks)
     stops.written(LINE)
     assert not stops.hold_back(LATER, "d", stops.looks + 1)
+
+
+def test_looks_begun_before_a_message_was_let_go_of_left_it_out() -> None:
+    stops = Stops()
+    stops.looks = 5
+    stops.let_go(LINE)
+    assert stops.hold_back(LATER, "d", 5)
+    assert not stops.hold_back(LATER, "d", 6)
+
+
+def test_a_round_forgets_what_every_look_of_it_knows() -> None:
+    stops = Stops()
+    stops.stop(LINE)
+    stops.looks = 5
+    stops.written(LINE)
+    stops.begin_round()
+    assert not stops.hold_back(LATER, "d", 5)
+
+
+def test_nothing_is_unwritten_once_the_relay_ended() -> None:
+    stops = Stops()
+    stops.stop(LINE)
+    stops.written(line_of(FIRST, "elsewhere"))
+    stops.clear()
+    for destination in ("d", "elsewhere"):
+        assert not stops.hold_back(LATER, destination, 0)
