@@ -9,9 +9,11 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.errors import Rejected
+from pillarbox.core.looks import Fetched, Look
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.relay import Relay
 from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.stage import Stage
 
 BOUND = 8192
@@ -68,6 +70,30 @@ def test_what_is_in_flight_stays_within_the_bound(seed: int) -> None:
         stage = Stage(simulation)
         scale = await carried(stage, [simulation.chance.randrange(1, 1300) for _ in range(200)])
         assert BOUND // 2 < scale.heaviest <= BOUND
+
+    simulate(story, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_is_fetched_for_which_there_is_no_room(seed: int) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        # Sends take their time, so that what is in flight stays there while the relay looks for more.
+        stage.transport = MemoryTransport(clock=simulation.clock, latency=lambda: simulation.chance.uniform(0.5, 3))
+        read, most = stage.store.messages.read, 0
+
+        async def weighed(look: Look) -> Fetched:
+            nonlocal most
+            found = await read(look)
+            most = max(most, relay._hand.bytes + sum(message.size for message in found))
+            return found
+
+        stage.store.messages.read = weighed  # type: ignore[method-assign]
+        sizes = [simulation.chance.randrange(1, 600) for _ in range(150)]
+        stage.record(*numbered(sizes))
+        async with stage.running(tuned={"max_in_flight_bytes": BOUND, "batch_size": 50}) as relay:
+            await stage.until(lambda: len(stage.transport.deliveries) == len(sizes), within=600)
+        assert BOUND // 2 < most <= BOUND
 
     simulate(story, seed=seed)
 

@@ -74,7 +74,7 @@ async def test_a_process_holds_its_lock_until_it_is_killed_and_then_its_lane_is_
     if frozen:
         process.send_signal(signal.SIGSTOP)
     heir = await Owner.of(store)
-    session = Session(relay="killed", token="lock")  # noqa: S106 - no secret: it says that there is a lock
+    session = Session(relay="killed", token="lock")
     assert await store.lanes.ended(heir.relay) == []
     assert await store.lanes.expire([session]) == 0
     assert await heir.take(1) == []

@@ -1,0 +1,98 @@
+"""What a round may bring: two looks that fit beside what is in flight, and a message larger than a look alone."""
+
+from pillarbox.core.looks import MAX_BYTES, Fetched, Ready
+from pillarbox.core.message import Message
+from pillarbox.relay.budget import MOST_ROWS, Budget, Large
+from pillarbox.relay.hand import Hand, Item
+from pillarbox.relay.sorting import Seen
+from tests.unit.relay.messages import message
+
+LOOK = Ready(lanes=[0])
+MOST = 800
+PER_LOOK = MOST // 4
+
+
+def sized(size: int, number: int = 1) -> Message:
+    return message(id=number, event_id=f"e{number}", key=f"{number}", payload=bytes(size - 2), headers_json="{}")
+
+
+def budget(*in_flight: int, most: int = MOST) -> Budget:
+    hand = Hand()
+    for number, size in enumerate(in_flight):
+        hand.add(Item(sized(size, number), "d", waited=False, since=0))
+    return Budget(most, hand)
+
+
+def fetched(*sizes: int, left_out: int | None = None) -> Fetched:
+    found = Fetched(sized(size, number) for number, size in enumerate(sizes))
+    found.left_out = None if left_out is None else message(lane=left_out)
+    return found
+
+
+def test_a_look_brings_a_quarter_of_the_bound_and_no_more_than_any_look_may() -> None:
+    assert budget().per_look == PER_LOOK
+    assert budget(most=3).per_look == 1
+    assert budget(most=100 * MAX_BYTES).per_look == MAX_BYTES
+
+
+def test_a_round_begins_only_while_two_looks_fit_beside_what_is_in_flight() -> None:
+    assert budget(MOST - 2 * PER_LOOK).begin()
+    assert not budget(MOST - 2 * PER_LOOK + 1).begin()
+    assert budget().begin()
+    assert budget(most=1).begin()
+    assert not budget(2, most=1).begin()
+
+
+def test_a_message_that_is_to_come_alone_waits_until_nothing_is_in_flight() -> None:
+    for waits, begins in ((budget(2), False), (budget(), True)):
+        waits.large = Large(Ready, 0)
+        assert waits.begin() is begins
+
+
+def test_every_round_begins_with_all_that_looks_may_bring() -> None:
+    round_by_round = budget()
+    for _ in range(2):
+        assert round_by_round.begin()
+        assert (round_by_round.left, round_by_round.alone) == (PER_LOOK, True)
+        round_by_round.brought(LOOK, fetched(50), waited=False)
+        assert (round_by_round.left, round_by_round.alone) == (PER_LOOK, False)
+        round_by_round.brought(LOOK, fetched(60), waited=True)
+        assert (round_by_round.left, round_by_round.alone) == (PER_LOOK - 60, False)
+
+
+def test_nothing_comes_alone_beside_what_is_in_flight() -> None:
+    assert not budget(2).alone
+
+
+def test_the_next_round_is_for_the_first_message_that_no_look_could_bring() -> None:
+    meeting = budget()
+    meeting.brought(LOOK, fetched(50, left_out=3), waited=False)
+    assert meeting.large is None, "it comes first with the next look"
+    meeting.brought(LOOK, fetched(left_out=4), waited=False)
+    meeting.brought(LOOK, fetched(left_out=5), waited=False)
+    assert meeting.large == Large(Ready, 4)
+
+
+def test_the_database_weighs_about_twice_as_many_as_fitted_lately() -> None:
+    weighing = budget()
+    assert weighing.rows == MOST_ROWS
+    asked = []
+    for found in (fetched(*[2] * 10, left_out=0), fetched(left_out=0), fetched(), fetched(*[2] * 8)):
+        weighing.brought(LOOK, found, waited=False)
+        asked.append(weighing.rows)
+    assert asked == [20, 4, 8, 16]
+    for _ in range(40):
+        weighing.brought(LOOK, fetched(), waited=False)
+    assert weighing.rows == MOST_ROWS
+
+
+def test_what_was_brought_is_taken_as_far_as_it_fits_and_one_always_does_alone() -> None:
+    def fitting(of: Budget, *sizes: int) -> int:
+        return of.fitting([Seen(one, 1, waited=False, epoch=1) for one in fetched(*sizes)])
+
+    assert fitting(budget(), 400, 400) == 2
+    assert fitting(budget(), 400, 401) == 1
+    assert fitting(budget(2), 400, 398) == 2
+    assert fitting(budget(2), 400, 399) == 1
+    assert fitting(budget(), 10 * MOST, 2) == 1
+    assert fitting(budget(2), 10 * MOST) == 0
