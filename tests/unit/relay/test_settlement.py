@@ -1,5 +1,5 @@
-"""Verdicts on their way into the store: what stops a line is known to looks only once it is written itself, and a verdict
-of before its lane was lost is void."""
+"""Verdicts on their way into the store: what stops a line is known to looks only once it is written itself, and what
+was decided before a lane was lost is void."""
 
 import asyncio
 from collections.abc import Sequence
