@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from pillarbox import Event
-from pillarbox.core.errors import Nacked
+from pillarbox.core.errors import Nacked, Unavailable
+from pillarbox.core.looks import Fetched, Look
 from pillarbox.core.message import Held
-from pillarbox.core.observations import EventRetried
+from pillarbox.core.observations import BreakerChanged, EventRetried
 from pillarbox.relay.gates import IDLE
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage, ids
@@ -53,6 +56,7 @@ def test_what_a_relay_remembers_of_a_type_is_forgotten_once_nothing_comes() -> N
         stage.record(*(Event(f"type {n}", {}) for n in range(300)))
         async with stage.running() as relay:
             await stage.until(lambda: len(stage.transport.deliveries) == 300)
+            await stage.rest(IDLE / 2)
             assert len(list(relay._dispatch._gates)) == 300
             await stage.until(lambda: not list(relay._dispatch._gates), within=IDLE * 2)
             assert relay._hand.destinations() == []
@@ -62,11 +66,13 @@ def test_what_a_relay_remembers_of_a_type_is_forgotten_once_nothing_comes() -> N
     simulate(story, seed=1)
 
 
-def test_a_destination_that_takes_nothing_does_not_hide_those_that_were_never_met() -> None:
+@pytest.mark.parametrize("keys", [0, 9])
+def test_a_destination_that_takes_nothing_does_not_hide_those_that_were_never_met(keys: int) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.transport.fail_when(lambda one: one.message.event_type == "full", Nacked("the queue is full"))
-        stage.record(*(Event("full", {}, event_id=f"full {n:03}", key=f"{n % 9}") for n in range(200)))
+        key = [None] if keys == 0 else [f"{n}" for n in range(keys)]
+        stage.record(*(Event("full", {}, event_id=f"full {n:03}", key=key[n % len(key)]) for n in range(200)))
         stage.record(*(Event("other", {}, event_id=f"other {n}") for n in range(20)))
         async with stage.running(tuned={"batch_size": 20, "in_flight": 1}):
             await stage.until(lambda: len(stage.transport.delivered("other")) == 20, within=120)
@@ -77,15 +83,23 @@ def test_a_destination_that_takes_nothing_does_not_hide_those_that_were_never_me
     simulate(story, seed=1)
 
 
-def test_a_paused_destination_does_not_hide_those_that_were_never_met() -> None:
+@pytest.mark.parametrize("how", ["paused", "breaker open", "paused in an outage"])
+def test_a_destination_that_an_operator_closed_does_not_hide_those_that_were_never_met(how: str) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        await stage.store.destinations.steer("paused", paused=True)
-        stage.record(*(Event("paused", {}) for n in range(200)))
+        stage.transport.fail_when(lambda one: one.message.event_type == "closed", Unavailable("cut off"))
+        stage.record(*(Event("closed", {}) for n in range(200)))
         stage.record(Event("other", {}))
+        if how == "paused":
+            await stage.store.destinations.steer("closed", paused=True)
+        elif how == "breaker open":
+            await stage.store.destinations.steer("closed", breaker="open")
         async with stage.running(tuned={"batch_size": 20, "in_flight": 1}):
+            if how == "paused in an outage":
+                await stage.until(lambda: any(one.state == "open" for one in stage.seen(BreakerChanged)))
+                await stage.store.destinations.steer("closed", paused=True)
             await stage.until(lambda: len(stage.transport.delivered("other")) == 1, within=120)
-        assert stage.transport.delivered("paused") == []
+        assert stage.transport.delivered("closed") == []
 
     simulate(story, seed=1)
 
@@ -94,12 +108,22 @@ def test_an_outage_puts_nothing_aside_for_the_sake_of_destinations_that_may_not_
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.transport.outage()
+        read = stage.store.messages.read
+
+        async def read_slowly(look: Look) -> Fetched:
+            found = await read(look)
+            # Long enough for an outage to begin while what was found is on its way.
+            await simulation.clock.sleep(simulation.chance.uniform(0, 0.2))
+            return found
+
+        stage.store.messages.read = read_slowly  # type: ignore[method-assign]
         stage.record(*(Event("only", {}) for n in range(200)))
-        async with stage.running(tuned={"batch_size": 20, "in_flight": 1}):
+        async with stage.running(tuned={"batch_size": 20, "in_flight": 3}):
             await stage.rest(60)
         assert {stored.message.held for stored in stage.store._tables.waiting.values()}.isdisjoint({Held.ASIDE})
 
-    simulate(story, seed=1)
+    for seed in range(5):
+        simulate(story, seed=seed)
 
 
 def test_an_idle_relay_asks_as_little_of_the_store_whatever_the_number_of_types() -> None:
