@@ -1,6 +1,10 @@
 """Two people send the same dead letter again at the same moment: it is sent once."""
 
 import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
 
 from pillarbox.core.outcome import Dead, Verdict
 from pillarbox.stores.postgres import PostgresStore
@@ -9,8 +13,16 @@ from tests.databases import Sql
 from tests.integration.postgres.test_fencing_race import one_in_hand, waits_for_a_lock
 
 
+@pytest.fixture
+async def operator(postgres_url: str) -> AsyncIterator[Sql]:
+    connection = await asyncpg.connect(postgres_url, server_settings={"application_name": "pillarbox"})
+    yield connection
+    await connection.close()
+
+
+@pytest.mark.parametrize("in_sql", [False, True])
 async def test_a_dead_letter_that_somebody_else_sends_again_is_left_to_them(
-    store: PostgresStore, sql: Sql, meddler: Sql
+    store: PostgresStore, sql: Sql, meddler: Sql, operator: Sql, in_sql: bool
 ) -> None:
     message, epochs = await one_in_hand(store, sql)
     await store.writes.settle(epochs, [Verdict(message, Dead(error="no"), "orders")])
@@ -19,7 +31,9 @@ async def test_a_dead_letter_that_somebody_else_sends_again_is_left_to_them(
     other = meddler.transaction()
     await other.start()
     await meddler.execute("DELETE FROM outbox_dead")
-    retry = asyncio.create_task(store.people.retry([letter.id]))
+    retry = asyncio.create_task(
+        operator.fetchval("SELECT outbox_retry($1)", message.event_id) if in_sql else store.people.retry([letter.id])
+    )
     await eventually(lambda: waits_for_a_lock(sql))
     await other.commit()
     assert await retry == 0

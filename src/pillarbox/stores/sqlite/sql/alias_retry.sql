@@ -7,10 +7,15 @@ INSERT OR IGNORE INTO {message} (
     FROM {dead}
    WHERE event_id = OLD.id AND destination = OLD.destination
    ORDER BY dead_id;
+  INSERT INTO {audit} (what, subject, detail)
+  SELECT 'retry', event_id, json_object('destination', destination, 'dead_id', dead_id)
+    FROM {dead}
+   WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
+  UPDATE {processed_event} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
+   WHERE event_id = OLD.id AND destination = OLD.destination AND EXISTS (SELECT 1 FROM {message} WHERE place < 0);
   DELETE FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
   UPDATE {message} SET place = NULL WHERE place < 0;
   INSERT INTO {request} (action, event_id, destination)
   SELECT 'retry', event_id, destination
     FROM {message}
-   WHERE event_id = OLD.id AND destination = OLD.destination AND (held = 'blocked' OR available_at IS NOT NULL);
-  INSERT INTO {audit} (what, subject, detail) VALUES ('retry', OLD.id, json_object('destination', OLD.destination))
+   WHERE event_id = OLD.id AND destination = OLD.destination AND (held = 'blocked' OR available_at IS NOT NULL)

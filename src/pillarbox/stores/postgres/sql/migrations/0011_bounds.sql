@@ -44,7 +44,6 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 ALTER FUNCTION {uuid7}() SET search_path = pg_catalog, pg_temp;
-ALTER FUNCTION {retry}(text) SET search_path = pg_catalog, pg_temp;
 
 -- SECURITY DEFINER: PostgreSQL searches a pg_temp that search_path does not name before pg_catalog, so that a temporary type or
 -- table of the caller would run code as the owner. pg_temp comes last, and types and catalogs are qualified all the same.

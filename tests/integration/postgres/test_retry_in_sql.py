@@ -1,0 +1,82 @@
+"""An operator sends a dead letter again by store, function or alias view, with one result."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from pillarbox.core.outcome import Dead
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.conformance.owner import Owner
+from tests.databases import Sql
+
+Retry = Callable[[PostgresStore, Sql], Awaitable[Any]]
+
+
+async def by_store(store: PostgresStore, sql: Sql) -> None:
+    [letter] = await store.people.dead()
+    assert await store.people.retry([letter.id], by="postgres") == 1
+
+
+async def by_function(store: PostgresStore, sql: Sql) -> None:
+    assert await sql.fetchval("SELECT outbox_retry('e')") == 1
+
+
+async def by_view(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("UPDATE event_outbox SET status = 'PENDING' WHERE id = 'e'")
+
+
+@pytest.fixture
+async def strict(postgres_url: str, sql: Sql) -> AsyncIterator[PostgresStore]:
+    """A store with a dead letter that is larger than its limit, and a ledger that says the event was sent."""
+    await sql.execute(
+        "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key, destination)"
+        " VALUES ('e', 't', convert_to(repeat('1', 3000), 'UTF8'), 'k', 'x')"
+    )
+    store = PostgresStore(postgres_url, max_payload=100, ledger=True)
+    await store.schema.apply()
+    owner = await Owner.of(store)
+    await owner.settle(Dead(error="no"), *await owner.ready())
+    await sql.execute("UPDATE processed_event SET status = 'SUCCESS', begun = 7")
+    yield store
+    await store.aclose()
+
+
+@pytest.mark.parametrize("retry", [by_store, by_function, by_view])
+async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say(
+    strict: PostgresStore, sql: Sql, retry: Retry
+) -> None:
+    await retry(strict, sql)
+    assert await strict.people.dead() == []
+    row = await sql.fetchrow("SELECT attempts, tries, held, available_at, octet_length(payload) FROM outbox_message")
+    assert row is not None
+    # The one try is what tells a retry from a repeat of an event that the history knows.
+    assert tuple(row) == (0, 1, None, None, 3000)
+    assert tuple(*await sql.fetch("SELECT status, begun FROM processed_event")) == ("PROCESSING", None)
+    [entry] = (await strict.people.audit()).entries
+    assert (entry.who, entry.what, entry.subject, entry.count) == ("postgres", "retry", "e", 1)
+    assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_id"}, "x")
+
+
+async def test_the_limit_holds_again_after_the_function_in_the_same_transaction(
+    strict: PostgresStore, sql: Sql
+) -> None:
+    async with sql.transaction():
+        await by_function(strict, sql)
+        with pytest.raises(asyncpg.CheckViolationError, match="max_payload"):
+            async with sql.transaction():
+                await sql.execute(
+                    "INSERT INTO outbox_message (event_type, payload) VALUES ('t', repeat('x', 101)::bytea)"
+                )
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 1
+
+
+async def test_the_relay_role_may_retry_in_sql(
+    strict: PostgresStore, postgres_url: str, roles: dict[str, str], sql: Sql
+) -> None:
+    operator = await asyncpg.connect(postgres_url, user=roles["relay"])
+    assert await operator.fetchval("SELECT outbox_retry('e')") == 1
+    await operator.close()
+    [entry] = (await strict.people.audit()).entries
+    assert entry.who == roles["relay"]

@@ -1,0 +1,55 @@
+"""An operator sends a dead letter again by store or alias view, with one result."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.outcome import Dead
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.conformance.owner import Owner
+
+Retry = Callable[[SqliteStore, sqlite3.Connection], Awaitable[None]]
+
+
+async def by_store(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    [letter] = await store.people.dead()
+    assert await store.people.retry([letter.id]) == 1
+
+
+async def by_view(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    sql.execute("UPDATE event_outbox SET status = 'PENDING' WHERE id = 'e'")
+
+
+@pytest.fixture
+async def strict(path: Path, sql: sqlite3.Connection) -> AsyncIterator[SqliteStore]:
+    """A store with a dead letter that is larger than its limit, and a ledger that says the event was sent."""
+    sql.execute(
+        "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key, destination)"
+        " VALUES ('e', 't', zeroblob(3000), 'k', 'x')"
+    )
+    store = SqliteStore(path, max_payload=100, ledger=True)
+    await store.schema.apply(aliases=True)
+    owner = await Owner.of(store)
+    await owner.settle(Dead(error="no"), *await owner.ready())
+    sql.execute("UPDATE processed_event SET status = 'SUCCESS', begun = 7")
+    yield store
+    await store.aclose()
+
+
+@pytest.mark.parametrize("retry", [by_store, by_view])
+async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say(
+    strict: SqliteStore, sql: sqlite3.Connection, retry: Retry
+) -> None:
+    await retry(strict, sql)
+    assert await strict.people.dead() == []
+    row = sql.execute(
+        "SELECT attempts, tries, held, available_at, place, length(payload) FROM outbox_message"
+    ).fetchone()
+    # The one try is what tells a retry from a repeat of an event that the history knows.
+    assert row == (0, 1, None, None, None, 3000)
+    assert sql.execute("SELECT status, begun FROM processed_event").fetchall() == [("PROCESSING", None)]
+    [entry] = (await strict.people.audit()).entries
+    assert (entry.what, entry.subject, entry.count) == ("retry", "e", 1)
+    assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_id"}, "x")
