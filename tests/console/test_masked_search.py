@@ -1,5 +1,6 @@
 """What rules hide cannot be guessed by searching for it, counting it, or reading what somebody did about it."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -61,6 +62,32 @@ async def test_the_audit_does_not_tell_what_was_searched_for(visit: Visit, told:
     for path in ("/audit", "/audit/export", "/api/v1/audit"):
         assert SECRET in await open_.look(path)
         assert SECRET not in await masked.look(path)
+
+
+SHOW_TEXT = (
+    *("/events", "/event?id=letter", "/dead", "/dead/export", "/keys", "/audit", "/audit/export"),
+    *(f"/api/v1/{path}" for path in ("events", "event?id=letter", "dead", "dead/groups", "audit")),
+)
+
+
+async def test_rules_are_applied_on_a_thread(visit: Visit, told: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply, threads = Masks._text, list[threading.Thread]()
+
+    def noted(masks: Masks, said: str | None) -> str:
+        if said:
+            threads.append(threading.current_thread())
+        return apply(masks, said)
+
+    monkeypatch.setattr(Masks, "_text", noted)
+    open_ = await visit(told)
+    headers = {"x-csrf-token": await open_.token("/dead")}
+    await open_.client.post("/api/v1/dead/retry", json={"error": SECRET, "ids": ["more"]}, headers=headers)
+    for path in SHOW_TEXT:
+        masked = await visit(told, mask=[RULE])
+        threads.clear()
+        await masked.look(path)
+        assert threads, path
+        assert threading.current_thread() not in threads, path
 
 
 @pytest.mark.parametrize("rule", [r"(a+)+b", r"(?:a|ab)*c", r"\w+\d+x", r".*a.*b", r"(?:\d[ -]*?){13,16}"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from pillarbox.core.browsing import EventDetail, LetterFilter, ListedLetter
@@ -32,18 +33,25 @@ async def lines(
         letters = await members(page.letters, group)
         for start in range(0, len(letters), BITE):
             bite = letters[start : start + BITE]
-            told = _alone(bite) if content is None else await _whole(store, bite, content)
-            for letter in told:
-                yield safe_json(hide(letter)) + "\n"
+            details = {} if content is None else await _details(store, bite)
+            # On a thread: rules search whole payloads, and the event loop has others to serve.
+            for line in await asyncio.to_thread(_written, bite, details, content, hide):
+                yield line
         if (before := page.before) is None:
             return
 
 
-def _alone(letters: Sequence[ListedLetter]) -> list[dict[str, Any]]:
-    return [exports.listed_letter(letter) for letter in letters]
+async def _details(store: Store, letters: Sequence[ListedLetter]) -> dict[int | None, EventDetail]:
+    """By the number of the letter; without those that were sent again or dropped meanwhile."""
+    return {detail.letter: detail for detail in await store.browsing.details([letter.id for letter in letters])}
 
 
-async def _whole(store: Store, letters: Sequence[ListedLetter], content: Content) -> list[dict[str, Any]]:
-    """Without those that were sent again or dropped meanwhile."""
-    details = {detail.letter: detail for detail in await store.browsing.details([letter.id for letter in letters])}
-    return [exports.listed_letter(letter) | content(details[letter.id]) for letter in letters if letter.id in details]
+def _written(
+    letters: Sequence[ListedLetter], details: Mapping[int | None, EventDetail], content: Content | None, hide: Hide
+) -> list[str]:
+    if content is None:
+        told = [exports.listed_letter(letter) for letter in letters]
+    else:
+        kept = [letter for letter in letters if letter.id in details]
+        told = [exports.listed_letter(letter) | content(details[letter.id]) for letter in kept]
+    return [safe_json(hide(letter)) + "\n" for letter in told]

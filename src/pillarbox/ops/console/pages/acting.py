@@ -58,7 +58,7 @@ async def confirm_waiting(visit: Visit) -> Response:
     check_names(visit.query, (*EVENT_FIELDS, "do"))
     asked, do = given(visit.query, EVENT_FIELDS), action_of(visit.query.get("do", ""))
     waiting = await waiting_for(visit, asked)
-    return visit.render("confirm_waiting.html", do=do, asked=asked, count=len(waiting))
+    return await visit.render("confirm_waiting.html", do=do, asked=asked, count=len(waiting))
 
 
 async def decide_waiting(visit: Visit) -> Response:

@@ -34,9 +34,11 @@ async def dead(visit: Visit) -> Response:
     common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
     if one_by_one:
         page, wrong = await found_or(LetterPage([], None), letter_page(store, visit.query))
-        return visit.render("dead_letters.html", page=page, command=command(narrowed), wrong=wrong, **common)
+        return await visit.render("dead_letters.html", page=page, command=command(narrowed), wrong=wrong, **common)
     found, wrong = await found_or(Groups([], whole=True), _groups(store, narrowed))
-    return visit.render("dead_groups.html", found=found, command=command(narrowed, "groups"), wrong=wrong, **common)
+    return await visit.render(
+        "dead_groups.html", found=found, command=command(narrowed, "groups"), wrong=wrong, **common
+    )
 
 
 async def _groups(store: Store, asked: Mapping[str, str]) -> Groups:
@@ -58,7 +60,7 @@ async def confirm(visit: Visit) -> Response:
     check_names(visit.query, (*CHOICE_FIELDS, "do"))
     asked, do = given(visit.query, CHOICE_FIELDS), decision_of(visit.query.get("do", ""))
     choice = await chosen(visit, asked)
-    return visit.render("confirm_dead.html", do=do, asked=asked, choice=choice, command=command(asked, do))
+    return await visit.render("confirm_dead.html", do=do, asked=asked, choice=choice, command=command(asked, do))
 
 
 async def decide(visit: Visit) -> Response:

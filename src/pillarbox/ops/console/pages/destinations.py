@@ -17,7 +17,7 @@ from pillarbox.relay.routing import per_second
 async def destinations(visit: Visit) -> Response:
     glance = await visit.desk.lookout.glance()
     found = await listed(visit)
-    return visit.render("destinations.html", glance=glance, listed=found, paces=await lately(visit.desk.store))
+    return await visit.render("destinations.html", glance=glance, listed=found, paces=await lately(visit.desk.store))
 
 
 async def listed(visit: Visit) -> list[DestinationView]:

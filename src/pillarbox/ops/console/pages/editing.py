@@ -24,7 +24,7 @@ from pillarbox.ops.console.visiting import Refused, Visit, check_role
 async def edit(visit: Visit) -> Response:
     """The form, with the letter as it is."""
     letter = await letter_of(visit, visit.query.get("letter"), gone=404)
-    return _form(visit, letter, LetterForm.of(letter))
+    return await _form(visit, letter, LetterForm.of(letter))
 
 
 async def decide(visit: Visit) -> Response:
@@ -32,13 +32,13 @@ async def decide(visit: Visit) -> Response:
     letter = await letter_of(visit, visit.form.get("letter"), gone=409)
     typed, do = LetterForm.of(letter).filled(visit.form), visit.form.get("do")
     if do == "edit":
-        return _form(visit, letter, typed)
+        return await _form(visit, letter, typed)
     try:
         change = typed.amendment(letter, max_payload=visit.desk.max_payload)
     except RecordError as error:
-        return _form(visit, letter, typed, wrong=str(error))
+        return await _form(visit, letter, typed, wrong=str(error))
     if not change.changes:
-        return _form(
+        return await _form(
             visit, letter, typed, wrong="Nothing would change. Retry on the page of the event sends it as it is."
         )
     if do == "send":
@@ -85,8 +85,8 @@ def command(letter: EventDetail) -> str:
     return command_line.command("dead edit", letter.event_id, {"letter": letter.letter})
 
 
-def _form(visit: Visit, letter: EventDetail, form: LetterForm, *, wrong: str = "") -> Response:
-    return visit.render(
+async def _form(visit: Visit, letter: EventDetail, form: LetterForm, *, wrong: str = "") -> Response:
+    return await visit.render(
         "dead_edit.html",
         letter=letter,
         form=form,
@@ -100,7 +100,7 @@ def _form(visit: Visit, letter: EventDetail, form: LetterForm, *, wrong: str = "
 async def _confirm(visit: Visit, letter: EventDetail, typed: LetterForm, change: Amendment) -> Response:
     before = LetterForm.of(letter)
     after = LetterForm.of(letter._replace(payload=change.payload))
-    return visit.render(
+    return await visit.render(
         "dead_edit_confirm.html",
         letter=letter,
         kept={"letter": letter.letter} | {name: text for name, text in typed._asdict().items() if text is not None},

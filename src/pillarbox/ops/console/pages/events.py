@@ -24,7 +24,7 @@ async def events(visit: Visit) -> Response:
         return RedirectResponse(visit.link("/event", id=visit.query["id"]), status_code=303)
     page, wrong = await found_or(EventPage([], None), event_page(visit.desk.store, visit.query))
     asked = given(visit.query, EVENT_FIELDS)
-    return visit.render(
+    return await visit.render(
         "events.html",
         page=page,
         asked=asked,
@@ -39,15 +39,18 @@ async def event(visit: Visit) -> Response:
     story, detail = await find(visit)
     form = _form(visit.query.get("as"))
     line = await line_of(visit.desk.store, detail)
-    shown = await asyncio.to_thread(payloads.show, detail, form, visit.desk.masks) if visit.person.payloads else None
-    return visit.render(
+    shown, headers = None, dict[str, str]()
+    if visit.person.payloads:
+        shown = await asyncio.to_thread(payloads.show, detail, form, visit.desk.masks)
+        headers = await asyncio.to_thread(visit.desk.masks.headers, detail.headers)
+    return await visit.render(
         "event.html",
         story=story,
         detail=detail,
         failures=[failure for failure in story.failures if failure.destination in ("", detail.destination)],
         requests=[asked for asked in story.requests if asked.destination in ("", detail.destination)],
         shown=shown,
-        headers=visit.desk.masks.headers(detail.headers) if visit.person.payloads else {},
+        headers=headers,
         forms=FORMS,
         neighbours=await _neighbours(visit, detail, line),
         head=line.head,

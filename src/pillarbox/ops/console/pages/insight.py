@@ -26,19 +26,21 @@ async def store(visit: Visit) -> Response:
     taken = await visit.desk.store.diagnosis.footprint()
     doctor = visit.desk.examination
     examined = await doctor.last() if doctor is not None and is_yes(visit.query, "doctor") else None
-    return visit.render("store.html", status=status, taken=taken, examined=examined, has_doctor=doctor is not None)
+    return await visit.render(
+        "store.html", status=status, taken=taken, examined=examined, has_doctor=doctor is not None
+    )
 
 
 async def inbox(visit: Visit) -> Response:
     """Who has receipts, how many of them are old enough to go, and what consumers met lately."""
-    return visit.render("inbox.html", seen=await look(visit.desk.store, retention=visit.desk.retention))
+    return await visit.render("inbox.html", seen=await look(visit.desk.store, retention=visit.desk.retention))
 
 
 async def audit(visit: Visit) -> Response:
     page, wrong = await found_or(AuditPage([], None), audit_page(visit))
     running = any("replay" in entry.detail and not entry.detail["done"] for entry in page.entries)
     asked = given(visit.query, AUDIT_FIELDS)
-    return visit.render("audit.html", page=page, asked=asked, running=running, counted=COUNTED, wrong=wrong)
+    return await visit.render("audit.html", page=page, asked=asked, running=running, counted=COUNTED, wrong=wrong)
 
 
 async def audit_page(visit: Visit) -> AuditPage:

@@ -26,7 +26,7 @@ async def overview(visit: Visit) -> Response:
     wanted = visit.query.get("window", "15m")
     lanes = Counter(lane.owner for lane in glance.seen.lanes)
     paces = await lately(visit.desk.store)
-    return visit.render(
+    return await visit.render(
         "overview.html",
         glance=glance,
         figures=figures(glance, visit.desk),

@@ -35,7 +35,7 @@ async def confirm(visit: Visit) -> Response:
     asked = given(visit.query, FIELDS)
     count, wrong = await found_or(None, _counted(visit.desk.store, asked))
     said = {} if count is None else {"many": many(count), "nothing": nothing(count)}
-    return visit.render("replay.html", asked=asked, count=count, command=_command(asked), wrong=wrong, **said)
+    return await visit.render("replay.html", asked=asked, count=count, command=_command(asked), wrong=wrong, **said)
 
 
 async def _counted(store: Store, asked: Mapping[str, str]) -> Count | None:

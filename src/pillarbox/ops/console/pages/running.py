@@ -14,7 +14,7 @@ from pillarbox.ops.console.visiting import Refused, Visit
 
 async def relays(visit: Visit) -> Response:
     glance = await visit.desk.lookout.glance()
-    return visit.render("relays.html", glance=glance, lanes=Counter(lane.owner for lane in glance.seen.lanes))
+    return await visit.render("relays.html", glance=glance, lanes=Counter(lane.owner for lane in glance.seen.lanes))
 
 
 async def drain(visit: Visit) -> Response:
@@ -33,7 +33,7 @@ async def drain_one(visit: Visit) -> str:
 async def keys(visit: Visit) -> Response:
     blocked = await visit.desk.store.keys.blocked()
     hot = await visit.desk.store.keys.hot()
-    return visit.render("keys.html", blocked=blocked, hot=hot, counted=BEHIND, sample=SAMPLE)
+    return await visit.render("keys.html", blocked=blocked, hot=hot, counted=BEHIND, sample=SAMPLE)
 
 
 async def act_on_head(visit: Visit) -> Response:
