@@ -1,6 +1,7 @@
 """What people read on a page: what an event waits for, what is in trouble, and words that fit one as well as many."""
 
 import asyncio
+import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -13,9 +14,10 @@ from pillarbox.core.outcome import Dead, Outcome, Retry
 from pillarbox.core.stats import Carried
 from pillarbox.core.steering import EVERYWHERE
 from pillarbox.ops.console import HostLogin, Person
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.owner import LONG, Owner
 from tests.console.conftest import Visit, Visitor
 from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import fresh_pillarbox
 
 
 @pytest.fixture
@@ -60,6 +62,24 @@ async def test_a_follower_tells_what_it_waits_for(
     told = (await visitor.client.get("/api/v1/event?id=order-08")).json()["waits_behind"]
     assert [(head["event_id"], head["event_type"]) for head in told] == [("order-00", "order.placed")]
     assert (await visitor.client.get("/api/v1/event?id=order-00")).json()["waits_behind"] == []
+
+
+async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, sqlite_stock: Stock) -> None:
+    sqlite_stock.record(Event("order.placed", {}, event_id="order-00"))
+    visitor = await visit(sqlite_stock)
+    owner = await Owner.of(visitor.store)
+    await owner.hold(Held.ASIDE, *await owner.ready(), to="orders")
+    assert "Waits for" not in await visitor.look("/event?id=order-00")
+    await visitor.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
+    assert "Waits for orders (breaker open)" in await visitor.look("/event?id=order-00")
+    [told] = (await visitor.client.get("/api/v1/event?id=order-00")).json()["waits_for"]
+    assert told == {"destination": "orders", "state": "open", "forced": False, "rate_limit": None}
+    shown = await asyncio.to_thread(fresh_pillarbox, "events", "show", "order-00", PILLARBOX_STORE=sqlite_stock.url)
+    assert "waits for orders (breaker open)" in shown.stdout
+    as_json = await asyncio.to_thread(
+        fresh_pillarbox, "events", "show", "order-00", "--json", PILLARBOX_STORE=sqlite_stock.url
+    )
+    assert json.loads(as_json.stdout)["waits_for"] == [told]
 
 
 async def test_a_follower_of_a_paused_destination_says_so(visit: Visit, sqlite_stock: Stock) -> None:

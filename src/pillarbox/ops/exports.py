@@ -14,6 +14,7 @@ from pillarbox.core.footprint import Footprint
 from pillarbox.core.keys import BlockedKey, Head
 from pillarbox.core.people import OpenRequest
 from pillarbox.core.timestamps import timestamp
+from pillarbox.ops.flow import DestinationView
 from pillarbox.ops.grouping import LetterGroup
 
 
@@ -82,6 +83,11 @@ def head(holding: Head) -> dict[str, Any]:
     """What holds others of its key up."""
     held = None if holding.held is None else holding.held.value
     return holding._asdict() | {"held": held, "next_try": written(holding.next_try)}
+
+
+def shut(view: DestinationView) -> dict[str, Any]:
+    """A destination for which an event waits; what it last said stands in the event."""
+    return {"destination": view.name, "state": view.state, "forced": view.forced, "rate_limit": view.rate_limit}
 
 
 def footprint(found: Footprint) -> dict[str, Any]:

@@ -1,14 +1,22 @@
-"""What an event waits behind in its key: the same on the page, in the API and on the command line."""
+"""What keeps an event waiting, on the page, in the API and on the command line: the head of its key, or its destination."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from pillarbox.core.browsing import EventDetail, Position, Story
 from pillarbox.core.keys import Head, Line
 from pillarbox.core.message import Status
+from pillarbox.core.steering import EVERYWHERE
 from pillarbox.core.store import Store
+from pillarbox.ops.flow import DestinationView, destinations_of
+from pillarbox.relay.routing import rate_text
 
 NEIGHBOURS = 5
 """Events of the same key that are shown before one, and after it."""
+MOST = 20
+"""Destinations that are shown for an event that is not routed yet."""
+_WAITING = (Status.PENDING, Status.PROCESSING)
 
 
 def place(detail: EventDetail) -> Position:
@@ -20,9 +28,48 @@ async def line_of(store: Store, detail: EventDetail) -> Line:
     if detail.key is None:
         return Line(None, [])
     line = await store.keys.line(detail.key, place(detail), limit=NEIGHBOURS)
-    return line if detail.status in (Status.PENDING, Status.PROCESSING) else line._replace(head=None)
+    return line if detail.status in _WAITING else line._replace(head=None)
 
 
 async def heads(store: Store, story: Story) -> list[Head]:
     """What holds an event up on the way to each destination for which it waits."""
     return [head for one in story.events if (head := (await line_of(store, one)).head) is not None]
+
+
+async def shut(store: Store, story: Story) -> list[DestinationView]:
+    """Destinations for which an event waits and that take nothing now, or only so many per second.
+
+    An event that is not routed yet waits for every destination while none takes anything.
+    """
+    names = {one.destination for one in story.events if one.status in _WAITING}
+    if not names:
+        return []
+    steering = await store.destinations.steering()
+    if any(row.destination == EVERYWHERE and row.paused for row in steering):
+        return [_paused(name) for name in sorted(names)]
+    relays = (await store.inspection.overview()).relays
+    views = destinations_of(relays, steering)
+    met = [view for view in views if any(view.name in relay.breakers for relay in relays if relay.lease > 0)]
+    if "" in names and not any(view.takes for view in met):
+        names.update(view.name for view in met[:MOST])
+    return [view for view in views if view.name in names and (not view.takes or view.rate_limit is not None)]
+
+
+def waits_for(view: DestinationView) -> str:
+    """Which destination an event waits for, and why."""
+    return f"{view.name or 'every destination'} ({', '.join(_reasons(view))})"
+
+
+def _paused(name: str) -> DestinationView:
+    return DestinationView(name=name, state="paused", forced=True, last_error=None, rate_limit=None)
+
+
+def _reasons(view: DestinationView) -> Iterator[str]:
+    if view.state == "paused":
+        yield "paused by an operator"
+    elif view.fails:
+        yield "breaker held closed by an operator, sends fail"
+    elif view.state != "closed":
+        yield f"breaker {'held ' if view.forced else ''}{view.state}{' by an operator' if view.forced else ''}"
+    if view.rate_limit is not None:
+        yield f"at most {rate_text(view.rate_limit)}"

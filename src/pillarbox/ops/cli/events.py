@@ -18,6 +18,7 @@ from pillarbox.ops.latency import latency
 if TYPE_CHECKING:
     from pillarbox.core.keys import Head
     from pillarbox.core.store import Store
+    from pillarbox.ops.flow import DestinationView
 
 
 @click.group()
@@ -111,19 +112,25 @@ def show(event_id: str, as_json: bool) -> None:
     from pillarbox.ops import lines
     from pillarbox.ops.cli.working import with_shared_store
 
-    async def look(store: Store) -> tuple[Story, list[Head]]:
+    async def look(store: Store) -> tuple[Story, list[Head], list[DestinationView]]:
         found = await store.browsing.show(event_id)
-        return found, await lines.heads(store, found)
+        return found, await lines.heads(store, found), await lines.shut(store, found)
 
-    story, heads = with_shared_store(look)
+    story, heads, shut = with_shared_store(look)
     if not story.events:
         raise NotFound(f"there is no event {event_id!r} here; what was delivered is kept for a limited time only")
     if as_json:
-        print_json(as_object(event_id, story) | {"waits_behind": [exports.head(head) for head in heads]})
+        waits = {
+            "waits_behind": [exports.head(head) for head in heads],
+            "waits_for": [exports.shut(one) for one in shut],
+        }
+        print_json(as_object(event_id, story) | waits)
     else:
         print_story(story)
         for head in heads:
             click.echo(f"waits behind {clean(head.event_id)} ({clean(head.event_type)})")
+        for destination in shut:
+            click.echo(f"waits for {clean(lines.waits_for(destination))}")
 
 
 def as_object(event_id: str, story: Story) -> dict[str, object]:

@@ -22,7 +22,7 @@ from pillarbox.ops.console.patience import LONG
 from pillarbox.ops.console.visiting import Refused, Visit
 from pillarbox.ops.grouping import MOST_GROUPS, groups
 from pillarbox.ops.inbox import look
-from pillarbox.ops.lines import heads
+from pillarbox.ops.lines import heads, shut
 
 _EVENTS = {
     "type": "exactly this event type",
@@ -77,6 +77,7 @@ async def event(visit: Visit) -> dict[str, Any]:
         "failures": [exports.failure(failure) for failure in story.failures],
         "requests": [exports.open_request(asked) for asked in story.requests],
         "waits_behind": [exports.head(one) for one in await heads(visit.desk.store, story)],
+        "waits_for": [exports.shut(one) for one in await shut(visit.desk.store, story)],
     }
 
 

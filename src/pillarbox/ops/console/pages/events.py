@@ -15,7 +15,7 @@ from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
 from pillarbox.ops.console.payloads import FORMS, Form
 from pillarbox.ops.console.visiting import Refused, Visit
-from pillarbox.ops.lines import NEIGHBOURS, line_of, place
+from pillarbox.ops.lines import NEIGHBOURS, line_of, place, shut, waits_for
 
 
 async def events(visit: Visit) -> Response:
@@ -55,6 +55,7 @@ async def event(visit: Visit) -> Response:
         neighbours=await _neighbours(visit, detail, line),
         head=line.head,
         head_waits=await _why(visit, line.head) if line.head else "",
+        shut=[waits_for(view) for view in await shut(visit.desk.store, story._replace(events=[detail]))],
         commands=_commands(detail),
     )
 

@@ -1,0 +1,91 @@
+"""Which destination keeps an event waiting, as relays and operators say in the store."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pillarbox.core.message import Held
+from pillarbox.core.outcome import DELIVERED
+from pillarbox.core.steering import EVERYWHERE
+from pillarbox.ops import lines
+from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.owner import LONG, Owner, join
+from pillarbox.testing.memory import MemoryHarness
+
+
+async def told(harness: MemoryHarness) -> list[str]:
+    story = await harness.store.browsing.show("a")
+    return [lines.waits_for(view) for view in await lines.shut(harness.store, story)]
+
+
+async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str]) -> Owner:
+    """An event that waits for `to`, and a relay whose breakers stand so."""
+    await harness.commit(event("a", "k"))
+    owner = await Owner.of(harness.store)
+    await harness.store.lanes.renew(owner.relay, lease=LONG, breakers=breakers)
+    if to:
+        await owner.hold(Held.ASIDE, *await owner.ready(), to=to)
+    return owner
+
+
+@pytest.mark.parametrize(
+    ("breaker", "steered", "words"),
+    [
+        ("closed", {}, []),
+        ("open", {}, ["orders (breaker open)"]),
+        ("half-open", {}, ["orders (breaker half-open)"]),
+        ("open", {"breaker": "closed"}, []),
+        ("closed", {"paused": True}, ["orders (paused by an operator)"]),
+        ("closed", {"breaker": "open"}, ["orders (breaker held open by an operator)"]),
+        ("closed", {"rate_limit": 0.5}, ["orders (at most 30/m)"]),
+        ("open", {"rate_limit": 5}, ["orders (breaker open, at most 5/s)"]),
+    ],
+)
+async def test_an_event_waits_for_a_destination_that_takes_nothing_or_only_so_many(
+    breaker: str, steered: dict[str, Any], words: list[str]
+) -> None:
+    harness = MemoryHarness()
+    await waiting(harness, to="orders", breakers={"orders": breaker, "mailer": "open"})
+    if steered:
+        await harness.store.destinations.steer("orders", **steered)
+    assert await told(harness) == words
+
+
+async def test_a_breaker_held_closed_tells_that_sends_fail() -> None:
+    harness = MemoryHarness()
+    await waiting(harness, to="orders", breakers={"orders": "closed"})
+    await harness.store.destinations.steer("orders", breaker="closed")
+    await harness.store.destinations.report("orders", error="refused", next_try=5)
+    assert await told(harness) == ["orders (breaker held closed by an operator, sends fail)"]
+
+
+async def test_one_relay_that_can_send_is_enough() -> None:
+    harness = MemoryHarness()
+    await waiting(harness, to="orders", breakers={"orders": "open"})
+    await harness.store.lanes.renew(await join(harness.store), lease=LONG, breakers={"orders": "closed"})
+    assert await told(harness) == []
+
+
+async def test_an_event_without_destination_waits_for_all_while_none_takes_anything() -> None:
+    harness = MemoryHarness()
+    owner = await waiting(harness, to="", breakers={"orders": "open", "mailer": "half-open"})
+    await harness.store.destinations.steer("archive", rate_limit=5)
+    assert await told(harness) == ["mailer (breaker half-open)", "orders (breaker open)"]
+    await harness.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open", "mailer": "closed"})
+    assert await told(harness) == []
+
+
+@pytest.mark.parametrize(("to", "words"), [("", "every destination"), ("orders", "orders")])
+async def test_a_pause_of_all_holds_every_event(to: str, words: str) -> None:
+    harness = MemoryHarness()
+    await waiting(harness, to=to, breakers={})
+    await harness.store.destinations.steer(EVERYWHERE, paused=True)
+    assert await told(harness) == [f"{words} (paused by an operator)"]
+
+
+async def test_a_delivered_event_waits_for_nothing() -> None:
+    harness = MemoryHarness()
+    owner = await waiting(harness, to="", breakers={"orders": "open"})
+    await owner.settle(DELIVERED, *await owner.ready(), to="orders")
+    assert await told(harness) == []
