@@ -1,4 +1,4 @@
-"""What keeps an event waiting, on the page, in the API and on the command line: the head of its key, or its destination."""
+"""What keeps an event waiting: the head of its key, or its destination; the same wherever people look."""
 
 from __future__ import annotations
 
