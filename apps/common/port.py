@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from apps.common.metrics import metrics_page
+from pillarbox.telemetry.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,13 @@ _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})")
 
 Health = Callable[[], Awaitable[tuple[bool, Mapping[str, object]]]]
 """Whether the process is UP, and what else to show."""
+
+
+class ApiProtocol(BoundedProtocol):
+    """Of an API: clients keep connections open, and followers of a live stream one each."""
+
+    wanted = 1024
+    share = 2
 
 
 class PortError(Exception):
@@ -96,14 +104,15 @@ async def serving(
             Route("/health/live", show_life),
         ]
     )
+    quiet_about_descriptors()
     config = uvicorn.Config(
         pages,
         lifespan="off",
         log_config=None,
         access_log=False,
         log_level="warning",
-        limit_concurrency=64,
-        timeout_keep_alive=5,
+        http=BoundedProtocol,
+        backlog=AT_ONCE,
         timeout_graceful_shutdown=1,
     )
     server = _Server(config)

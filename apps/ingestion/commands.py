@@ -41,15 +41,24 @@ def serve() -> None:
     """The HTTP API, with the relay inside unless INGESTION_RELAY says otherwise. SIGTERM drains."""
     import uvicorn
 
+    from apps.common.port import ApiProtocol
     from apps.ingestion.api.app import create_app
     from apps.ingestion.running import check
+    from pillarbox.telemetry.connections import AT_ONCE, quiet_about_descriptors
 
     settings = _settings("ingestion-service")
     _run(check(settings))
     # What uvicorn does after it has drained: raise the signal once more. It was served, so this is a good end.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    quiet_about_descriptors()
     uvicorn.run(
-        create_app(settings), host=settings.host, port=settings.port, log_config=None, timeout_graceful_shutdown=10
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        http=ApiProtocol,
+        backlog=AT_ONCE,
+        log_config=None,
+        timeout_graceful_shutdown=10,
     )
 
 

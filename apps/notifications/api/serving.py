@@ -9,6 +9,9 @@ import sys
 import uvicorn
 from fastapi import FastAPI
 
+from apps.common.port import ApiProtocol
+from pillarbox.telemetry.connections import AT_ONCE, quiet_about_descriptors
+
 GRACE = 10
 """Seconds for requests that are being answered."""
 
@@ -19,7 +22,14 @@ class Server(uvicorn.Server):
     def __init__(self, app: FastAPI, *, host: str, port: int, log_level: str = "info") -> None:
         super().__init__(
             uvicorn.Config(
-                app, host=host, port=port, timeout_graceful_shutdown=GRACE, server_header=False, log_level=log_level
+                app,
+                host=host,
+                port=port,
+                http=ApiProtocol,
+                backlog=AT_ONCE,
+                timeout_graceful_shutdown=GRACE,
+                server_header=False,
+                log_level=log_level,
             )
         )
         self._live = app.state.live
@@ -33,4 +43,5 @@ def run(app: FastAPI, *, host: str, port: int) -> None:
     """Serve until SIGTERM or Ctrl-C, which is a good end: uvicorn raises them once more when it has stopped."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
+    quiet_about_descriptors()
     Server(app, host=host, port=port).run()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import psycopg
 
 from tests.apps.ingestion.running import BOUND, Service, migrate
+from tests.integration.telemetry.test_idle_connections import DESCRIPTORS, idle_connections
 from tests.servers.availability import available
 from tests.servers.postgres import PostgresServer
 from tests.servers.waiting import wait_until
@@ -21,6 +23,15 @@ def test_a_backlog_beyond_the_threshold_is_down(database: str, tmp_path: Path) -
         service.upload()
         answer = service.client.get("/health")
     assert (answer.status_code, answer.json()["reason"]) == (503, "more than 2 events wait")
+
+
+def test_idle_connections_keep_nobody_from_an_answer_and_the_relay_from_nothing(database: str, tmp_path: Path) -> None:
+    with Service(folder=tmp_path, INGESTION_STORE=database) as service:
+        resource.prlimit(service.started.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+        with idle_connections(f"127.0.0.1:{service.port}", b"GET /health HTTP/1.1\r\n"):
+            service.wait_for(service.upload().json()["id"], "ENRICHED")
+            assert service.client.get("/health").json()["status"] == "UP"
+        assert len(service.story()) < 100_000
 
 
 def test_a_mistake_of_ours_is_a_problem_with_the_id_to_look_for_in_the_log(database: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pillarbox.ops.monitor.serving import FAREWELL
 try:
     from uvicorn import Config, Server
 
-    from pillarbox.ops.monitor.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
+    from pillarbox.telemetry.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('the console needs more packages: pip install "pillarbox[console]"') from missing
 

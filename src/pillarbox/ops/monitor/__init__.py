@@ -5,7 +5,6 @@ queues.py      the dead-letter queues of brokers, asked in the background: nobod
 judging.py     alive? ready? healthy? Decisions only
 pages.py       /metrics, /livez, /readyz, /health
 serving.py     the port
-connections.py bounds for connections to it
 relay.py       a relay's pages
 consumer.py    a consumer's pages
 """

@@ -17,7 +17,7 @@ from pillarbox.core.errors import ConfigurationError
 try:
     from uvicorn import Config, Server
 
-    from pillarbox.ops.monitor.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
+    from pillarbox.telemetry.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('metrics and health need more packages: pip install "pillarbox[metrics]"') from missing
 

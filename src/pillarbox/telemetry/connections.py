@@ -22,26 +22,25 @@ MOST = 64
 AT_ONCE = 32
 """Connections that are accepted before the event loop does something else. Where descriptors run out, asyncio logs one
 error for each."""
-_SHARE = 4
-"""No more than this part of all descriptors of the process."""
 _QUIET = 60.0
 """Seconds between two log lines about connections that cannot be accepted."""
 
 
-def most_connections(wanted: int = MOST) -> int:
-    """How many connections a port may have: what is wanted, and never more than a quarter of all descriptors."""
+def most_connections(wanted: int = MOST, *, share: int = 4) -> int:
+    """How many connections a port may have: what is wanted, and never more than one in `share` of all descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft // _SHARE))
+    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft // share))
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP/1.1 with these bounds."""
+    """HTTP/1.1 with these bounds; a class below it may want more connections, or a larger share of descriptors."""
 
     wanted = MOST
+    share = 4
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._most = most_connections(self.wanted)
+        self._most = most_connections(self.wanted, share=self.share)
         self._deadline: asyncio.TimerHandle | None = None
 
     @property
