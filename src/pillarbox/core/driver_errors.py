@@ -13,9 +13,11 @@ _MARKS = ("sqlstate", "pgcode", "sqlite_errorname")
 
 
 def layers(error: BaseException) -> Iterator[BaseException]:
-    """The exception, and the driver's own below SQLAlchemy's."""
+    """The exception, and the driver's own below SQLAlchemy's. Whoever raised it may have linked it to itself."""
     layer: BaseException | None = error
-    while layer is not None:
+    seen: set[int] = set()
+    while layer is not None and id(layer) not in seen:
+        seen.add(id(layer))
         yield layer
         below = getattr(layer, "orig", None)
         layer = below if isinstance(below, BaseException) else layer.__cause__
@@ -23,9 +25,10 @@ def layers(error: BaseException) -> Iterator[BaseException]:
 
 def primary_text(error: BaseException) -> str:
     """What an exception says; of a database's, its first line only. Raises whatever its `__str__` raises."""
-    layer = error
-    while isinstance(below := getattr(layer, "orig", None), BaseException):
+    layer, seen = error, {id(error)}
+    while isinstance(below := getattr(layer, "orig", None), BaseException) and id(below) not in seen:
         layer = below
+        seen.add(id(layer))
     if layer is error and not any(getattr(layer, mark, None) for mark in _MARKS):
         return str(error)
     return str(layer).partition("\n")[0]

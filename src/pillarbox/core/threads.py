@@ -65,11 +65,20 @@ def _carry_out(job: _Job[T]) -> None:
     try:
         answer: Callable[[], None] = partial(job.future.set_result, job.context.run(job.call))
     except BaseException as error:
-        answer = partial(job.future.set_exception, error)
+        answer = partial(job.future.set_exception, _raisable(error))
     try:
         job.future.get_loop().call_soon_threadsafe(_unless_done, job.future, answer)
     except RuntimeError:
         return  # the loop is closed: nobody waits any more
+
+
+def _raisable(error: BaseException) -> BaseException:
+    """What can be raised where somebody awaits it: to a coroutine, two exceptions mean its own end."""
+    if not isinstance(error, StopIteration | GeneratorExit):
+        return error
+    raised = RuntimeError(f"the function raised {type(error).__name__}")
+    raised.__cause__ = error
+    return raised
 
 
 def _unless_done(future: asyncio.Future[T], answer: Callable[[], None]) -> None:

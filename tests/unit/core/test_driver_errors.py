@@ -1,0 +1,48 @@
+"""What an exception may tell, however it is linked."""
+
+from collections.abc import Callable
+from itertools import islice
+
+import pytest
+
+from pillarbox.core.driver_errors import layers, presentable, primary_text
+
+
+class Wrapper(Exception):
+    """As SQLAlchemy's: the driver's exception is its `orig`."""
+
+    def __init__(self, text: str, orig: BaseException | None = None) -> None:
+        super().__init__(text)
+        self.orig = orig
+
+
+def to_itself() -> Wrapper:
+    error = Wrapper("first")
+    error.orig = error
+    return error
+
+
+def in_a_circle() -> Wrapper:
+    inner = Wrapper("inner")
+    inner.orig = outer = Wrapper("outer", inner)
+    return outer
+
+
+def cause_in_a_circle() -> Exception:
+    outer, inner = ValueError("outer"), ValueError("inner")
+    outer.__cause__, inner.__cause__ = inner, outer
+    return outer
+
+
+@pytest.mark.parametrize(("make", "count"), [(to_itself, 1), (in_a_circle, 2), (cause_in_a_circle, 2)])
+def test_exceptions_that_are_linked_in_a_circle_have_an_end(make: Callable[[], Exception], count: int) -> None:
+    error = make()
+    # Bounded here, so that a failure ends.
+    assert len(list(islice(layers(error), 10))) == count
+    assert primary_text(error) in ("first", "inner", "outer")
+    assert presentable(error) is not None
+
+
+def test_the_text_is_the_drivers_own_first_line() -> None:
+    driver = ValueError("duplicate key\nDETAIL: (a secret)")
+    assert primary_text(Wrapper("statement with parameters", driver)) == "duplicate key"
