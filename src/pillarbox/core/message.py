@@ -95,9 +95,17 @@ class Message(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of payload and headers: what it counts for where bytes are bounded."""
-        headers = self.headers_json
-        return len(self.payload) + (len(headers) if headers.isascii() else len(headers.encode()))
+        """Bytes of payload, headers and the texts that a plain INSERT may give any length: what it counts for where
+        bytes are bounded."""
+        size = len(self.payload)
+        for text in (self.headers_json, self.correlation_id, self.causation_id, self.trace_id):
+            if text is not None:
+                size += len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+        return size
+
+    def without_content(self) -> Message:
+        """The same message without what counts for its size: where it is, and what it waits for."""
+        return self._replace(payload=b"", headers_json="{}", correlation_id=None, causation_id=None, trace_id=None)
 
     @property
     def failures(self) -> int:

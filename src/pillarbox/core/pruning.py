@@ -6,9 +6,10 @@ rest as long as the bite took: whatever the backlog, half of one connection is t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
 from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.errors import RowsRefused
 from pillarbox.core.retention import Retention
 from pillarbox.core.store import Upkeep
 
@@ -27,3 +28,18 @@ async def bites(upkeep: Upkeep, kept: Retention, *, clock: Clock | None = None) 
             return
         yield gone
         await clock.sleep(max(SHORTEST_REST, clock.monotonic() - began))
+
+
+async def every_kind(prunes: Iterable[Callable[[], Awaitable[int]]]) -> int:
+    """How many rows of all kinds went. A kind that the database keeps, for a foreign key of somebody, keeps no other:
+    RowsRefused is raised once nothing else goes."""
+    gone = 0
+    refused: RowsRefused | None = None
+    for prune in prunes:
+        try:
+            gone += await prune()
+        except RowsRefused as error:
+            refused = refused or error
+    if refused is not None and not gone:
+        raise refused
+    return gone

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.observations import Announcer, Pruned
+from pillarbox.core.errors import RowsRefused
+from pillarbox.core.observations import Announcer, Pruned, StoreFailed
 from pillarbox.core.pruning import bites
 from pillarbox.core.retention import Retention
 from pillarbox.core.store import Store
@@ -42,6 +43,10 @@ class Housekeeping:
                     if self._clock.monotonic() >= until or not self._ownership.owns(0):
                         return
             self._next = now + EVERY
+        except RowsRefused as error:
+            # Somebody's foreign key keeps what is old. That is no outage: nothing else waits for it.
+            self._next = now + EVERY
+            self._announce(StoreFailed(relay=self._relay, error=str(error), delay=EVERY))
         finally:
             if pruned:
                 self._announce(Pruned(relay=self._relay, count=pruned))

@@ -8,12 +8,13 @@ MIGRATIONS = sorted((Path(pillarbox.stores.postgres.__file__).parent / "sql" / "
 LAST = MIGRATIONS[-1].stem
 
 WITHOUT_THE_LAST_STEP = """
-DELETE FROM outbox_schema WHERE version = 15;
-ALTER TABLE outbox_relay DROP COLUMN stalled;
+DELETE FROM outbox_schema WHERE version = 16;
 """
 
 BACK_BEFORE_OPERATORS = f"""
 {WITHOUT_THE_LAST_STEP}
+DELETE FROM outbox_schema WHERE version = 15;
+ALTER TABLE outbox_relay DROP COLUMN stalled;
 DELETE FROM outbox_schema WHERE version = 14;
 DELETE FROM outbox_schema WHERE version = 13;
 ALTER TABLE processed_event DROP COLUMN begun;

@@ -1,7 +1,7 @@
 """One row that cannot be decoded or settled concerns itself only: it becomes a dead letter, and all others flow."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 import asyncpg
 import pytest
@@ -213,3 +213,48 @@ async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
     assert rows[0]["result"] == (None if in_flight else "done")
     assert [row["result"] for row in rows[2:]] == ["done", "done"]
     assert "late" in rows[1]["result"]
+
+
+RAISING = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.event_id = 'e4' THEN {raises} END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON outbox_history FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+POLICY = """
+ALTER TABLE outbox_history ENABLE ROW LEVEL SECURITY;
+ALTER TABLE outbox_history FORCE ROW LEVEL SECURITY;
+CREATE POLICY seen ON outbox_history FOR SELECT USING (true);
+CREATE POLICY tenant ON outbox_history FOR INSERT WITH CHECK (event_id <> 'e4');
+"""
+LONG_ENTRY = "CREATE INDEX wide ON outbox_history (payload)"
+
+
+@pytest.mark.parametrize(
+    "attached",
+    [
+        pytest.param(RAISING.format(raises="RAISE EXCEPTION 'no';"), id="raise"),
+        pytest.param(RAISING.format(raises="RAISE EXCEPTION 'no' USING ERRCODE = 'MY001';"), id="own code"),
+        pytest.param(RAISING.format(raises="PERFORM 1 / 0;"), id="division"),
+        pytest.param(RAISING.format(raises="ASSERT false;"), id="assert"),
+        pytest.param(POLICY, id="policy"),
+        pytest.param(LONG_ENTRY, id="index"),
+    ],
+)
+async def test_whatever_others_attach_to_the_history_refuses_one_row_only(
+    attached: str, postgres_url: str, roles: dict[str, str], sql: Sql
+) -> None:
+    random = "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 2000) n)"
+    for number in range(10):
+        await insert(sql, f"e{number}")
+    await sql.execute(f"UPDATE outbox_message SET payload = convert_to({random}, 'UTF8') WHERE event_id = 'e4'")
+    await sql.execute(attached)
+    url = postgres_url.replace("postgres@", f"{roles['relay']}@")
+    async with aclosing(PostgresStore(url)) as store:
+        epochs, messages = await claimed(store)
+        assert (await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])).count == 10
+    assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
+    [letter] = await sql.fetch("SELECT event_id, error FROM outbox_dead")
+    assert (letter["event_id"], "it was delivered" in letter["error"]) == ("e4", True)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pillarbox.core.errors import RowsRefused
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.looks import Ready
 from pillarbox.core.outcome import DELIVERED, Verdict
@@ -141,3 +142,38 @@ async def test_what_no_day_took_is_pruned_in_bites(store: PostgresStore, sql: Sq
     assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 10
     assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 5
     assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 0
+
+
+async def test_a_day_that_others_depend_on_is_emptied_and_the_other_days_go(store: PostgresStore, sql: Sql) -> None:
+    past = await make_past_days(sql, 4)
+    for day in past:
+        await sql.fetchval(PUT, f"of {day:%d}", day)
+    viewed, referred = table(past[3]), table(past[2])
+    await sql.execute(f"CREATE VIEW report AS SELECT event_id FROM {viewed}")
+    await sql.execute(f"ALTER TABLE {referred} ADD UNIQUE (event_id)")
+    await sql.execute(f"CREATE TABLE receipt (event_id text REFERENCES {referred} (event_id))")
+    kept = Retention(history=DAY)
+    assert await store.upkeep.prune(kept) == 2
+    assert set(await days(sql)) >= {viewed, referred, table(past[0])}
+    assert table(past[1]) not in await days(sql)
+    rows = await sql.fetch("SELECT event_id FROM outbox_history ORDER BY 1")
+    assert {row["event_id"] for row in rows} == {f"of {day:%d}" for day in (past[0], past[2])}
+    # Nothing is left to do: the caller would go on without end.
+    assert await store.upkeep.prune(kept) == 0
+
+
+async def test_rows_that_a_foreign_key_keeps_keep_no_others(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute(
+        "INSERT INTO outbox_audit (what, at) SELECT 'retry', now() - interval '9 days' FROM generate_series(1, 3)"
+    )
+    await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead)")
+    await sql.execute(
+        "INSERT INTO outbox_dead (id, event_id, destination, event_type, payload, content_type, headers,"
+        " schema_version, occurred_at, recorded_at, attempts, tries, error, died_at)"
+        " VALUES (1, 'e', '', 'a', '', '', '{}', 1, now(), now(), 0, 0, 'no', now() - interval '9 days')"
+    )
+    await sql.execute("INSERT INTO case_file SELECT dead_id FROM outbox_dead")
+    kept = Retention(dead=DAY, audit=DAY)
+    assert await store.upkeep.prune(kept) == 3
+    with pytest.raises(RowsRefused, match="case_file"):
+        await store.upkeep.prune(kept)

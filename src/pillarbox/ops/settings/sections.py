@@ -116,7 +116,7 @@ class RelaySettings:
     in_flight: int = key(Whole(1), "batches in hand at once", default=3)
     max_in_flight_bytes: str | int = key(
         Size(largest=None),
-        "payload and headers of everything in flight at once; an event that is larger is sent alone",
+        "payload, headers and ids of everything in flight at once; an event that is larger is sent alone",
         default="64 MiB",
     )
     max_destinations: int = key(

@@ -63,7 +63,7 @@ class MemoryMessages:
         messages = (self._flagged(stored) if flag else stored.message for stored in taken)
         fetched = Fetched(sorted(messages, key=key))
         if left_out is not None:
-            fetched.left_out = left_out.message._replace(payload=b"", headers_json="{}")
+            fetched.left_out = left_out.message.without_content()
         return fetched
 
     def _bounded(self, lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:

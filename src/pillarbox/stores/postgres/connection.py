@@ -168,8 +168,12 @@ def place_of(url: str) -> str:
 _SCHEMA_STATES = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "the schema"}
 
 
-# SQLSTATE classes 22 (data exception) and 23 (integrity constraint violation).
-_FACTS_ABOUT_ROWS = ("22", "23")
+# SQLSTATE classes that tell what is wrong with a row, for our own constraints and for what others attach to the tables:
+# data exceptions, constraints, WITH CHECK OPTION, limits such as the size of an index entry, and errors of triggers.
+_FACTS_ABOUT_ROWS = ("09", "21", "22", "23", "27", "2F", "38", "39", "44", "54", "P0")
+# Routines of the server that refuse a row whatever the SQLSTATE: a policy of row-level security (with that of a missing
+# grant), and a RAISE in a trigger.
+_REFUSE_ROWS = ("ExecWithCheckOptions", "exec_stmt_raise")
 
 
 def translated(error: Any, where: str) -> PillarboxError:
@@ -178,10 +182,10 @@ def translated(error: Any, where: str) -> PillarboxError:
     said = primary_message(error)
     if state in _SCHEMA_STATES:
         return SchemaError(f"{_SCHEMA_STATES[state]} is missing in {where}: {said}; run `pillarbox schema apply`")
+    if state[:2] in _FACTS_ABOUT_ROWS or getattr(error, "server_source_function", None) in _REFUSE_ROWS:
+        return RowsRefused(f"PostgreSQL at {where} refuses a row: {said}")
     if state == "42501":
         return SchemaError(f"permission denied in {where}: {said}; see `pillarbox schema sql --roles` for the grants")
-    if state[:2] in _FACTS_ABOUT_ROWS:
-        return RowsRefused(f"PostgreSQL at {where} refuses a row: {said}")
     detail = f"{type(error).__name__}: {said}".rstrip(": ")
     if isinstance(error, ssl.SSLError) or "rejected SSL upgrade" in said:
         return StoreUnavailable(f"PostgreSQL at {where} cannot be trusted ({detail}): {tls.ADVICE}")

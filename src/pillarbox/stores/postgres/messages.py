@@ -73,7 +73,7 @@ class PostgresMessages:
         found = Fetched(Message._make(row) for row in rows if row["payload"] is not None)
         if len(found) < len(rows):
             left_out = next(row for row in rows if row["payload"] is None)
-            found.left_out = Message._make(left_out)._replace(payload=b"", headers_json="{}")
+            found.left_out = Message._make(left_out).without_content()
         found.sort(key=_by_place)
         return found
 

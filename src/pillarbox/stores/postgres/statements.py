@@ -17,7 +17,10 @@ IS_DELAYED = "h.held IS NULL AND h.available_at IS NOT NULL AND h.attempts + h.t
 # The places first: a hash of numbers, and only a hit looks at the destination, since copies share their place.
 NOT_IN_HAND = "(y.id <> ALL ($5::bigint[]) OR y.id || ' ' || y.destination <> ALL ($6::text[]))"
 # In the order of the lanes as they are given: no sort, and what the limit cuts off is the end of a lane or whole lanes.
-SIZE = "octet_length(y.payload) + octet_length(y.headers::text) AS size"
+SIZE = (
+    "octet_length(y.payload) + octet_length(y.headers::text) + coalesce(octet_length(y.correlation_id), 0)"
+    " + coalesce(octet_length(y.causation_id), 0) + coalesce(octet_length(y.trace_id), 0) AS size"
+)
 BYTES_SO_FAR = (
     "sum(x.size) OVER (ROWS UNBOUNDED PRECEDING) AS bytes, row_number() OVER (ROWS UNBOUNDED PRECEDING) AS number"
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
+from pillarbox.core.pruning import every_kind
 from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
@@ -31,10 +33,7 @@ class PostgresUpkeep:
         await self._connection.fetch(self._make, DAYS_AHEAD)
 
     async def prune(self, kept: Retention, *, most: int = 1000) -> int:
-        gone = 0
-        if kept.history is not None:
-            gone += (await self._connection.fetch(self._drop, timedelta(seconds=kept.history)))[0][0]
-        for sql, age in (
+        kinds = (
             (self._history, kept.history),
             (self._dead, kept.dead),
             (self._attempts, kept.attempts),
@@ -43,7 +42,12 @@ class PostgresUpkeep:
             (self._ledger, kept.ledger),
             (self._audit, kept.audit),
             (self._samples, kept.samples),
-        ):
-            if age is not None:
-                gone += (await self._connection.fetch(sql, age, most))[0][0]
-        return gone
+        )
+        prunes = [partial(self._count, sql, age, most) for sql, age in kinds if age is not None]
+        if kept.history is not None:
+            prunes.insert(0, partial(self._count, self._drop, timedelta(seconds=kept.history)))
+        return await every_kind(prunes)
+
+    async def _count(self, sql: str, *arguments: object) -> int:
+        [[count]] = await self._connection.fetch(sql, *arguments)
+        return int(count)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from functools import partial
 
+from pillarbox.core.pruning import every_kind
 from pillarbox.core.retention import Retention
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
@@ -41,13 +42,12 @@ class SqliteUpkeep:
             (self._requests, kept.audit),
             (self._samples, kept.samples),
         )
-
-        gone = 0
-        for sql, seconds in ages:
-            if seconds is not None:
-                # One transaction for each kind: whoever else writes gets his turn in between.
-                gone += await self._connection.write(partial(_dropped, sql, {"seconds": seconds, "most": most}))
-        return gone
+        # One transaction for each kind: whoever else writes gets his turn in between.
+        return await every_kind(
+            partial(self._connection.write, partial(_dropped, sql, {"seconds": seconds, "most": most}))
+            for sql, seconds in ages
+            if seconds is not None
+        )
 
 
 def _dropped(sql: str, given: Mapping[str, float], db: sqlite3.Connection) -> int:
