@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
+from pillarbox import PillarboxError
 from pillarbox.observations import (
     ConsumerObservation,
     ConsumerStarted,
     ConsumerStopped,
     ConsumerStopRequested,
-    EventHandled,
     SourceFailed,
+    SourceRestored,
 )
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+
+PATIENCE = 3.0
+"""Seconds that the database has to answer."""
 
 
 class ConsumerHealth:
-    """An observer of the consumers of one process: UP while all of them run and receive."""
+    """An observer of the consumers of one process: UP while all of them run and their database answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: PostgresStore | SqliteStore) -> None:
+        """store: an outbox in the database of the consumers; its connections are not theirs, so that all of those may
+        be in use. The caller closes it."""
+        self._store = store
         self._running: dict[str, bool] = {}
         self._errors: dict[str, str] = {}
 
@@ -29,11 +39,24 @@ class ConsumerHealth:
                 self._running[consumer] = False
             case SourceFailed(consumer=consumer, error=error):
                 self._errors[consumer] = error
-            case EventHandled(consumer=consumer):
+            case SourceRestored(consumer=consumer):
                 self._errors.pop(consumer, None)
 
     async def look(self) -> tuple[bool, Mapping[str, object]]:
-        """UP unless a consumer has stopped. A broker that is away is waited for, so it is shown and no reason to
-        restart the process."""
-        up = bool(self._running) and all(self._running.values())
-        return up, {"consumers": dict(self._running), "lastSourceErrors": dict(self._errors)}
+        """UP unless a consumer has stopped or the database does not answer. A broker that is away is waited for, so it
+        is shown and no reason to restart the process."""
+        database = await self._database_answers()
+        up = database and bool(self._running) and all(self._running.values())
+        return up, {
+            "database": "UP" if database else "DOWN",
+            "consumers": dict(self._running),
+            "lastSourceErrors": dict(self._errors),
+        }
+
+    async def _database_answers(self) -> bool:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._store.inspection.overview()
+        except (PillarboxError, TimeoutError):
+            return False
+        return True

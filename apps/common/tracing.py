@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from importlib.metadata import entry_points
 from typing import Any
 
+from fastapi.telemetry import TelemetryConfig
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from starlette.datastructures import Headers
@@ -20,6 +21,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 EXPORTER = "OTEL_TRACES_EXPORTER"
 SERVICE = "OTEL_SERVICE_NAME"
+OURS_ONLY: TelemetryConfig = {"tracing": False}
+"""For `FastAPI(telemetry=…)`: `HttpTracing` makes the span of a request. One of FastAPI's own would be a second one, and
+the root of a trace that no event belongs to."""
 
 
 class TracingError(Exception):

@@ -29,6 +29,7 @@ from pillarbox.observations import (
     RelayStopped,
     Sending,
     SourceFailed,
+    SourceRestored,
     StopRequested,
     StoreFailed,
     StoreRestored,
@@ -117,6 +118,8 @@ def log_consumer(told: ConsumerObservation) -> None:
             _consumer.error(text, told.consumer, told.event_id, told.attempt, _line(told.error))
         case SourceFailed():
             _consumer.warning("%s cannot receive, trying again: %s", told.consumer, _line(told.error))
+        case SourceRestored():
+            _consumer.info("%s receives again after %.1f s", told.consumer, told.seconds)
         case ConsumerStarted():
             _consumer.info("%s started", told.consumer)
         case ConsumerStopped():

@@ -52,7 +52,7 @@ async def consume(settings: Settings, queue: Queue, make: MakeConsumer, port: so
     async with _database(settings) as (engine, store):
         await check_migrated(engine, store)
         consumer = make(engine, RabbitMQSource(settings.transport, queue=queue, exchanges=[EVENTS]))
-        metrics, health = ConsumerMetrics(), ConsumerHealth()
+        metrics, health = ConsumerMetrics(), ConsumerHealth(store)
         for observer in (log_consumer, metrics, health):
             consumer.observe(observer)
         for number in (signal.SIGTERM, signal.SIGINT):

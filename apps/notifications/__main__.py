@@ -73,7 +73,8 @@ def listen(audiences: Sequence[str], prefetch: int) -> None:
     try:
         port = _port(LISTENERS_PORT)
         _warn_without_recipients(engine)
-        consumed, health = ConsumerMetrics(), ConsumerHealth()
+        store = database.open_store(settings.database_url())
+        consumed, health = ConsumerMetrics(), ConsumerHealth(store)
         metrics = ListenerMetrics(consumed.registry)
         listeners = [
             LISTENERS[audience](
@@ -84,18 +85,20 @@ def listen(audiences: Sequence[str], prefetch: int) -> None:
         for listener in listeners:
             listener.consumer.observe(consumed)
             listener.consumer.observe(health)
-        asyncio.run(_listen(listeners, serving(port, consumed.registry, health.look)))
+        asyncio.run(_listen(listeners, store, serving(port, consumed.registry, health.look)))
     finally:
         engine.dispose()
 
 
 async def _listen(
-    listeners: Sequence[NotificationListener], pages: contextlib.AbstractAsyncContextManager[None]
+    listeners: Sequence[NotificationListener],
+    store: database.Store,
+    pages: contextlib.AbstractAsyncContextManager[None],
 ) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, listeners)
-    async with pages, asyncio.TaskGroup() as group:
+    async with contextlib.aclosing(store), pages, asyncio.TaskGroup() as group:
         for listener in listeners:
             group.create_task(listener.consumer.run())
 

@@ -27,6 +27,8 @@ BUSY_SECONDS = 30
 DELIVERY_PREFIX = "delivery_"
 """The outbox of what is to be delivered, beside the default one of business events."""
 
+Store = PostgresStore | SqliteStore
+
 
 def open_engine(url: str, *, pool_size: int = 10) -> Engine:
     """An engine on the database. Opens nothing yet; `dispose` it. Raises ConfigurationError for a URL that is none."""
@@ -51,7 +53,7 @@ def url_of(engine: Engine) -> str:
     return engine.url.set(drivername=engine.url.get_backend_name()).render_as_string(hide_password=False)
 
 
-def open_store(url: str, *, prefix: str = "outbox_", ledger: bool = False) -> PostgresStore | SqliteStore:
+def open_store(url: str, *, prefix: str = "outbox_", ledger: bool = False) -> Store:
     """The outbox of that prefix in the database, for a relay. Raises ConfigurationError for a URL that is none."""
     if url.startswith("sqlite:"):
         return SqliteStore(url, prefix=prefix, ledger=ledger)

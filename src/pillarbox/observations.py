@@ -12,6 +12,7 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
     SourceFailed,
+    SourceRestored,
     TallyFailed,
 )
 from pillarbox.core.observations import (
@@ -84,6 +85,7 @@ __all__ = [
     "SendOverdue",
     "Sending",
     "SourceFailed",
+    "SourceRestored",
     "StopRequested",
     "StoreFailed",
     "StoreRestored",

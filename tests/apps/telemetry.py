@@ -12,8 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families
 TO_STDOUT = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_SCHEDULE_DELAY": "100"}
 """Variables with which a process writes its spans to its log, soon."""
 
-FRAMEWORK = "fastapi."
-
 
 def metric(address: str, name: str, **labels: str) -> float:
     """The sum of the samples of that name with these labels, 0 without any."""
@@ -53,16 +51,7 @@ def spans(story: str) -> Iterator[Span]:
 
 
 def tree(stories: Iterable[str], trace: str) -> dict[str, str]:
-    """The spans of a trace by name, each with the name of its parent; '' for one from outside.
-
-    Spans of FastAPI's own are left out: whether and which it makes depends on its version.
-    """
+    """The spans of a trace by name, each with the name of its parent; '' for one from outside."""
     found = {span.id: span for story in stories for span in spans(story) if span.trace == f"0x{trace}"}
 
-    def parent(span: Span) -> str:
-        above = found.get(span.parent or "")
-        if above is None:
-            return ""
-        return parent(above) if above.name.startswith(FRAMEWORK) else above.name
-
-    return {span.name: parent(span) for span in found.values() if not span.name.startswith(FRAMEWORK)}
+    return {span.name: found[span.parent].name if span.parent in found else "" for span in found.values()}

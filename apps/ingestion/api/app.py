@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from apps.common.correlation import Correlation
 from apps.common.metrics import HttpMetrics, metrics_page
 from apps.common.topology import declaring
-from apps.common.tracing import HttpTracing
+from apps.common.tracing import OURS_ONLY, HttpTracing
 from apps.ingestion import health
 from apps.ingestion.api.bodies import HealthBody
 from apps.ingestion.api.middleware import BodyLimit
@@ -56,7 +56,14 @@ def create_app(settings: Settings) -> FastAPI:
                 await stack.enter_async_context(declaring(open_broker(settings.transport)))
             yield
 
-    app = FastAPI(title="Document ingestion", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Document ingestion",
+        version="1",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        telemetry=OURS_ONLY,
+    )
     add_problems(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(Correlation)

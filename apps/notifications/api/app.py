@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from apps.common.correlation import Correlation
 from apps.common.metrics import HttpMetrics, metrics_page
 from apps.common.topology import declaring
-from apps.common.tracing import HttpTracing
+from apps.common.tracing import OURS_ONLY, HttpTracing
 from apps.notifications.api.authentication import Authenticate, only_own, trust_header
 from apps.notifications.api.limits import LimitedBody
 from apps.notifications.api.live import Live
@@ -86,6 +86,7 @@ def create_app(
         version="1",
         description="What users are told, by which channels, and how far it has come.",
         lifespan=lifespan,
+        telemetry=OURS_ONLY,
     )
     app.state.live = live
     app.add_middleware(LimitedBody)

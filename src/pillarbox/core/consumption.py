@@ -96,6 +96,14 @@ class SourceFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRestored:
+    """The source is connected again after an outage of `seconds`, whether or not a message waits there."""
+
+    consumer: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TallyFailed:
     """What the consumer counted could not be written; it is kept and tried again. Told once, until it succeeds."""
 
@@ -113,6 +121,7 @@ ConsumerObservation = (
     | EventDeadLettered
     | AnswerLost
     | SourceFailed
+    | SourceRestored
     | TallyFailed
 )
 ConsumerObserver = Callable[[ConsumerObservation], None]

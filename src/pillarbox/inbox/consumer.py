@@ -29,6 +29,7 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
     SourceFailed,
+    SourceRestored,
 )
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Unavailable
@@ -191,7 +192,12 @@ class Consumer:
         def failed(error: Unavailable, pause: float) -> None:
             self._tell(SourceFailed(consumer=self.name, error=str(error), delay=pause))
 
-        async for delivery in deliveries(source, failed=failed, clock=self._clock, chance=self._chance):
+        def restored(seconds: float) -> None:
+            self._tell(SourceRestored(consumer=self.name, seconds=seconds))
+
+        async for delivery in deliveries(
+            source, failed=failed, restored=restored, clock=self._clock, chance=self._chance
+        ):
             task = group.create_task(self._answered(delivery))
             self._in_hand.add(task)
             task.add_done_callback(self._put_down)

@@ -11,14 +11,28 @@ from pillarbox.core.source import Delivery, Source
 
 
 async def deliveries(
-    source: Source, *, failed: Callable[[Unavailable, float], None], clock: Clock, chance: Chance
+    source: Source,
+    *,
+    failed: Callable[[Unavailable, float], None],
+    restored: Callable[[float], None],
+    clock: Clock,
+    chance: Chance,
 ) -> AsyncIterator[Delivery]:
-    """Every delivery, without end; `failed` is told why there is none and how long the pause is."""
+    """Every delivery, without end; `failed` is told why there is none and how long the pause is, `restored` how many
+    seconds the outage lasted that is over."""
     backoff = Backoff(chance)
+    failed_at: float | None = None
     while True:
         try:
+            if failed_at is not None:
+                # `receive` returns with the first message, which may be hours after the outage.
+                await source.connect()
+                restored(clock.monotonic() - failed_at)
+                failed_at = None
             delivery = await source.receive()
         except Unavailable as error:
+            if failed_at is None:
+                failed_at = clock.monotonic()
             pause = backoff.next()
             failed(error, pause)
             await clock.sleep(pause)

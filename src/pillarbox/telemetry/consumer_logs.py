@@ -17,6 +17,7 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
     SourceFailed,
+    SourceRestored,
     TallyFailed,
 )
 from pillarbox.telemetry.logs import say
@@ -59,6 +60,9 @@ class ConsumerLog:
             case SourceFailed(consumer=consumer, error=error, delay=delay):
                 text = "nothing can be received, trying again: consumer=%(consumer)s delay=%(delay).1f error=%(error)s"
                 say(CONSUMER, WARNING, text, consumer=consumer, error=error, delay=delay)
+            case SourceRestored(consumer=consumer, seconds=seconds):
+                text = "source reconnected after %(seconds).1f s: consumer=%(consumer)s"
+                say(CONSUMER, INFO, text, consumer=consumer, seconds=seconds)
             case TallyFailed(consumer=consumer, error=error):
                 text = "figures cannot be written, they are kept and tried again: consumer=%(consumer)s error=%(error)s"
                 say(CONSUMER, WARNING, text, consumer=consumer, error=error)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.apps.ingestion.running import BOUND, Consuming, Running, Service, ingestion
-from tests.apps.telemetry import TO_STDOUT, metric, tree
+from tests.apps.telemetry import TO_STDOUT, metric, spans, tree
 from tests.servers.ports import free_port
 from tests.servers.waiting import wait_until
 
@@ -59,6 +59,7 @@ def test_one_trace_and_the_metrics_of_three_processes(database: str, broker: str
         processes: list[Running] = [service, validating, enriching]
         wait_until(lambda: len(traced(processes)) >= len(EXPECTED), bound=BOUND, what="the whole trace")
         assert traced(processes) == EXPECTED
+        assert len([span for span in spans(service.story()) if span.name == "POST /api/v1/documents"]) == 1
 
 
 def traced(processes: list[Running]) -> dict[str, str]:

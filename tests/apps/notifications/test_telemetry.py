@@ -15,7 +15,7 @@ from apps.notifications.words import Audience
 from tests.apps.notifications import broker
 from tests.apps.notifications.processes import Fleet, Process, notifications
 from tests.apps.notifications.town import Town, reservation
-from tests.apps.telemetry import TO_STDOUT, metric, spans, tree
+from tests.apps.telemetry import TO_STDOUT, Span, metric, spans, tree
 from tests.servers.ports import free_port
 from tests.servers.waiting import wait_until
 
@@ -52,7 +52,7 @@ def test_one_trace_and_the_metrics_of_every_process(fleet: Fleet, postgres_town:
     listening, listening_at = with_port(fleet, "listen", **TO_STDOUT)
     delivering, delivering_at = with_port(fleet, "deliver", **OUTSIDE, **TO_STDOUT)
     port = free_port()
-    fleet.start("apps.notifications", "serve", "--port", str(port), **TO_STDOUT)
+    serving = fleet.start("apps.notifications", "serve", "--port", str(port), **TO_STDOUT)
     told = announce(postgres_town.url, **TO_STDOUT)
     [announced] = [span for span in spans(told) if span.name == "announce RESERVATION_REQUESTED"]
 
@@ -83,6 +83,12 @@ def test_one_trace_and_the_metrics_of_every_process(fleet: Fleet, postgres_town:
         assert httpx.get(f"http://{address}/health").json()["status"] == "UP"
     wait_until(lambda: metric(api, "notifications_backlog") == 0, bound=BOUND, what="nothing waits")
     assert metric(api, "http_requests_total", route="/health", status="200") == 1
+
+    def served() -> list[Span]:
+        return [span for span in spans(serving.story()) if span.name == "GET /health"]
+
+    wait_until(lambda: bool(served()), bound=BOUND, what="the span of the request")
+    assert len(served()) == 1
 
 
 def test_a_system_without_recipients_says_that_nobody_is_told(fleet: Fleet, postgres_town: Town) -> None:

@@ -9,7 +9,15 @@ import pytest
 
 from pillarbox import Consumer
 from pillarbox.core.clock import Chance
-from pillarbox.core.consumption import AnswerLost, ConsumerObservation, EventDeadLettered, EventHandled, HandlingFailed
+from pillarbox.core.consumption import (
+    AnswerLost,
+    ConsumerObservation,
+    EventDeadLettered,
+    EventHandled,
+    HandlingFailed,
+    SourceFailed,
+    SourceRestored,
+)
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming
@@ -84,6 +92,26 @@ async def test_an_id_that_the_inbox_can_never_keep_is_no_outage(sqlstate: str, e
     async with consumer:
         queue.put(incoming("bad"))
         await eventually(lambda: asyncio.sleep(0, [one for one in told if isinstance(one, ends)]), within=30)
+
+
+async def test_the_end_of_an_outage_is_told_although_no_message_waits() -> None:
+    source, told = MemorySource(MemoryQueue()), list[ConsumerObservation]()
+    consumer = Consumer(source, name="billing", transaction=MemoryStore().transaction, observers=[told.append])
+
+    async def met(kind: type[SourceFailed | SourceRestored]) -> list[ConsumerObservation]:
+        return [one for one in told if isinstance(one, kind)]
+
+    @consumer.on("*")
+    async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+        raise AssertionError("nothing was sent")
+
+    async with consumer:
+        source.outage()
+        await eventually(lambda: met(SourceFailed), within=30)
+        source.heal()
+        await eventually(lambda: met(SourceRestored), within=30)
+    [restored] = await met(SourceRestored)
+    assert isinstance(told[told.index(restored) - 1], SourceFailed)
 
 
 async def _consumed(broken: tuple[str, ...] = (), **settings: Any) -> list[ConsumerObservation]:

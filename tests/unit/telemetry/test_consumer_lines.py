@@ -16,6 +16,7 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
     SourceFailed,
+    SourceRestored,
     TallyFailed,
 )
 from pillarbox.telemetry.consumer_logs import ConsumerLog
@@ -27,6 +28,7 @@ LINES: list[tuple[ConsumerObservation, str, str, str]] = [
     (ConsumerStopped(consumer="billing", drained=True), "INFO", "", "drained and stopped"),
     (ConsumerStopped(consumer="billing", drained=False), "WARNING", "", "they come again"),
     (SourceFailed(consumer="billing", error="no way", delay=0.1), "WARNING", "", "no way"),
+    (SourceRestored(consumer="billing", seconds=21.8), "INFO", "", "source reconnected after 21.8 s"),
     (TallyFailed(consumer="billing", error="no table"), "WARNING", "", "kept and tried again"),
     (EventHandled(**EVENT, attempt=1, seconds=0.5), "DEBUG", ".events", "handled event"),
     (EventRepeated(**EVENT), "WARNING", ".events", "already processed, skipping"),

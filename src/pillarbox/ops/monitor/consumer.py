@@ -11,6 +11,7 @@ from pillarbox.core.consumption import (
     ConsumerStopped,
     ConsumerStopRequested,
     SourceFailed,
+    SourceRestored,
 )
 from pillarbox.inbox import Consumer
 from pillarbox.ops.monitor.judging import Answer
@@ -35,6 +36,8 @@ class ConsumerState:
                 self._works = False
             case SourceFailed(error=error):
                 self._last_error = error
+            case SourceRestored():
+                self._last_error = ""
 
     async def alive(self) -> Answer:
         """That it can answer is the answer."""

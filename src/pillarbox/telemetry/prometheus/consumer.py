@@ -15,6 +15,7 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
     SourceFailed,
+    SourceRestored,
     TallyFailed,
 )
 from pillarbox.telemetry.prometheus.client import WORK, CollectorRegistry, Counter, Gauge, Histogram
@@ -65,7 +66,7 @@ class ConsumerMetrics:
                 self._running.labels(consumer).set(1)
             case ConsumerStopped():
                 self._running.labels(consumer).set(0)
-            case ConsumerStopRequested() | TallyFailed():
+            case ConsumerStopRequested() | SourceRestored() | TallyFailed():
                 return
             case _:
                 assert_never(observation)

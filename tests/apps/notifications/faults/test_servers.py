@@ -1,17 +1,21 @@
 """Brokers and databases that go away under the running application, and come back: it goes on by itself."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from apps.notifications.database import migrate
 from apps.notifications.words import Audience
 from tests.apps.notifications import broker
 from tests.apps.notifications.faults.conftest import populate, wait_for, wait_until_told
-from tests.apps.notifications.processes import Fleet
+from tests.apps.notifications.processes import Fleet, Process
 from tests.apps.notifications.town import Town, reservation
 from tests.servers.availability import available
+from tests.servers.ports import free_port
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -31,18 +35,23 @@ def test_a_broker_that_is_down_is_waited_for_and_every_event_arrives(
 ) -> None:
     fleet = Fleet(tmp_path, database=restaurant.url, broker=mortal_rabbitmq.url())
     try:
-        relay, listener = fleet.relay(), fleet.listener("RESTAURANT")
+        relay, (listener, pages) = fleet.relay(), _with_pages(fleet)
         restaurant.record(reservation("evt-001"))
         wait_until_told(restaurant, fleet, "evt-001")
         getattr(mortal_rabbitmq, end)()
         restaurant.record(reservation("evt-002"), reservation("evt-003", aggregate_id=5))
         tried = "SELECT count(*) FROM outbox_message WHERE tries > 0"
         wait_for(lambda: restaurant.number(tried) >= 1, fleet, "it was tried in vain")
-        wait_for(lambda: "nothing can be received" in listener.story(), fleet, "the listener notices, too")
+        wait_for(lambda: len(_health(pages)["lastSourceErrors"]) == 2, fleet, "both listeners notice, too")
+        assert "nothing can be received" in listener.story()
         assert "WARNING pillarbox.relay" in relay.story()
         assert restaurant.number("SELECT max(attempts) FROM outbox_message") == 0  # an outage is not their fault
         mortal_rabbitmq.start()
         wait_until_told(restaurant, fleet, "evt-001", "evt-002", "evt-003")
+        # Also the one that has had no message since.
+        wait_for(lambda: _health(pages)["lastSourceErrors"] == {}, fleet, "both listeners are connected again")
+        for queue in (QUEUE, Audience.ADMIN.queue):
+            assert re.search(rf"source reconnected after \S+ s: consumer={queue}\b", listener.story())
         assert restaurant.number("SELECT count(*) FROM outbox_message") == 0
     finally:
         fleet.close()
@@ -58,7 +67,7 @@ def test_a_database_that_crashes_is_waited_for_and_every_event_arrives(
         populate(town)
         fleet = Fleet(tmp_path, database=url, broker=rabbit)
         try:
-            relay, listener = fleet.relay(), fleet.listener("RESTAURANT")
+            relay, (listener, pages) = fleet.relay(), _with_pages(fleet)
             town.record(reservation("evt-001"))
             wait_until_told(town, fleet, "evt-001")
             mortal_postgres.kill()
@@ -73,9 +82,23 @@ def test_a_database_that_crashes_is_waited_for_and_every_event_arrives(
             wait_for(lambda: "event_id=evt-002" in listener.story(), fleet, "the listener has no transaction for it")
             wait_for(lambda: "WARNING pillarbox.relay" in relay.story(), fleet, "the relay notices")
             assert (relay.running, listener.running) == (True, True)
+            assert (_health(pages)["status"], _health(pages)["database"]) == ("DOWN", "DOWN")
             mortal_postgres.start()
             town.engine.dispose()  # its connections are those of the server that died
             town.record(reservation("evt-003"))
             wait_until_told(town, fleet, "evt-001", "evt-002", "evt-003")
+            wait_for(lambda: _health(pages)["status"] == "UP", fleet, "the listeners are UP again")
         finally:
             fleet.close()
+
+
+def _with_pages(fleet: Fleet) -> tuple[Process, str]:
+    """Two listeners in one process, and where it serves its health."""
+    address = f"127.0.0.1:{free_port()}"
+    arguments = ("listen", "RESTAURANT", "ADMIN")
+    return fleet.start("apps.notifications", *arguments, NOTIFICATIONS_METRICS=address), address
+
+
+def _health(address: str) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"http://{address}/health", timeout=30).json()
+    return found
