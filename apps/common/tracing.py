@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 EXPORTER = "OTEL_TRACES_EXPORTER"
 SERVICE = "OTEL_SERVICE_NAME"
 OURS_ONLY: TelemetryConfig = {"tracing": False}
-"""For `FastAPI(telemetry=…)`: `HttpTracing` makes the span of a request. One of FastAPI's own would be a second one, and
-the root of a trace that no event belongs to."""
+"""For `FastAPI(telemetry=…)`: `HttpTracing` makes the span of a request. One of FastAPI's own would be a second
+one, and the root of a trace that no event belongs to."""
 
 
 class TracingError(Exception):

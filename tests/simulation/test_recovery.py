@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_events_flow_within_three_seconds_after_the_broker_is_back() -> None:
 
 def test_a_breaker_that_probes_every_second_sends_a_second_after_the_broker_is_back() -> None:
     async def story(stage: Stage) -> None:
-        async with stage.running(tuned={"breaker": BreakerConfig(probe="1s", max="1s")}):
+        async with stage.running(tuned={"breaker": BreakerConfig(probe="1s", max="1s", jitter="none")}):
             stage.transport.outage()
             stage.record(Event("a", {}, event_id="1"))
             await stage.rest(OUTAGE + stage.simulation.chance.random())
@@ -61,6 +62,8 @@ def test_a_breaker_that_probes_every_second_sends_a_second_after_the_broker_is_b
             healed = stage.now
             await stage.until(lambda: len(stage.transport.deliveries) == 1, within=FLOWS_WITHIN)
             assert stage.now - healed <= 1.1
+        # The first send and one probe each second: no more, and not many fewer, as each takes its time.
+        assert OUTAGE * 0.9 < len(stage.seen(Sending)) <= OUTAGE + 3
 
     told(story)
 
@@ -189,8 +192,8 @@ def test_a_living_relay_that_is_taken_for_dead_is_fenced_and_order_is_kept() -> 
     assert taken > SCHEDULES / 4, "hardly any relay lost its lanes: the runs are void"
 
 
-@pytest.mark.parametrize("settings", [{"probe": "0s"}, {"probe": "5s"}, {"max": "never"}])
-def test_probes_that_cannot_work_are_refused(settings: dict[str, str]) -> None:
+@pytest.mark.parametrize("settings", [{"probe": "0s"}, {"probe": "5s"}, {"max": "never"}, {"jitter": "some"}])
+def test_probes_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"relay\.breaker|duration|max"):
         BreakerConfig(**settings)
 

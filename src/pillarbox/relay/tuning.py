@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from pillarbox.core import stats
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.receipt import RETENTION
 from pillarbox.core.retention import Retention
-from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.retry import Exponential, Jitter, RetryPolicy
 from pillarbox.core.size import Size, size_in_bytes
 from pillarbox.relay.routing import MOST_BY_TYPE
 
@@ -21,7 +21,7 @@ SHORTEST_PROBE = 0.01
 class BreakerConfig:
     """How often a relay probes a destination that is unavailable. Raises ConfigurationError.
 
-    The delay doubles from `probe` up to `max`, with full jitter. The first success closes the breaker, and so does a
+    The delay doubles from `probe` up to `max`, with jitter. The first success closes the breaker, and so does a
     transport that could reconnect.
     """
 
@@ -29,11 +29,15 @@ class BreakerConfig:
     """The delay before the first probe."""
     max: Duration = "2s"
     """The longest delay between two probes."""
+    jitter: Jitter = "full"
+    """As of a retry: `full` keeps many relays from probing at the same moment, `none` keeps the delays as they are."""
 
     def __post_init__(self) -> None:
         probe, longest = (seconds(getattr(self, name), field=f"relay.breaker.{name}") for name in ("probe", "max"))
         if probe < SHORTEST_PROBE:
             raise ConfigurationError(f"relay.breaker.probe is {self.probe}: at least 10ms, or the probes would spin")
+        if self.jitter not in get_args(Jitter):
+            raise ConfigurationError(f'relay.breaker.jitter is "none", "full" or "additive", not {self.jitter!r}')
         if probe > longest:
             raise ConfigurationError(
                 f"relay.breaker.probe {self.probe} is longer than relay.breaker.max {self.max}: "
@@ -43,7 +47,7 @@ class BreakerConfig:
     @property
     def policy(self) -> RetryPolicy:
         """The delays as a policy without an end."""
-        return Exponential(base=self.probe, max=self.max, jitter="full", max_attempts=0)
+        return Exponential(base=self.probe, max=self.max, jitter=self.jitter, max_attempts=0)
 
 
 GRACE = 1.0

@@ -246,6 +246,10 @@ async def test_each_outbox_sees_its_own_status_words(store: PostgresStore, sql: 
     last = {row["id"]: row for row in await sql.fetch("SELECT id, last_retry_at, last_error FROM event_outbox")}
     assert (last["new"]["last_retry_at"], last["new"]["last_error"]) == (None, None)
     assert (last["tried"]["last_retry_at"] is not None, last["tried"]["last_error"]) == (True, "no")
+    attempts = {
+        row["id"]: row["attempts"] for row in await sql.fetch("SELECT id, attempts FROM outbox_integration_event")
+    }
+    assert attempts == {"done": 0, "tried": 1, "dead": 1, "deferred": 1, "new": 0}
     permanently = "SELECT id FROM outbox_integration_event WHERE status = 'FAILED' AND next_retry_at IS NULL"
     assert [row[0] for row in await sql.fetch(permanently)] == ["dead"]
     polled = [sorted(row["id"] for row in await sql.fetch(poll)) for poll in POLLS]

@@ -86,15 +86,20 @@ async def test_a_row_that_is_no_new_event_is_refused(statement: str, words: str,
 
 
 async def test_each_outbox_sees_its_own_status_words(owner: Owner, sql: sqlite3.Connection) -> None:
-    insert(sql, "done", "tried", "dead", "new")
-    done, tried, dead, _ = await owner.ready()
+    insert(sql, "done", "tried", "dead", "new", "deferred")
+    done, tried, dead, _, deferred = await owner.ready()
     await owner.settle(DELIVERED, done)
     await owner.settle(Retry(delay=60, error="no"), tried)
     await owner.settle(Dead(error="no"), dead)
-    words = {"done": "PROCESSED", "tried": "PENDING", "dead": "FAILED", "new": "PENDING"}
+    await owner.note("broker down", deferred)
+    words = {"done": "PROCESSED", "tried": "PENDING", "dead": "FAILED", "new": "PENDING", "deferred": "PENDING"}
     assert shown(sql, "event_outbox") == words
     assert shown(sql, "outbox_events") == words | {"done": "SENT"}
-    assert shown(sql, "outbox_integration_event") == {"done": "DONE", "tried": "FAILED", "dead": "FAILED", "new": "NEW"}
+    assert shown(sql, "outbox_integration_event") == {
+        "done": "DONE", "tried": "FAILED", "dead": "FAILED", "new": "NEW", "deferred": "FAILED",
+    }  # fmt: skip
+    attempts = dict(sql.execute("SELECT id, attempts FROM outbox_integration_event").fetchall())
+    assert attempts == {"done": 0, "tried": 1, "dead": 1, "new": 0, "deferred": 1}
     sql.execute("UPDATE outbox_integration_event SET status = 'NEW' WHERE id = 'tried'")
     assert await owner.carry_out() == 1
     assert ids(await owner.due()) == ["tried"]

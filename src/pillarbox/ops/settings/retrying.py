@@ -102,6 +102,11 @@ class BreakerSettings:
 
     probe: str = key(Span(), "the delay before the first probe of an unavailable destination", default="1s")
     max: str = key(Span(), "the longest delay between two probes; the first success closes the breaker", default="2s")
+    jitter: Jitter = key(
+        Choice(("none", "full", "additive")),
+        "chance: `full` takes anything up to the delay, `additive` adds up to `probe`, `none` probes on time",
+        default="full",
+    )
 
 
 _MOST_SUMMED = 1000

@@ -212,7 +212,7 @@ def make_tuning(store: StoreSettings, record: RecordSettings, relay: RelaySettin
         outages=relay.outages,
         at_most_once=relay.ledger == "at-most-once",
         after_death=relay.retry.after_death,
-        breaker=BreakerConfig(probe=relay.breaker.probe, max=relay.breaker.max),
+        breaker=BreakerConfig(probe=relay.breaker.probe, max=relay.breaker.max, jitter=relay.breaker.jitter),
         history=store.history_for,
         dead=_unless_forever(store.dead_retention),
         receipts=_unless_forever(store.inbox_retention),

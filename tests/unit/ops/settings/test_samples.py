@@ -47,7 +47,7 @@ def test_the_notification_producer() -> None:
         initial_delay="2s",
         adaptive=False,
         doorbell=False,
-        breaker=BreakerConfig(probe="1s", max="1s"),
+        breaker=BreakerConfig(probe="1s", max="1s", jitter="none"),
     )
     assert settings.relay.policy == Constant(wait="1s", max_attempts=0)
     assert settings.relay.ledger is True

@@ -45,7 +45,7 @@ CREATE OR REPLACE VIEW {integration_event} AS
 SELECT event_id AS id, event_type, payload AS payload_json,
        CASE WHEN status = 'PUBLISHED' THEN 'DONE' WHEN status = 'PENDING' AND retry_count = 0 THEN 'NEW'
             WHEN status = 'PENDING' THEN 'FAILED' ELSE status END AS status,
-       attempts,
+       retry_count AS attempts,
        CASE WHEN status = 'PENDING' AND retry_count > 0 THEN coalesce(next_retry_at, now()) ELSE next_retry_at END
          AS next_retry_at,
        locked_by, locked_at, occurred_at, correlation_id, trace_id, last_error, created_at,
