@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from pillarbox.core import failpoints
 from pillarbox.core.backoff import Backoff
@@ -66,6 +68,9 @@ class Settlement:
         self._batch = batch
         self._pending: list[_Entry] = []
         self._arrived = asyncio.Event()
+        self._refusals = Backoff(chance, first=0.05)
+        self._refused_until = 0.0
+        """When to write refused decisions again, on the monotonic clock."""
         self._writing: list[_Entry] = []
         self.ended = False
         """Nothing will be written any more."""
@@ -116,30 +121,53 @@ class Settlement:
         backoff = Backoff(self._chance, first=0.05)
         while self._pending:
             self._writing = taken = self._next()
+            if not taken:
+                await self._wait_for_refused()
+                continue
             try:
                 await self._write(taken)
                 backoff.reset()
-            except RowsRefused as error:
-                for entry in taken:
-                    entry.refused = entry.item.message.place in error.places
-                # The decision waits until the database accepts it: others do not wait, and nothing is sent twice.
-                self._pending = taken + self._pending
-                if len({entry.refused for entry in taken}) == 1:
-                    await self._wait_for_store(error, backoff)
+                if any(entry.refused for entry in taken):
+                    self._refusals.reset()
             except StoreUnavailable as error:
-                self._pending = taken + self._pending
-                await self._wait_for_store(error, backoff)
+                if isinstance(error, RowsRefused) and not error.places.isdisjoint(_places(taken)):
+                    self._refuse(taken, error)
+                else:
+                    self._pending = taken + self._pending
+                    await self._wait_for_store(error, backoff)
             finally:
                 self._writing = []
         self._arrived.clear()
 
     def _next(self) -> list[_Entry]:
-        """Take what to write together. Refused decisions go after all others: with them, none would ever be written."""
-        accepted = [entry for entry in self._pending if not entry.refused]
-        taken = (accepted or self._pending)[: self._batch]
+        """Take what to write together; nothing if only refused decisions are there, and their pause is not over.
+
+        Refused decisions go apart from all others, which would be written again and again with them, and after a pause
+        before them: under load there are always others.
+        """
+        due = self._clock.monotonic() >= self._refused_until
+        refused = [entry for entry in self._pending if entry.refused] if due else []
+        taken = (refused or [entry for entry in self._pending if not entry.refused])[: self._batch]
         chosen = set(taken)
         self._pending = [entry for entry in self._pending if entry not in chosen]
         return taken
+
+    def _refuse(self, taken: list[_Entry], error: RowsRefused) -> None:
+        """These decisions wait until the database accepts them: others do not wait, and nothing is sent twice."""
+        for entry in taken:
+            entry.refused = entry.item.message.place in error.places
+        # Behind the others that are refused: there may be more of them than are written together.
+        self._pending = sorted(self._pending + taken, key=attrgetter("refused"))
+        pause = self._refusals.next()
+        self._refused_until = self._clock.monotonic() + pause
+        self._announce(StoreFailed(relay=self.relay, error=str(error), delay=pause))
+
+    async def _wait_for_refused(self) -> None:
+        """Wait until refused decisions may be written again, or another one is made."""
+        self._arrived.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._refused_until - self._clock.monotonic()):
+                await self._arrived.wait()
 
     async def _wait_for_store(self, error: StoreUnavailable, backoff: Backoff) -> None:
         """Wait before the next write."""
@@ -195,6 +223,10 @@ class Settlement:
                 if (slot := entry.item.slot) is not None
             ]
         )
+
+
+def _places(entries: list[_Entry]) -> list[tuple[int, str]]:
+    return [entry.item.message.place for entry in entries]
 
 
 def _stops(outcome: Outcome | None) -> bool:

@@ -1,0 +1,86 @@
+"""Decisions that the database refuses, in virtual time: they wait without the others, and no longer than it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pillarbox import Event
+from pillarbox.core.backoff import LONGEST
+from pillarbox.core.errors import RowsRefused
+from pillarbox.core.observations import BatchSettled, StoreFailed
+from tests.simulation.stage import Stage
+from tests.simulation.test_ways_to_run import told
+
+LONG = 30.0
+WRITE = 0.3
+"""Seconds that a settlement takes."""
+
+
+def refuse(stage: Stage, *event_ids: str, takes: float = 0.0) -> set[str]:
+    """The store refuses to settle these, as stores do: once all others are written. Returns those it still refuses."""
+    settle, refused = stage.store.writes.settle, set(event_ids)
+
+    async def refusing(epochs: Any, verdicts: Any) -> Any:
+        await stage.rest(takes)
+        written = await settle(epochs, [one for one in verdicts if one.message.event_id not in refused])
+        if places := [one.message.place for one in verdicts if one.message.event_id in refused]:
+            raise RowsRefused("a trigger says no", places=places)
+        return written
+
+    stage.store.writes.settle = refusing  # type: ignore[method-assign]
+    return refused
+
+
+def settled(stage: Stage) -> int:
+    return sum(one.delivered for one in stage.seen(BatchSettled))
+
+
+def test_a_refused_decision_is_written_under_load_as_soon_as_the_database_accepts_it() -> None:
+    async def story(stage: Stage) -> None:
+        refused = refuse(stage, "refused", takes=WRITE)
+        stage.record(Event("a", {}, event_id="refused"))
+
+        async def load() -> None:
+            while True:
+                stage.record(Event("a", {}))
+                await stage.rest(WRITE / 4)
+
+        async with stage.running():
+            loading = asyncio.create_task(load())
+            await stage.rest(LONG)
+            refused.clear()
+            await stage.rest(LONGEST + 4 * WRITE)
+            assert [row.status for row in await stage.store.people.find("refused")] == ["PUBLISHED"]
+            loading.cancel()
+
+    told(story)
+
+
+def test_no_decision_waits_for_a_refused_one() -> None:
+    async def story(stage: Stage) -> None:
+        refuse(stage, "refused")
+        stage.record(Event("a", {}, event_id="refused"))
+        async with stage.running(tuned={"drain_timeout": "1s"}):
+            await stage.rest(LONG)
+            for number in range(20):
+                stage.record(Event("a", {}))
+                await stage.rest(0.2)  # twice the poll interval
+                assert settled(stage) == number + 1
+        assert LONG / LONGEST < len(stage.seen(StoreFailed)) < 4 * LONG, "neither asleep nor in a hot loop"
+
+    told(story)
+
+
+def test_refused_decisions_beyond_a_batch_have_their_turn() -> None:
+    async def story(stage: Stage) -> None:
+        names = [str(number) for number in range(25)]  # a settlement writes two batches at most
+        refused = refuse(stage, *names)
+        stage.record(*(Event("a", {}, event_id=name) for name in names))
+        async with stage.running(tuned={"batch_size": 5, "in_flight": 8}):
+            for number, name in enumerate(names):
+                await stage.rest(4 * LONGEST)
+                assert settled(stage) == number
+                refused.discard(name)
+
+    told(story)
