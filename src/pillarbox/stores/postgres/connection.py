@@ -171,9 +171,10 @@ _SCHEMA_STATES = {"42P01": "a table", "42703": "a column", "42883": "a function"
 # SQLSTATE classes that tell what is wrong with a row, for our own constraints and for what others attach to the tables:
 # data exceptions, constraints, WITH CHECK OPTION, limits such as the size of an index entry, and errors of triggers.
 _FACTS_ABOUT_ROWS = ("09", "21", "22", "23", "27", "2F", "38", "39", "44", "54", "P0")
-# Routines of the server that refuse a row whatever the SQLSTATE: a policy of row-level security (with that of a missing
-# grant), and a RAISE in a trigger.
+# Routines of the server that refuse a row: a policy of row-level security (with the SQLSTATE of a missing grant), and a
+# RAISE in a trigger, whatever the SQLSTATE but one of those that say what is wrong with the server.
 _REFUSE_ROWS = ("ExecWithCheckOptions", "exec_stmt_raise")
+_FACTS_ABOUT_SERVERS = ("08", "25", "40", "53", "55", "57", "58")
 
 
 def translated(error: Any, where: str) -> PillarboxError:
@@ -182,7 +183,8 @@ def translated(error: Any, where: str) -> PillarboxError:
     said = primary_message(error)
     if state in _SCHEMA_STATES:
         return SchemaError(f"{_SCHEMA_STATES[state]} is missing in {where}: {said}; run `pillarbox schema apply`")
-    if state[:2] in _FACTS_ABOUT_ROWS or getattr(error, "server_source_function", None) in _REFUSE_ROWS:
+    refused = getattr(error, "server_source_function", None) in _REFUSE_ROWS and state[:2] not in _FACTS_ABOUT_SERVERS
+    if state[:2] in _FACTS_ABOUT_ROWS or refused:
         return RowsRefused(f"PostgreSQL at {where} refuses a row: {said}")
     if state == "42501":
         return SchemaError(f"permission denied in {where}: {said}; see `pillarbox schema sql --roles` for the grants")
