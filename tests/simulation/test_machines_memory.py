@@ -15,7 +15,7 @@ from pillarbox.testing.memory import MemoryHarness
 from pillarbox.testing.simulation import SimulatedClock, SimulatedLoop
 
 SETTINGS = settings(
-    max_examples=200,
+    max_examples=100,
     stateful_step_count=40,
     derandomize=True,
     deadline=None,

@@ -7,6 +7,8 @@ guard out of the relay and show that the judge would notice.
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from pillarbox.core.message import Message
@@ -19,15 +21,22 @@ from pillarbox.relay.reading import Reader
 from pillarbox.relay.sends import Sends
 from tests.simulation.replay import run
 
-SCHEDULES = 1000
-AT_ONCE = 100
+SCHEDULES = int(os.environ.get("SIMULATION_SCHEDULES", "200"))
+AT_ONCE = 50
+FOUND_A_DEFECT = (24, 54, 233, 264, 268, 305, 675, 888)
+"""Seeds that once did. They are run however few the schedules."""
 ENOUGH_TO_NOTICE = 60
 
 
 @pytest.mark.parametrize("first", range(0, SCHEDULES, AT_ONCE))
 def test_nothing_is_lost_and_order_is_kept(first: int) -> None:
-    for seed in range(first, first + AT_ONCE):
+    for seed in range(first, min(first + AT_ONCE, SCHEDULES)):
         run(seed)
+
+
+@pytest.mark.parametrize("seed", FOUND_A_DEFECT)
+def test_schedules_that_found_a_defect_find_none_any_more(seed: int) -> None:
+    run(seed)
 
 
 def noticed() -> bool:
