@@ -1,7 +1,7 @@
 """How the shipped suite gets at each store, and at a producer's transaction on it."""
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -45,10 +45,11 @@ class _Harness(StoreHarness, Generic[S]):
 class PostgresHarness(_Harness[PostgresStore]):
     """A database cloned from the template; producers come over asyncpg."""
 
-    def __init__(self, url: str, empty_url: str | None = None) -> None:
+    def __init__(self, url: str, make_empty: Callable[[], str] | None = None) -> None:
+        """`make_empty` returns the URL of a database without tables, made only for the tests that ask for one."""
         super().__init__(PostgresStore(url))
         self._url = url
-        self._empty_url = empty_url
+        self._make_empty = make_empty
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Any]:
@@ -76,7 +77,7 @@ class PostgresHarness(_Harness[PostgresStore]):
         return self._keep(PostgresStore(self._url, history=history, ledger=ledger))
 
     async def bare_store(self) -> Store | None:
-        return self._keep(PostgresStore(self._empty_url)) if self._empty_url else None
+        return self._keep(PostgresStore(self._make_empty())) if self._make_empty else None
 
 
 class SqliteHarness(_Harness[SqliteStore]):

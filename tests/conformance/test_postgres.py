@@ -1,16 +1,20 @@
 """The PostgreSQL store keeps the contract of all stores."""
 
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 import pytest
 
 from pillarbox.testing.conformance import StoreConformance
 from tests.conformance.harnesses import PostgresHarness
+from tests.databases import cloned
+from tests.servers.postgres import PostgresServer
 
 
 class TestPostgresStore(StoreConformance):
     @pytest.fixture
-    async def harness(self, postgres_url: str, empty_postgres_url: str) -> AsyncIterator[PostgresHarness]:
-        harness = PostgresHarness(postgres_url, empty_postgres_url)
-        yield harness
-        await harness.aclose()
+    async def harness(self, postgres_server: PostgresServer, postgres_url: str) -> AsyncIterator[PostgresHarness]:
+        with ExitStack() as databases:
+            harness = PostgresHarness(postgres_url, lambda: databases.enter_context(cloned(postgres_server, None)))
+            yield harness
+            await harness.aclose()

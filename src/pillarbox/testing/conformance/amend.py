@@ -88,7 +88,7 @@ class AmendConformance:
         assert (still.id, bytes(still.payload)) == (letter, b"a")
         assert await entries(harness) == []
 
-    async def test_it_is_sent_whatever_the_ledger_says(self, harness: StoreHarness) -> None:
+    async def test_an_edited_letter_is_sent_whatever_the_ledger_says(self, harness: StoreHarness) -> None:
         store = await harness.second_store(ledger=True)
         assert store.ledger is not None
         owner = await Owner.of(store)

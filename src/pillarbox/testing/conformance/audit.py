@@ -132,32 +132,28 @@ class AuditConformance:
         assert await owner.carry_out() == 1
         assert await entries(harness) == []
 
-    @pytest.mark.parametrize("limit", [1, 2, 100])
-    async def test_pages_go_from_the_newest_to_the_oldest(self, harness: StoreHarness, limit: int) -> None:
+    async def test_pages_go_from_the_newest_to_the_oldest(self, harness: StoreHarness) -> None:
         for name in ("a", "b", "c"):
             await harness.store.destinations.steer(name, paused=True, by="ada")
-        found = await entries(harness, limit=limit)
-        assert [entry.subject for entry in found] == ["c", "b", "a"]
+        for limit in (1, 2, 100):
+            assert [entry.subject for entry in await entries(harness, limit=limit)] == ["c", "b", "a"]
 
-    @pytest.mark.parametrize("limit", [1, 100])
-    @pytest.mark.parametrize(
-        ("wanted", "found"),
-        [
+    async def test_the_audit_can_be_narrowed(self, harness: StoreHarness) -> None:
+        cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"who": "ada"}, ["orders", "a"]),
             ({"what": "discard"}, ["b"]),
             ({"who": "ada", "what": "steer"}, ["orders"]),
             ({"who": "nobody"}, []),
             ({"since": at(-HOUR)}, ["orders", "b", "a"]),
             ({"since": at(HOUR)}, []),
-        ],
-        ids=str,
-    )
-    async def test_filters(self, harness: StoreHarness, wanted: dict[str, Any], found: list[str], limit: int) -> None:
+        ]
         a, b = await letters(harness, "a", "b")
         await harness.store.people.retry([a], by="ada")
         await harness.store.people.discard([b], by="bob")
         await harness.store.destinations.steer("orders", paused=True, by="ada")
-        assert [entry.subject for entry in await entries(harness, limit=limit, **wanted)] == found
+        for limit in (1, 100):
+            for wanted, found in cases:
+                assert [entry.subject for entry in await entries(harness, limit=limit, **wanted)] == found, wanted
 
     async def test_what_people_did_long_ago_goes_with_the_upkeep(self, harness: StoreHarness) -> None:
         await harness.store.destinations.steer("orders", paused=True, by="ada")

@@ -1,0 +1,17 @@
+"""The shipped suites: each is put together from themes, and a name in two themes would leave one test out unseen."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pillarbox.testing.conformance import StoreConformance
+from pillarbox.testing.conformance.sources import SourceConformance
+from pillarbox.testing.conformance.transports import TransportConformance
+
+
+@pytest.mark.parametrize("suite", [StoreConformance, TransportConformance, SourceConformance])
+def test_no_theme_hides_a_test_of_another(suite: type) -> None:
+    names = Counter(name for theme in suite.__mro__ for name in vars(theme) if name.startswith("test_"))
+    assert [name for name, times in names.items() if times > 1] == []
