@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
+from apps.common import relaying
 from apps.notifications import settings
+from apps.notifications.__main__ import commands
 from pillarbox.core.clock import system_chance
 from pillarbox.ops.settings import Settings
 from tests.apps.notifications.processes import SETTINGS
+from tests.servers.ports import free_port
 from tests.unit.ops.settings.loading import load
 
 
@@ -32,6 +36,29 @@ def test_each_property_can_be_set_in_milliseconds() -> None:
         NOTIFICATION_OUTBOX_INITIAL_DELAY="0",
     ).relay
     assert (changed.poll_interval, changed.batch_size, changed.initial_delay) == ("0.5s", 10, "0.0s")
+
+
+def test_the_command_gives_them_to_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, str] = {}
+    monkeypatch.setattr(relaying, "run_relay", lambda _, variables: given.update(variables))
+    environment = {
+        "PILLARBOX_STORE": "sqlite:///x.db",
+        "PILLARBOX_TRANSPORT": "amqp://a:b@mq/",
+        "NOTIFICATION_OUTBOX_POLL_INTERVAL": "500",
+        "NOTIFICATION_OUTBOX_BATCH_SIZE": "10",
+        "NOTIFICATION_OUTBOX_INITIAL_DELAY": "0",
+        "NOTIFICATIONS_METRICS": f"127.0.0.1:{free_port()}",
+    }
+    done = CliRunner().invoke(commands, ["relay"], env=environment, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert given == {
+        "PILLARBOX_STORE": "sqlite:///x.db",
+        "PILLARBOX_TRANSPORT": "amqp://a:b@mq/",
+        "PILLARBOX_RELAY__POLL_INTERVAL": "0.5s",
+        "PILLARBOX_RELAY__BATCH_SIZE": "10",
+        "PILLARBOX_RELAY__INITIAL_DELAY": "0.0s",
+        "PILLARBOX_RELAY__LISTEN": environment["NOTIFICATIONS_METRICS"],
+    }
 
 
 def test_the_broker_may_be_named_as_spring_does(monkeypatch: pytest.MonkeyPatch) -> None:
