@@ -41,7 +41,7 @@ LONG_ENOUGH = 0.01
 """Seconds from which on growth is measured: below it is noise."""
 GROWTH = 24
 """Times that eight times the text may take: a linear pattern takes 8, a quadratic one 64."""
-REPEATS = 3
+REPEATS = 5
 
 
 def modules(package: str) -> Iterator[str]:
@@ -206,9 +206,9 @@ def growth(pattern: re.Pattern[Any], *, searched: bool = True) -> tuple[float, s
             texts = [text.encode(errors="replace") for text in texts]
         for number, text in enumerate(texts):
             if seconds_of(pattern, text, searched=searched) > LONG_ENOUGH and shorter:
-                # Again, several times: another process may have had the processor or its caches.
+                # Again, several times, and the quickest of them: others may have had the processor's caches.
                 long = min(seconds_of(pattern, text, searched=searched) for _ in range(REPEATS))
-                short = max(seconds_of(pattern, shorter[number], searched=searched) for _ in range(REPEATS))
+                short = min(seconds_of(pattern, shorter[number], searched=searched) for _ in range(REPEATS))
                 worst = max(worst, (long / max(short, 1e-4), str(text[:40])))
             if worst[0] > GROWTH:
                 return worst

@@ -48,6 +48,11 @@ def test_different_reasons_stay_different() -> None:
     assert len({reason_of(error) for error in OTHERS}) == len(OTHERS)
 
 
+def test_what_comes_after_a_thousand_characters_is_not_looked_at() -> None:
+    quoted = f"'{'a' * 480}' " * 3
+    assert reason_of(f"{quoted}is gone") == reason_of(f"{quoted}was never there")
+
+
 def test_type_and_destination_belong_to_a_group() -> None:
     assert len({fingerprint("a", "b", "no"), fingerprint("b", "a", "no"), fingerprint("ab", "", "no")}) == 3
 
