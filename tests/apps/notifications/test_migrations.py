@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,21 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine, insert, inspect, text
+from sqlalchemy.exc import IntegrityError
 
 from apps.notifications.database import MIGRATIONS, migrate, open_engine
 from apps.notifications.tables import NOTIFICATIONS, metadata
 from tests.apps.notifications.processes import notifications
+
+ROW = {
+    "event_type": "RESERVATION_REQUESTED",
+    "aggregate_id": 5,
+    "title": "",
+    "body": "",
+    "payload": {},
+    "created_at": datetime(2026, 11, 20, 12, tzinfo=UTC),
+}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -83,6 +94,12 @@ def test_a_notification_is_unique_by_event_user_and_channel(empty: str, engine: 
         [constraint] = inspect(engine).get_unique_constraints(table.name)
         assert constraint["name"] == f"uk_{table.name}_idempotency"
         assert constraint["column_names"] == ["event_id", "user_id", "notification_type"]
+        row = ROW | {"event_id": "evt-001", "user_id": 7, "notification_type": "EMAIL"}
+        others = [row | {"event_id": "evt-002"}, row | {"user_id": 8}, row | {"notification_type": "PUSH"}]
+        with engine.begin() as connection:
+            connection.execute(insert(table), [row, *others])
+        with pytest.raises(IntegrityError), engine.begin() as connection:
+            connection.execute(insert(table), row)
 
 
 def test_the_revisions_lead_back_to_an_empty_database(empty: str, engine: Engine) -> None:

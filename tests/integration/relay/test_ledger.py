@@ -143,6 +143,20 @@ async def test_an_entry_says_what_was_begun_and_what_became_of_it(sql: Sql, post
         assert done["created_at"] < done["updated_at"] == done["processed_at"]
 
 
+async def test_postgresql_takes_one_entry_each_and_known_states_only(sql: Sql) -> None:
+    entry = "INSERT INTO processed_event (event_id, destination, status) VALUES ($1, $2, $3)"
+    for status in ("PROCESSING", "SUCCESS", "FAILED"):
+        await sql.execute(entry, "evt-001", status, status)
+    for refused in (
+        ("evt-001", "FAILED", "SUCCESS"),
+        ("evt-002", "", "DONE"),
+        ("evt-002", "", None),
+        (None, "", "FAILED"),
+    ):
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+            await sql.execute(entry, *refused)
+
+
 async def test_a_ledger_that_is_locked_loses_nothing(sql: Sql, postgres_url: str) -> None:
     await record(sql, 20)
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:

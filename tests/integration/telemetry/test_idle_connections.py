@@ -1,13 +1,21 @@
 """Whoever opens connections to a port and says nothing stops nobody else, and takes no descriptors from the work."""
 
+import asyncio
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from pillarbox.core.event import Event
+from pillarbox.ops.monitor.serving import served
+from pillarbox.telemetry import connections
 from tests.integration.cli.conftest import Stock, sqlite_url
 from tests.integration.telemetry.processes import Pages, running
 from tests.servers.ports import free_port
@@ -71,3 +79,32 @@ def test_a_console_answers_beside_idle_connections(sqlite_url: str, tmp_path: Pa
         assert pages.get("api/v1/status").status_code == 200
         assert pages.descriptors() < DESCRIPTORS / 2
         assert len(pages.story()) < 100_000
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [b"", b"GET /livez HTTP/1.1\r\nX-Slow: ", b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+    ids=["silent", "half a head", "answered"],
+)
+async def test_whoever_asks_for_nothing_more_is_closed(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def alive(_: Request) -> Response:
+        return Response("alive")
+
+    monkeypatch.setattr(connections, "PATIENCE", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        async with served(Starlette(routes=[Route("/livez", alive)]), port):
+            reader, writer = await asyncio.open_connection(*port.getsockname())
+            writer.write(begin)
+            said = await asyncio.wait_for(reader.read(), 60)
+            writer.close()
+    assert said.endswith(b"alive" if begin.endswith(b"\r\n\r\n") else b"")
+
+
+def test_connections_that_cannot_be_accepted_are_told_once_a_minute() -> None:
+    seldom = connections.SeldomAboutDescriptors()
+
+    def passes(text: str) -> bool:
+        return seldom.filter(logging.LogRecord("asyncio", logging.ERROR, __file__, 1, text, None, None))
+
+    said = "socket.accept() out of system resource\nsocket: <…>"
+    assert [passes(text) for text in (said, said, "another error", said)] == [True, False, True, False]
