@@ -2,36 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
 from apps.common.consuming import ConsumerHealth
 from pillarbox.observations import (
     ConsumerStarted,
     ConsumerStopped,
     ConsumerStopRequested,
-    EventHandled,
     SourceFailed,
+    SourceRestored,
 )
-
-FAILED = SourceFailed(consumer="a", error="connection refused", delay=1.0)
-HANDLED = EventHandled(consumer="a", event_id="1", event_type="t", attempt=1, seconds=0.1)
+from pillarbox.stores.sqlite import SqliteStore
 
 
-async def test_it_is_up_while_every_consumer_runs() -> None:
-    health = ConsumerHealth()
+@pytest.fixture
+async def health(tmp_path: Path) -> AsyncIterator[ConsumerHealth]:
+    async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
+        await store.schema.apply()
+        yield ConsumerHealth(store)
+
+
+async def test_it_is_up_while_every_consumer_runs(health: ConsumerHealth) -> None:
     assert not (await health.look())[0]
     for consumer in ("a", "b"):
         health(ConsumerStarted(consumer=consumer))
-    assert await health.look() == (True, {"consumers": {"a": True, "b": True}, "lastSourceErrors": {}})
+    up, told = await health.look()
+    assert (up, told["database"], told["consumers"]) == (True, "UP", {"a": True, "b": True})
     health(ConsumerStopRequested(consumer="b"))
-    assert await health.look() == (False, {"consumers": {"a": True, "b": False}, "lastSourceErrors": {}})
+    up, told = await health.look()
+    assert (up, told["consumers"]) == (False, {"a": True, "b": False})
     health(ConsumerStarted(consumer="b"))
     health(ConsumerStopped(consumer="a", drained=True))
     assert not (await health.look())[0]
 
 
-async def test_a_broker_that_is_away_is_shown_and_no_reason_to_start_anew() -> None:
-    health = ConsumerHealth()
+async def test_a_broker_that_is_away_is_shown_and_no_reason_to_start_anew(health: ConsumerHealth) -> None:
     health(ConsumerStarted(consumer="a"))
-    health(FAILED)
-    assert await health.look() == (True, {"consumers": {"a": True}, "lastSourceErrors": {"a": "connection refused"}})
-    health(HANDLED)
-    assert await health.look() == (True, {"consumers": {"a": True}, "lastSourceErrors": {}})
+    health(SourceFailed(consumer="a", error="connection refused", delay=1.0))
+    up, told = await health.look()
+    assert (up, told["lastSourceErrors"]) == (True, {"a": "connection refused"})
+    health(SourceRestored(consumer="a", seconds=3.0))
+    up, told = await health.look()
+    assert (up, told["lastSourceErrors"]) == (True, {})
+
+
+async def test_a_database_that_does_not_answer_is(tmp_path: Path) -> None:
+    async with aclosing(SqliteStore(tmp_path / "empty.db")) as store:
+        health = ConsumerHealth(store)
+        health(ConsumerStarted(consumer="a"))
+        up, told = await health.look()
+    assert (up, told["database"]) == (False, "DOWN")
