@@ -4,11 +4,14 @@ import sqlite3
 
 import pytest
 
+from pillarbox import Constant, Handlers, Relay
 from pillarbox.core.browsing import EventFilter, LetterFilter
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.outcome import DELIVERED, Retry, Verdict
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 
 REFUSED = {
     "the last row there can be": {"row_id": "9223372036854775807"},
@@ -24,6 +27,13 @@ REFUSED = {
     "an error of bytes": {"last_error": "x'ff'"},
     "a failure in words": {"first_failed_at": "'yesterday'"},
     "an attempt in seconds": {"last_attempt_at": "1700000000"},
+    "a destination with a NUL": {"destination": "'a' || char(0) || 'b'"},
+    "a destination of bytes": {"destination": "CAST(x'61FF' AS TEXT)"},
+    "a destination with half a character": {"destination": "CAST(x'61C3' AS TEXT)"},
+    "a key of bytes": {"ordering_key": "CAST(x'80' AS TEXT)"},
+    "a key with a surrogate": {"aggregate_id": "CAST(x'EDA080' AS TEXT)"},
+    "a key with a character too long": {"aggregate_id": "'k'", "aggregate_type": "CAST(x'C080' AS TEXT)"},
+    "a type of bytes": {"event_type": "CAST(x'FE' AS TEXT)"},
 }
 
 
@@ -41,6 +51,43 @@ async def test_what_no_relay_could_settle_is_refused_by_the_insert(
         insert(sql, "bad", **columns)
     insert(sql, "last")
     assert [message.event_id for message in await owner.ready()] == ["first", "last"]
+
+
+@pytest.mark.parametrize("text", ["é", "\U0001f600", "\ufffd", "\ufffe", "\uffff", "a\u202eb"])
+async def test_every_text_is_let_in(owner: Owner, sql: sqlite3.Connection, text: str) -> None:
+    insert(sql, text, ordering_key=f"'{text}'", event_type=f"'{text}'")
+    [message] = await owner.ready()
+    assert (message.event_id, message.key, message.event_type) == (text, text, text)
+
+
+async def test_texts_that_no_relay_could_name_are_refused_by_an_update(sql: sqlite3.Connection) -> None:
+    insert(sql, "e")
+    with pytest.raises(sqlite3.IntegrityError, match="UTF-8"):
+        sql.execute("UPDATE outbox_message SET destination = CAST(x'FF' AS TEXT)")
+
+
+async def test_rows_with_such_texts_from_before_flow_in_order(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    sql.execute("DROP TRIGGER outbox_message_texts_inserted")
+    sql.execute("DROP TRIGGER outbox_message_texts_updated")
+    sql.execute("DELETE FROM outbox_schema WHERE version = 13")
+    for number in range(5):
+        insert(sql, f"e{number}", ordering_key="CAST(x'61FF' AS TEXT)", destination="'all' || char(0)")
+    await store.schema.apply()
+    handlers, handled = Handlers(), list[str]()
+
+    @handlers.on("t", name="all\ufffd")
+    async def handle(event: ReceivedEvent, context: HandlerContext) -> None:
+        if context.attempt == 1:
+            raise ValueError("once more")
+        handled.append(event.event_id)
+
+    async def all_handled() -> bool:
+        return len(handled) == 5
+
+    async with Relay(store=store, transports={"handlers": handlers}, retry=Constant(wait="0s", max_attempts=2)):
+        await eventually(all_handled, within=60)
+    assert handled == [f"e{number}" for number in range(5)]
+    assert sql.execute("SELECT count(*) FROM outbox_message").fetchone() == (0,)
 
 
 async def test_times_that_are_none_are_listed_and_told_as_such(
