@@ -38,11 +38,18 @@ def current() -> str:
 
 
 class Stamp(logging.Filter):
-    """Puts the correlation id on every record."""
+    """Puts the correlation id on every record that has none of its own (`of`)."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.correlation_id = current()
+        if not hasattr(record, "correlation_id"):
+            record.correlation_id = current()
         return True
+
+
+def of(correlation_id: str | None) -> dict[str, str]:
+    """`extra` of a line about an event that this task is not busy with, such as a relay's."""
+    given = correlation_id or NONE
+    return {"correlation_id": given if is_valid(given) else NONE}
 
 
 class Correlation:

@@ -10,11 +10,13 @@ from pathlib import Path
 from socket import socket
 
 
-def run_relay(config: Path, settings: Mapping[str, str]) -> None:
+def run_relay(config: Path, *, store: str, transport: str, settings: Mapping[str, str]) -> None:
     """Run it until it is stopped, which ends this process.
 
-    settings: PILLARBOX_… variables; those that the environment sets already win.
+    store, transport: the servers of the application, whatever PILLARBOX_STORE and PILLARBOX_TRANSPORT name: they may be
+    those of another one. settings: PILLARBOX_… variables; those that the environment sets already win.
     """
+    os.environ.update(PILLARBOX_STORE=store, PILLARBOX_TRANSPORT=transport)
     for name, value in settings.items():
         os.environ.setdefault(name, value)
     sys.argv = ["pillarbox", "--config", str(config), "relay"]

@@ -93,8 +93,8 @@ def relay() -> None:
     from apps.common.relaying import listening, run_relay
 
     settings = _settings("ingestion-relay", broker=True)
-    given = {"PILLARBOX_STORE": settings.store, "PILLARBOX_TRANSPORT": settings.transport}
-    run_relay(CONFIG, given | settings.publisher.as_relay_settings | listening(_port(RELAY_PORT)))
+    given = settings.publisher.as_relay_settings | listening(_port(RELAY_PORT))
+    run_relay(CONFIG, store=settings.store, transport=settings.transport, settings=given)
 
 
 @main.command()

@@ -6,7 +6,7 @@ import logging
 import sys
 from datetime import UTC, datetime, timedelta
 
-from apps.common.correlation import Stamp
+from apps.common import correlation
 from apps.common.timestamps import timestamp
 from pillarbox.observations import (
     BatchRead,
@@ -50,7 +50,7 @@ _consumer = logging.getLogger("apps.ingestion.consumer")
 
 def configure(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(Stamp())
+    handler.addFilter(correlation.Stamp())
     handler.setFormatter(LineFormatter(FORMAT))
     logging.basicConfig(level=level, handlers=[handler])
     # What these say about a lost connection, the lines below say shorter.
@@ -69,21 +69,25 @@ def log_relay(told: Observation) -> None:
             for message in told.messages:
                 text = "Publishing event: eventId=%s, eventType=%s, aggregateId=%s, attempt=%d, destination=%s"
                 which = (message.event_id, message.event_type, message.aggregate_id, message.failures + 1)
-                _relay.debug(text, *which, told.destination)
+                _relay.debug(text, *which, told.destination, extra=correlation.of(message.correlation_id))
         case EventDelivered():
-            _relay.info("Successfully published event: %s", _which(told))
+            _relay.info("Successfully published event: %s", _which(told), extra=_correlated(told))
         case EventRetried():
-            _relay.error("Failed to publish event: %s, attempt=%d: %s", _which(told), told.attempt, _line(told.error))
+            text = "Failed to publish event: %s, attempt=%d: %s"
+            _relay.error(text, _which(told), told.attempt, _line(told.error), extra=_correlated(told))
             again = datetime.now(UTC) + timedelta(seconds=told.delay)
             text = "Will retry event: %s, attempt=%d, nextRetry=%s"
-            _relay.warning(text, _which(told), told.attempt, timestamp(again))
+            _relay.warning(text, _which(told), told.attempt, timestamp(again), extra=_correlated(told))
         case EventDied():
-            _relay.error("Gave up on event: %s, attempt=%d: %s", _which(told), told.attempt, _line(told.error))
+            text = "Gave up on event: %s, attempt=%d: %s"
+            _relay.error(text, _which(told), told.attempt, _line(told.error), extra=_correlated(told))
         case BatchSettled():
             text = "Outbox publish batch completed. Success: %d, Failures: %d"
             _relay.info(text, told.delivered, told.retried + told.dead)
+        case BreakerChanged(state="closed", error=""):
+            _relay.info("Destination %s: circuit breaker closed", told.destination)
         case BreakerChanged():
-            _relay.warning("Destination %s: circuit breaker %s %s", told.destination, told.state, _line(told.error))
+            _relay.warning("Destination %s: circuit breaker %s: %s", told.destination, told.state, _line(told.error))
         case StoreFailed():
             _relay.warning("Database is away, trying again in %.1f s: %s", told.delay, _line(told.error))
         case StoreRestored():
@@ -128,6 +132,10 @@ def log_consumer(told: ConsumerObservation) -> None:
 
 def _which(told: EventDelivered | EventRetried | EventDied) -> str:
     return f"eventId={told.message.event_id}, aggregateId={told.message.aggregate_id}"
+
+
+def _correlated(told: EventDelivered | EventRetried | EventDied) -> dict[str, str]:
+    return correlation.of(told.message.correlation_id)
 
 
 def _line(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,11 +19,16 @@ from apps.ingestion.logs import log_consumer
 from apps.ingestion.migrate import NotMigrated, check_migrated, migrate, wait_for_database
 from apps.ingestion.settings import Settings
 from apps.ingestion.topology import EVENTS
-from pillarbox import Consumer, PillarboxError
+from pillarbox import Consumer, PillarboxError, SchemaError, StoreUnavailable
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.telemetry.prometheus import ConsumerMetrics
 from pillarbox.transports.rabbitmq import Queue, RabbitMQSource
+
+log = logging.getLogger(__name__)
+
+PAUSE = 1.0
+"""Seconds between two attempts to reach the database."""
 
 MakeConsumer = Callable[[Engine, RabbitMQSource], Consumer]
 
@@ -39,8 +45,9 @@ async def bring_up_to_date(settings: Settings, *, wait: float) -> None:
 
 
 async def check(settings: Settings) -> None:
-    """Raises CannotRun unless the tables are there and up to date."""
+    """Wait for the database. Raises CannotRun unless its tables are there and up to date."""
     async with _database(settings) as (engine, store):
+        await _answering(store)
         await check_migrated(engine, store)
 
 
@@ -50,6 +57,7 @@ async def consume(settings: Settings, queue: Queue, make: MakeConsumer, port: so
     port: where to serve metrics and health.
     """
     async with _database(settings) as (engine, store):
+        await _answering(store)
         await check_migrated(engine, store)
         consumer = make(engine, RabbitMQSource(settings.transport, queue=queue, exchanges=[EVENTS]))
         metrics, health = ConsumerMetrics(), ConsumerHealth(store)
@@ -59,6 +67,20 @@ async def consume(settings: Settings, queue: Queue, make: MakeConsumer, port: so
             asyncio.get_running_loop().add_signal_handler(number, consumer.stop)
         async with serving(port, metrics.registry, health.look):
             await consumer.run()
+
+
+async def _answering(store: PostgresStore | SqliteStore) -> None:
+    """Wait for a server that starts later than this process; a file is there or is not."""
+    while isinstance(store, PostgresStore):
+        try:
+            await store.schema.check()
+        except StoreUnavailable as error:
+            log.warning("Database cannot be reached, trying again in %.0f s: %s", PAUSE, error)
+            await asyncio.sleep(PAUSE)
+        except SchemaError:
+            return  # it answers; `check_migrated` tells what to do
+        else:
+            return
 
 
 @asynccontextmanager

@@ -174,8 +174,9 @@ def relay() -> None:
     from apps.common.relaying import listening, run_relay
 
     _trace("notifications-relay")
-    given = {settings.DATABASE: settings.database_url(), settings.BROKER: settings.broker_url()}
-    run_relay(CONFIG, given | settings.producer(os.environ).as_relay_settings | listening(_port(RELAY_PORT)))
+    store, transport = settings.database_url(), settings.broker_url()
+    given = settings.producer(os.environ).as_relay_settings | listening(_port(RELAY_PORT))
+    run_relay(CONFIG, store=store, transport=transport, settings=given)
 
 
 @commands.command("add-recipient")

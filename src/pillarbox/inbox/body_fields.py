@@ -77,6 +77,8 @@ class Body:
         """The end of a sentence on what neither the properties nor the body say."""
         if (path := self._path(name)) is None:
             return f"; if its body says it, name the field: Consumer(body_fields=BodyFields({name}=…))"
+        if not isinstance(self._object(), dict):
+            return f", and its body is not a JSON object that could have the field {path!r} (body_fields.{name})"
         return f", nor has its body the field {path!r} (body_fields.{name})"
 
     def _path(self, name: str) -> str | None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import psycopg
 
-from tests.apps.ingestion.running import BOUND, Service, migrate
+from tests.apps.ingestion.running import BOUND, Consuming, Running, Service, migrate
 from tests.integration.telemetry.test_idle_connections import DESCRIPTORS, idle_connections
 from tests.servers.availability import available
+from tests.servers.ports import free_port
 from tests.servers.postgres import PostgresServer
 from tests.servers.waiting import wait_until
 
@@ -42,6 +43,22 @@ def test_a_mistake_of_ours_is_a_problem_with_the_id_to_look_for_in_the_log(datab
         assert (answer.status_code, answer.headers["Content-Type"]) == (500, "application/problem+json")
         assert answer.json()["correlationId"] == answer.headers["X-Correlation-ID"]
         wait_until(lambda: service.says(answer.json()["correlationId"]), bound=BOUND, what="the log has it")
+
+
+def test_a_database_that_starts_later_is_named_at_once_and_waited_for(tmp_path: Path) -> None:
+    with available(lambda: PostgresServer(durable=False)) as server:
+        variables = {"INGESTION_STORE": migrate(server.url(), tmp_path)}
+        server.stop()
+        nowhere = {"INGESTION_TRANSPORT": f"amqp://guest:guest@127.0.0.1:{free_port()}/", "INGESTION_METRICS": "off"}
+        processes = [Running("serve", tmp_path, variables | {"INGESTION_LISTEN": f"127.0.0.1:{free_port()}"})]
+        processes.append(Running("validate", tmp_path, variables | nowhere))
+        named = "Database cannot be reached, trying again"
+        for process in processes:
+            wait_until(lambda process=process: process.says(named), bound=BOUND, what=named)  # type: ignore[misc]
+        server.start()
+        for process, ready in zip(processes, (Service.ready, Consuming.ready), strict=True):
+            wait_until(lambda process=process, ready=ready: process.says(ready), bound=BOUND, what=ready)  # type: ignore[misc]
+            assert process.stop() == 0
 
 
 def test_without_its_database_it_says_so_and_goes_on_by_itself_when_it_is_back(tmp_path: Path) -> None:

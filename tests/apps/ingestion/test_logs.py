@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from apps.common.correlation import NONE, Stamp
 from apps.ingestion.logs import TRACE, log_relay
-from pillarbox.observations import EventRetried, LookedInVain, Sending
+from pillarbox.observations import BreakerChanged, EventDelivered, EventRetried, LookedInVain, Sending
 from tests.unit.relay.messages import message
 
 RELAY = "apps.ingestion.relay"
@@ -37,3 +38,31 @@ def test_what_is_normal_is_told_on_request_only(caplog: pytest.LogCaptureFixture
             log_relay(LookedInVain(relay="r"))
             log_relay(Sending(relay="r", destination="uploaded", messages=(message(),)))
         assert [record.levelname for record in caplog.records] == expected
+
+
+@pytest.mark.parametrize(("given", "shown"), [("ticket-4711", "ticket-4711"), (None, NONE), ("two\nlines", NONE)])
+def test_the_line_of_an_event_has_its_correlation_id(
+    given: str | None, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger=RELAY):
+        sent = message()._replace(correlation_id=given)
+        log_relay(EventDelivered(relay="r", message=sent, destination="uploaded", seconds=0.1))
+    [record] = caplog.records
+    Stamp().filter(record)
+    assert vars(record)["correlation_id"] == shown
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "level", "line"),
+    [
+        ("open", "no way", "WARNING", "Destination uploaded: circuit breaker open: no way"),
+        ("closed", "", "INFO", "Destination uploaded: circuit breaker closed"),
+    ],
+)
+def test_a_breaker_that_closes_is_good_news(
+    state: str, error: str, level: str, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger=RELAY):
+        log_relay(BreakerChanged(relay="r", destination="uploaded", state=state, error=error))
+    [record] = caplog.records
+    assert (record.levelname, record.getMessage()) == (level, line)

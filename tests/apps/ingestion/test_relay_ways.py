@@ -13,7 +13,7 @@ from apps.ingestion.publisher import Publisher
 from apps.ingestion.relay import open_broker
 from pillarbox.core.clock import system_chance
 from pillarbox.ops.settings import Settings
-from tests.apps.ingestion.running import BOUND, ROOT, Service
+from tests.apps.ingestion.running import BOUND, ROOT, Running, Service
 from tests.integration.cli.running import fresh_pillarbox
 from tests.integration.consume.broker import ready
 from tests.servers.ports import free_port
@@ -79,6 +79,21 @@ def test_beside_the_service_a_relay_of_its_own_carries_what_is_uploaded(
     assert ready(broker, "document.uploaded.q") == 1
     # The broker refuses a second declaration that differs from the first in anything.
     asyncio.run(declare_as_inside(broker))
+
+
+def test_the_relay_beside_the_service_has_its_database_and_broker_whatever_another_application_names(
+    database: str, broker: str, tmp_path: Path
+) -> None:
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": "beside"}
+    foreign = {
+        "PILLARBOX_STORE": f"postgresql://app@127.0.0.1:{free_port()}/notifications",
+        "PILLARBOX_TRANSPORT": f"amqp://guest:guest@127.0.0.1:{free_port()}/",
+    }
+    with Service(folder=tmp_path, **variables) as service:
+        service.upload()
+        relay = Running("relay", tmp_path, variables | foreign | {"INGESTION_METRICS": "off"})
+        wait_until(lambda: ready(broker, "document.uploaded.q") == 1, bound=BOUND, what="the event is published")
+        assert relay.stop() == 0
 
 
 async def declare_as_inside(url: str) -> None:
