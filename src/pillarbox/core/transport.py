@@ -11,9 +11,9 @@ at a driver's exception:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pillarbox.core.errors import SendError
 from pillarbox.core.message import Message
@@ -61,7 +61,8 @@ class Pace:
     bounded: bool = False
     """It bounds its sends itself and takes its time by nature, as handlers do: nobody else is to set a timeout."""
     apart: bool = False
-    """Every message is a `send` of its own, so that a slow one delays no other's answer; `lot` times `lots` at once."""
+    """Every message is a `send` of its own, so that a slow one delays no other's answer; `lot` times `lots` at once. A
+    transport that has `answers`, see `AnswersApart`, is given them together all the same."""
     room: Callable[[Address, Mapping[Address, int]], int] | None = None
     """How many more messages an address takes, given how many are being sent to each: a share per address. None: any
     number."""
@@ -93,4 +94,13 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Close what is open; closing twice is fine. What is being sent is answered with Unavailable."""
+        ...
+
+
+@runtime_checkable
+class AnswersApart(Protocol):
+    """What a transport whose messages go apart may add, to spare the relay a `send` for each of them."""
+
+    def answers(self, lot: Sequence[Outgoing]) -> AsyncGenerator[tuple[int, Result], None]:
+        """Send as `send` does, and give each answer as soon as it is there, with the position of its message."""
         ...

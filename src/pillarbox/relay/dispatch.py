@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Resolved
 from pillarbox.core.patience import patience
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Ledger
-from pillarbox.core.transport import Address, Outgoing, Pace, Result, Transport
+from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
 from pillarbox.relay.bodies import compose, outgoing_headers
 from pillarbox.relay.gates import Gate, Gates
 from pillarbox.relay.hand import Hand, Item
@@ -189,9 +189,13 @@ class Dispatch:
             # To write takes as long as the database does: what was true before has to be looked at again.
             rest = self._may_still_go(await self._not_sent_before(self._ledger, lot))
             to_send = {item for _, item in rest}
-            sends.answered(gate.place.destination.address for gate, item in lot if item not in to_send)
+            for gate, item in lot:
+                if item not in to_send:
+                    sends.answered(gate.place.destination.address)
             lot = rest
-        if transport.pace.apart:
+        if lot and transport.pace.apart and isinstance(transport, AnswersApart):
+            await self._deliver_apart(transport, transport.pace, lot, sends)
+        elif transport.pace.apart:
             for one in lot:
                 sends.begin(self._deliver(transport, [one], sends))
         elif lot:
@@ -202,11 +206,29 @@ class Dispatch:
         try:
             results = await self._answers(transport, lot)
         finally:
-            sends.answered(gate.place.destination.address for gate, _ in lot)
             for gate, _ in lot:
-                gate.full = False
+                _answered(sends, gate)
         failpoints.hit("after-confirm")
         self._judge(lot, results)
+
+    async def _deliver_apart(
+        self, transport: AnswersApart, pace: Pace, lot: Sequence[tuple[Gate, Item]], sends: Sends
+    ) -> None:
+        """Judge each answer as it comes, as if its message had been sent alone."""
+        sends.begun += 1
+        unanswered = dict(enumerate(lot))
+        try:
+            with self._told_if_overdue(pace, unanswered.values()):
+                async with aclosing(self._answers_apart(transport, lot)) as answers:
+                    async for position, result in answers:
+                        gate, item = unanswered.pop(position)
+                        _answered(sends, gate)
+                        failpoints.hit("after-confirm")
+                        self._judge_one(gate, [(item, result)])
+                        self.stir()
+        finally:
+            for gate, _ in unanswered.values():
+                _answered(sends, gate)
 
     def _may_still_go(self, lot: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
         """All of them, or none if too little of the lease is left for a send to end within it."""
@@ -248,23 +270,12 @@ class Dispatch:
         return rest
 
     async def _answers(self, transport: Transport, lot: Sequence[tuple[Gate, Item]]) -> list[Result]:
-        results: list[Result] = [None] * len(lot)
-        outgoing: list[Outgoing] = []
-        positions: list[int] = []
-        for position, (gate, item) in enumerate(lot):
-            try:
-                outgoing.append(self._outgoing(gate, item))
-                positions.append(position)
-            except PermanentError as error:
-                results[position] = error
-        self._tell_sending(lot)
-        self._unsent.difference_update(_identity(item) for _, item in lot)
-        failpoints.hit("before-send")
+        outgoing, results = self._prepared(lot)
         began = self._clock.monotonic()
         try:
-            with self._told_if_overdue(transport, lot):
+            with self._told_if_overdue(transport.pace, lot):
                 async with self._in_time(transport.pace):
-                    answers = await transport.send(outgoing) if outgoing else []
+                    answers = await transport.send(list(outgoing.values())) if outgoing else []
             if len(answers) != len(outgoing):
                 raise RuntimeError(f"{len(answers)} answers to {len(outgoing)} messages")
         except TimeoutError:
@@ -272,14 +283,52 @@ class Dispatch:
         except SendError as error:
             answers = [error] * len(outgoing)
         except Exception as error:
-            # It should have been a verdict. Nobody knows what was sent, so it is sent again: nothing is lost.
-            fault = f"{type(transport).__name__} is at fault: {error_text(error)}"
-            answers = [Unavailable(fault)] * len(outgoing)
+            answers = [_at_fault(transport, error)] * len(outgoing)
         took = self._clock.monotonic() - began
-        for position, answer in zip(positions, answers, strict=True):
+        for position, answer in zip(outgoing, answers, strict=True):
             results[position] = answer
             lot[position][1].took = took
-        return results
+        return [results[position] for position in range(len(lot))]
+
+    async def _answers_apart(
+        self, transport: AnswersApart, lot: Sequence[tuple[Gate, Item]]
+    ) -> AsyncGenerator[tuple[int, Result], None]:
+        """Every position with its answer, as soon as it is there; what the transport raises answers those left."""
+        outgoing, results = self._prepared(lot)
+        for position, result in results.items():
+            yield position, result
+        left = dict(enumerate(outgoing))
+        began = self._clock.monotonic()
+        failure: Result = None
+        try:
+            async with aclosing(transport.answers(list(outgoing.values()))) as answers:
+                async for number, result in answers:
+                    position = left.pop(number)
+                    lot[position][1].took = self._clock.monotonic() - began
+                    yield position, result
+            if left:
+                raise RuntimeError(f"no answer to {len(left)} of {len(outgoing)} messages")
+        except SendError as error:
+            failure = error
+        except Exception as error:
+            failure = _at_fault(transport, error)
+        for position in left.values():
+            lot[position][1].took = self._clock.monotonic() - began
+            yield position, failure
+
+    def _prepared(self, lot: Sequence[tuple[Gate, Item]]) -> tuple[dict[int, Outgoing], dict[int, Result]]:
+        """What goes to the transport now, and the errors of what cannot, both by position."""
+        outgoing: dict[int, Outgoing] = {}
+        refused: dict[int, Result] = {}
+        for position, (gate, item) in enumerate(lot):
+            try:
+                outgoing[position] = self._outgoing(gate, item)
+            except PermanentError as error:
+                refused[position] = error
+        self._tell_sending(lot)
+        self._unsent.difference_update(_identity(item) for _, item in lot)
+        failpoints.hit("before-send")
+        return outgoing, refused
 
     def _in_time(self, pace: Pace) -> AbstractAsyncContextManager[Any]:
         """As long as a send may take: as long as it gets anywhere, while the lease is renewed."""
@@ -297,8 +346,8 @@ class Dispatch:
         return patience(self._tuning.longest_send, getting_on)
 
     @contextmanager
-    def _told_if_overdue(self, transport: Transport, lot: Sequence[tuple[Gate, Item]]) -> Iterator[None]:
-        if (limit := transport.pace.overdue) is None:
+    def _told_if_overdue(self, pace: Pace, lot: Collection[tuple[Gate, Item]]) -> Iterator[None]:
+        if (limit := pace.overdue) is None:
             yield
             return
         timer = asyncio.get_running_loop().call_later(limit, self._overdue, lot, limit)
@@ -307,9 +356,9 @@ class Dispatch:
         finally:
             timer.cancel()
 
-    def _overdue(self, lot: Sequence[tuple[Gate, Item]], limit: float) -> None:
+    def _overdue(self, lot: Collection[tuple[Gate, Item]], limit: float) -> None:
         """Sends that hang keep their keys and what they occupy; their destination gets nothing more for now."""
-        for gate, item in lot:
+        for gate, item in list(lot):
             self._announce(
                 SendOverdue(relay=self.relay, message=item.message, destination=item.destination, seconds=limit)
             )
@@ -425,8 +474,19 @@ class Dispatch:
 
 
 def _free(pace: Pace, sends: Sends) -> int:
-    """How many sends more may be under way at once."""
-    return (pace.lot * pace.lots if pace.apart else pace.lots) - len(sends)
+    """How many sends more may be under way at once; messages, where their answers come apart."""
+    return pace.lot * pace.lots - sends.messages if pace.apart else pace.lots - len(sends)
+
+
+def _answered(sends: Sends, gate: Gate) -> None:
+    """A message through this gate is no longer being sent."""
+    sends.answered(gate.place.destination.address)
+    gate.full = False
+
+
+def _at_fault(transport: object, error: Exception) -> Unavailable:
+    """It should have been a verdict. Nobody knows what was sent, so it is sent again: nothing is lost."""
+    return Unavailable(f"{type(transport).__name__} is at fault: {error_text(error)}")
 
 
 def _identity(item: Item) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from pillarbox.core.transport import Address
@@ -22,6 +22,11 @@ class Sends:
         self.begun = 0
         """How many lots were handed to the transport so far."""
 
+    @property
+    def messages(self) -> int:
+        """How many messages are being sent."""
+        return self.to.total()
+
     def __len__(self) -> int:
         return len(self._tasks)
 
@@ -31,9 +36,11 @@ class Sends:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    def answered(self, addresses: Iterable[Address]) -> None:
-        """Messages to these addresses are no longer being sent."""
-        self.to -= Counter(addresses)
+    def answered(self, address: Address) -> None:
+        """One message to this address is no longer being sent."""
+        self.to[address] -= 1
+        if not self.to[address]:
+            del self.to[address]
 
     def check(self) -> None:
         """Raise what went wrong in a send, if anything did."""

@@ -1,10 +1,10 @@
 """Handlers: calls them, bounds their time, and turns what they raise into a verdict.
 
-An async handler runs in a task of its own, under one timer for its lot: 7 µs an event, all told. A standing set of
-worker tasks with a timer per event took as much, and let one event see the context variables of another. A sync
-handler runs in a thread and cannot be stopped: its message is answered when it returns, so that it holds its key for
-as long as it is at work. So does an async one that ignores its cancellation. Each handler has its share of threads and
-tasks, so that one that hangs leaves the others theirs.
+An async handler runs in a task of its own, under one timer for its lot. A standing set of worker tasks with a timer per
+event took as much, and let one event see the context variables of another. A sync handler runs in a thread and cannot
+be stopped: its message is answered when it returns, so that it holds its key for as long as it is at work. So does an
+async one that ignores its cancellation. Each answer is given as soon as it is there, without a task that waits for it.
+Each handler has its share of threads and tasks, so that one that hangs leaves the others theirs.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import asyncio
 import inspect
 import math
 import time
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -41,7 +41,7 @@ LONGEST_ERROR = 500
 
 CALLS = 256
 """Async handlers that run at once."""
-LOT = 8
+LOT = 32
 GOODBYE = 5.0
 """Seconds for which the end of what was cancelled or closed is waited for."""
 
@@ -74,7 +74,7 @@ class Handlers:
         self._threads = Threads[Result](workers)
         self._running: defaultdict[str, set[object]] = defaultdict(set)
         self.pace = self._make_pace()
-        self._lots: dict[int, list[asyncio.Future[Result]]] = {}
+        self._calls: set[asyncio.Future[Result]] = set()
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._closed = False
 
@@ -118,19 +118,31 @@ class Handlers:
         return {name: self.to(name) for name in self.names_for(event_type)}
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        async with aclosing(self.answers(lot)) as answers:
+            results = {position: result async for position, result in answers}
+        return [results[position] for position in range(len(lot))]
+
+    async def answers(self, lot: Sequence[Outgoing]) -> AsyncGenerator[tuple[int, Result], None]:
+        """See `pillarbox.core.transport.AnswersApart`."""
         await self.ping()
-        if not lot:
-            return []
-        calls = [self._begin(one) for one in lot]
-        self._lots[id(calls)] = calls
+        calls = {self._begin(one): position for position, one in enumerate(lot)}
+        self._calls.update(calls)
+        late: set[asyncio.Future[Result]] = set()
+        returned = _Returned(calls)
+        timer = None if self._timeout is None else returned.loop.call_later(self._timeout, _cancel, calls, late)
         try:
-            late = await self._finished(calls)
-        except asyncio.CancelledError:
+            while calls:
+                call = await returned.next()
+                self._calls.discard(call)
+                position = calls.pop(call)
+                yield position, self._answer(lot[position], call, late)
+        except (asyncio.CancelledError, GeneratorExit):
             await _abandon(calls)
             raise
         finally:
-            del self._lots[id(calls)]
-        return [self._answer(one, call, late) for one, call in zip(lot, calls, strict=True)]
+            self._calls.difference_update(calls)
+            if timer is not None:
+                timer.cancel()
 
     async def ping(self) -> None:
         if self._closed:
@@ -141,7 +153,7 @@ class Handlers:
         nothing is waited for longer than a few seconds."""
         self._closed = True
         self._threads.close()
-        await _abandon([call for calls in self._lots.values() for call in calls])
+        await _abandon(self._calls)
         while self._closing:
             closing = asyncio.ensure_future(self._closing.pop()())
             await asyncio.wait([closing], timeout=GOODBYE)
@@ -214,30 +226,49 @@ class Handlers:
         finally:
             self._running[handler.name].discard(call)
 
-    async def _finished(self, calls: list[asyncio.Future[Result]]) -> set[asyncio.Future[Result]]:
-        """Wait for all; returns those that were cancelled because their time was up."""
-        late: set[asyncio.Future[Result]] = set()
-        tasks = [call for call in calls if isinstance(call, asyncio.Task)]
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self._timeout)
-            for task in late:
-                task.cancel()
-        if going_on := [call for call in calls if not call.done()]:
-            await asyncio.wait(going_on)
-        return late
-
     def _answer(self, one: Outgoing, call: asyncio.Future[Result], late: set[asyncio.Future[Result]]) -> Result:
         if call in late:
             return _took_too_long(_name(one), self._timeout)
         return Unavailable(_CLOSED) if call.cancelled() else call.result()
 
 
+class _Returned:
+    """Calls in the order in which they return."""
+
+    def __init__(self, calls: Iterable[asyncio.Future[Result]]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._returned: deque[asyncio.Future[Result]] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        for call in calls:
+            call.add_done_callback(self._add)
+
+    async def next(self) -> asyncio.Future[Result]:
+        if not self._returned:
+            self._waiter = self.loop.create_future()
+            await self._waiter
+        return self._returned.popleft()
+
+    def _add(self, call: asyncio.Future[Result]) -> None:
+        self._returned.append(call)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+def _cancel(calls: Iterable[asyncio.Future[Result]], late: set[asyncio.Future[Result]]) -> None:
+    """The time of these calls is up; what runs in a thread cannot be stopped."""
+    for call in calls:
+        if isinstance(call, asyncio.Task) and not call.done():
+            late.add(call)
+            call.cancel()
+
+
 def _name(one: Outgoing) -> str:
     return one.address.name if isinstance(one.address, HandlerAddress) else repr(one.address)
 
 
-async def _abandon(calls: list[asyncio.Future[Result]]) -> None:
+async def _abandon(calls: Iterable[asyncio.Future[Result]]) -> None:
     """End what can be ended, and wait for that a while; what blocks a thread is answered without waiting for it."""
+    calls = list(calls)
     for call in calls:
         if isinstance(call, asyncio.Task):
             call.cancel()
