@@ -1,0 +1,59 @@
+"""What a terminal or a browser would obey reaches neither, by whichever way somebody looks at a dead letter."""
+
+from pathlib import Path
+
+import pytest
+
+from pillarbox.core.characters import UNSAFE
+from pillarbox.core.event import Event
+from pillarbox.core.outcome import Dead
+from tests.console.conftest import Visit
+from tests.integration.cli.conftest import Stock
+from tests.integration.cli.running import pillarbox
+
+OBEYED = "\x1b\x85\x9b\u061c\u200b\u202e\u2066\U000e0041"
+COMMANDS = [
+    ("events", "list"),
+    ("events", "show", "letter"),
+    ("dead", "list"),
+    ("dead", "groups"),
+    ("dead", "show", "letter"),
+]
+PAGES = ["/events", "/event?id=letter", "/dead", "/dead?view=letters", "/dead/export"]
+API = ["events", "event?id=letter", "dead", "dead/groups"]
+
+
+@pytest.fixture
+def told(sqlite_url: str) -> Stock:
+    stock = Stock(sqlite_url)
+    stock.record(Event("order.placed", {"said": OBEYED}, event_id="letter", headers={"said": "a\u202eb"}))
+    stock.settle(letter=(Dead(error=f"refused {OBEYED}"), "orders"))
+    return stock
+
+
+def obeyed(text: str) -> str | None:
+    found = UNSAFE.search(text.replace("\n", "").replace("\t", ""))
+    return None if found is None else repr(found[0])
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_command_prints_any(told: Stock, command: tuple[str, ...], form: list[str]) -> None:
+    done = pillarbox(*command, *form, PILLARBOX_STORE=told.url)
+    assert (done.returncode, obeyed(done.stdout)) == (0, None)
+    assert "letter" in done.stdout
+
+
+def test_no_file_holds_any(told: Stock, tmp_path: Path) -> None:
+    lines = pillarbox("dead", "export", PILLARBOX_STORE=told.url).stdout
+    archive = tmp_path / "old.ndjson"
+    done = pillarbox("prune", "--dead", "0s", "--archive", str(archive), "--yes", PILLARBOX_STORE=told.url)
+    assert done.returncode == 0, done.stderr
+    for text in (lines, archive.read_text()):
+        assert ("refused" in text, obeyed(text)) == (True, None)
+
+
+@pytest.mark.parametrize("path", [*PAGES, *(f"/api/v1/{name}" for name in API)])
+async def test_no_page_and_no_answer_has_any(visit: Visit, told: Stock, path: str) -> None:
+    text = await (await visit(told)).look(path)
+    assert ("refused" in text, obeyed(text)) == (True, None)
