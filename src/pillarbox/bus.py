@@ -83,7 +83,8 @@ class DirectEventBus:
                 f"event {event.event_id} has available_at, and this bus stores nothing; publish it through the outbox",
                 field="available_at",
             )
-        message = self._message(event)
+        row = row_of(event, registry=self._registry, max_payload=self._max_payload)
+        message = row.message(id=0, lane=0, recorded_at=datetime.now(UTC))
         names = self._routing.resolve(message)
         if not names:
             raise Rejected(f"event {event.event_id} of type {event.event_type!r} has no route; add one")
@@ -102,31 +103,3 @@ class DirectEventBus:
         [answer] = await place.transport.send([outgoing])
         if isinstance(answer, SendError):
             raise answer
-
-    def _message(self, event: Event) -> Message:
-        row = row_of(event, registry=self._registry, max_payload=self._max_payload)
-        now = datetime.now(UTC)
-        return Message(
-            id=0,
-            lane=0,
-            event_id=row.event_id,
-            destination=row.destination,
-            event_type=row.event_type,
-            aggregate_type=row.aggregate_type,
-            aggregate_id=row.aggregate_id,
-            key=row.key,
-            payload=row.payload,
-            content_type=row.content_type,
-            headers_json=row.headers,
-            schema_version=row.schema_version,
-            correlation_id=row.correlation_id,
-            causation_id=row.causation_id,
-            trace_id=row.trace_id,
-            occurred_at=row.occurred_at or now,
-            recorded_at=now,
-            available_at=None,
-            held=None,
-            attempts=0,
-            tries=0,
-            behind=False,
-        )

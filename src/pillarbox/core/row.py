@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from pillarbox.core.message import Message
+
 
 class Row(NamedTuple):
     """What `record` hands to a database; None lets the table's default decide."""
@@ -35,6 +37,33 @@ class Row(NamedTuple):
         if self.aggregate_type is not None and self.aggregate_id is not None:
             return f"{self.aggregate_type}:{self.aggregate_id}"
         return self.aggregate_id
+
+    def message(self, *, id: int, lane: int, recorded_at: datetime) -> Message:
+        """The message that a relay reads where a table has this row, recorded then and not sent yet."""
+        return Message(
+            id=id,
+            lane=lane,
+            event_id=self.event_id,
+            destination=self.destination,
+            event_type=self.event_type,
+            aggregate_type=self.aggregate_type,
+            aggregate_id=self.aggregate_id,
+            key=self.key,
+            payload=self.payload,
+            content_type=self.content_type,
+            headers_json=self.headers,
+            schema_version=self.schema_version,
+            correlation_id=self.correlation_id,
+            causation_id=self.causation_id,
+            trace_id=self.trace_id,
+            occurred_at=self.occurred_at or recorded_at,
+            recorded_at=recorded_at,
+            available_at=self.available_at,
+            held=None,
+            attempts=0,
+            tries=0,
+            behind=False,
+        )
 
 
 @runtime_checkable

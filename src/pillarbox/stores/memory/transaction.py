@@ -110,32 +110,9 @@ class MemoryTransaction:
         del self._receipts[mark:]
 
     def _message(self, row: Row) -> Message:
-        now = self._tables.now()
         self._tables.recorded += 1
-        return Message(
-            id=self._tables.draw(),
-            lane=self._tables.lane_of(row.key, row.event_id),
-            event_id=row.event_id,
-            destination=row.destination,
-            event_type=row.event_type,
-            aggregate_type=row.aggregate_type,
-            aggregate_id=row.aggregate_id,
-            key=row.key,
-            payload=row.payload,
-            content_type=row.content_type,
-            headers_json=row.headers,
-            schema_version=row.schema_version,
-            correlation_id=row.correlation_id,
-            causation_id=row.causation_id,
-            trace_id=row.trace_id,
-            occurred_at=row.occurred_at or now,
-            recorded_at=now,
-            available_at=row.available_at,
-            held=None,
-            attempts=0,
-            tries=0,
-            behind=False,
-        )
+        lane = self._tables.lane_of(row.key, row.event_id)
+        return row.message(id=self._tables.draw(), lane=lane, recorded_at=self._tables.now())
 
     def _commit(self) -> None:
         with self._tables.lock:

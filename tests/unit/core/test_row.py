@@ -1,0 +1,37 @@
+"""A row becomes the message that a relay reads of it: for the memory store and for direct publishing alike."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pillarbox.core.event import Event
+from pillarbox.record.rows import row_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+EVENT = Event(
+    "order.placed",
+    {"n": 1},
+    event_id="e",
+    aggregate_type="order",
+    aggregate_id="42",
+    headers={"h": "v"},
+    correlation_id="c",
+    causation_id="d",
+    schema_version=3,
+)
+
+
+def test_a_message_has_what_its_row_has_and_was_not_sent_yet() -> None:
+    row = row_of(EVENT, registry=None, max_payload=100)
+    message = row.message(id=7, lane=5, recorded_at=NOW)
+    shared = set(row._fields) & set(message._fields) - {"occurred_at"}
+    assert {name: getattr(message, name) for name in shared} == {name: getattr(row, name) for name in shared}
+    assert (message.id, message.lane, message.key, message.headers) == (7, 5, "order:42", {"h": "v"})
+    assert (message.held, message.failures, message.behind) == (None, 0, False)
+
+
+@pytest.mark.parametrize("occurred", [None, NOW - timedelta(days=1)])
+def test_an_event_occurred_when_it_was_recorded_unless_it_says_otherwise(occurred: datetime | None) -> None:
+    row = row_of(EVENT, registry=None, max_payload=100)._replace(occurred_at=occurred)
+    message = row.message(id=1, lane=0, recorded_at=NOW)
+    assert (message.occurred_at, message.recorded_at) == (occurred or NOW, NOW)
