@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.telemetry.examples import BLOCKS, DELIVERED, DIED, NACKED, ORDER, RETRIED, SENDING, lines, spoken
+from tests.unit.telemetry.examples import (
+    BLOCKS,
+    DELIVERED,
+    DIED,
+    NACKED,
+    ORDER,
+    RETRIED,
+    SENDING,
+    SKIPPED,
+    lines,
+    spoken,
+)
 
 LOGGER = "pillarbox.relay.events"
 WHICH = "event_id=evt-7 aggregate_id=42 destination=orders"
@@ -24,6 +35,10 @@ def test_a_failed_send_is_an_error_and_the_coming_retry_a_warning() -> None:
 def test_a_retry_for_which_the_event_is_not_charged_is_one_warning() -> None:
     text = f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z error=Nacked: full"
     assert spoken(NACKED) == [(LOGGER, "WARNING", text)]
+
+
+def test_an_event_that_the_ledger_knows_is_information() -> None:
+    assert spoken(SKIPPED) == [(LOGGER, "INFO", f"skipped event, the ledger knows that it was sent: {WHICH} attempt=3")]
 
 
 def test_giving_up_is_an_error() -> None:
