@@ -136,6 +136,33 @@ def test_a_free_sender_that_begins_no_send_is_a_stall(monkeypatch: pytest.Monkey
     told(story)
 
 
+@pytest.mark.parametrize("gone", ["lost with its lane", "let go of"])
+def test_a_sender_that_begins_no_send_because_what_it_had_is_gone_is_no_stall(
+    monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    over = asyncio.Event()
+    never_woken(monkeypatch, lambda: over)
+
+    async def story(stage: Stage) -> None:
+        nonlocal over
+        over = asyncio.Event()
+        async with stage.running() as relay:
+            stage.record(Event("a", {}, event_id="1", key="k"))
+            await stage.until(lambda: relay._hand.has_sendable("a"), within=SOON)
+            if gone == "let go of":
+                # To be discarded it is let go of, and it never comes again.
+                await stage.store.people.ask("discard", [("1", "")])
+            else:
+                stage.store._tables.take_out(("1", ""))
+                await stage.store.lanes.leave(relay.id)
+            await stage.until(lambda: len(relay._hand) == 0, within=SOON)
+            await stage.rest(LONG)
+            assert stage.seen(RelayStalled) == []
+            over.set()
+
+    told(story)
+
+
 def test_a_sender_of_one_transport_that_stands_still_is_told_while_another_sends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -85,6 +85,27 @@ def test_lost_lanes_leave_nothing() -> None:
     assert ids(hand.sendable("d", 10)) == [2]
 
 
+def test_a_destination_has_something_to_send_only_while_a_line_has_its_next_message() -> None:
+    hand = Hand()
+    first, second, third = item(1), item(2), item(3, "other", lane=1)
+    assert not hand.has_sendable("d")
+    for one in (first, second, third):
+        hand.add(one)
+    assert hand.has_sendable("d")
+    assert not hand.has_sendable("e")
+    hand.drop_lanes({1})
+    hand.forget([second])
+    assert hand.has_sendable("d")
+    hand.forget([first])
+    assert not hand.has_sendable("d"), "its lines are still offered, and empty"
+    hand.add(first)
+    assert hand.sendable("d", 10) == [first]
+    hand.add(second)
+    assert not hand.has_sendable("d"), "the one before is on its way"
+    hand.confirmed(first)
+    assert hand.has_sendable("d")
+
+
 def test_what_is_held_for_long_is_shown() -> None:
     hand = Hand()
     hand.add(item(1, since=0.0))
