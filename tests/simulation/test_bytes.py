@@ -129,15 +129,22 @@ def test_large_events_that_wait_to_be_tried_again_come_alone_too(seed: int) -> N
     simulate(story, seed=seed)
 
 
-def test_a_large_event_is_not_kept_out_by_small_ones_that_keep_coming() -> None:
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_large_event_is_not_kept_out_by_small_ones_that_keep_coming(refused: bool) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         arrived: list[str] = []
+        tried: set[str] = set()
         number = 0
 
         def and_two_more(one: Outgoing) -> Result:
             nonlocal number
-            arrived.append(one.message.event_id)
+            event_id = one.message.event_id
+            if refused and event_id not in tried:
+                # They wait to be tried again, and others of their keys behind them.
+                tried.add(event_id)
+                return Rejected("not now")
+            arrived.append(event_id)
             for _ in range(2 if number < 2000 else 0):
                 number += 1
                 stage.record(Event("t", bytes(500), event_id=f"small {number}", key=f"key {number % 40}"))
