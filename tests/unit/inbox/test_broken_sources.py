@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Consumer
+from pillarbox import ConfigurationError, Consumer, Unavailable
 from pillarbox.core.clock import Chance
 from pillarbox.core.consumption import (
     AnswerLost,
@@ -28,20 +28,21 @@ from pillarbox.transports.memory_source import MemoryQueue, MemorySource
 class Broken:
     """A delivery some of whose answers raise."""
 
-    def __init__(self, delivery: Any, broken: tuple[str, ...]) -> None:
-        self._delivery, self._broken = delivery, broken
+    def __init__(self, delivery: Any, broken: tuple[str, ...], error: type[Exception]) -> None:
+        self._delivery, self._broken, self._error = delivery, broken, error
 
     def __getattr__(self, name: str) -> Any:
         if name in self._broken and self._delivery.incoming.event_id == "bad":
-            raise OverflowError(name)
+            raise self._error(f"{self._error.__name__} in {name}")
         return getattr(self._delivery, name)
 
 
 class BrokenSource(MemorySource):
     broken: tuple[str, ...] = ()
+    error: type[Exception] = OverflowError
 
     async def receive(self) -> Any:
-        return Broken(await super().receive(), self.broken)
+        return Broken(await super().receive(), self.broken, self.error)
 
 
 class BrokenPolicy:
@@ -58,6 +59,38 @@ async def test_an_answer_that_raises_costs_one_message(broken: tuple[str, ...], 
     told = await _consumed(broken=broken)
     [end] = [one for one in told if isinstance(one, (EventDeadLettered, AnswerLost))]
     assert (type(end).__name__, end.event_id, "OverflowError" in end.error) == (ends, "bad", True)
+
+
+async def test_an_answer_that_did_not_reach_the_broker_is_lost_and_makes_no_dead_letter() -> None:
+    told = await _consumed(broken=("retry",), error=Unavailable)
+    [end] = [one for one in told if isinstance(one, (EventDeadLettered, AnswerLost))]
+    assert (type(end), end.event_id, end.error) == (AnswerLost, "bad", "Unavailable in retry")
+
+
+async def test_a_broker_that_is_not_as_configured_ends_the_consumer() -> None:
+    consumer, _ = _consumer(("retry",), ConfigurationError)
+    with pytest.raises(ConfigurationError, match="in retry"):
+        async with asyncio.timeout(90):
+            await consumer.run()
+
+
+async def test_an_id_that_is_no_text_is_told_as_one() -> None:
+    queue, told = MemoryQueue(), list[ConsumerObservation]()
+    consumer = Consumer(
+        MemorySource(queue), name="billing", transaction=MemoryStore().transaction, observers=[told.append]
+    )
+
+    @consumer.on("*")
+    async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
+        raise AssertionError("its id cannot be kept")
+
+    async with consumer:
+        queue.put(incoming("\udcff", event_type="\ud800"))
+        await eventually(
+            lambda: asyncio.sleep(0, [one for one in told if isinstance(one, EventDeadLettered)]), within=30
+        )
+    [end] = [one for one in told if isinstance(one, EventDeadLettered)]
+    assert (end.event_id.encode(), end.event_type.encode()) == (b"\\xdcff", b"\\xd800")
 
 
 async def test_a_policy_that_raises_costs_one_message() -> None:
@@ -114,10 +147,13 @@ async def test_the_end_of_an_outage_is_told_although_no_message_waits() -> None:
     assert isinstance(told[told.index(restored) - 1], SourceFailed)
 
 
-async def _consumed(broken: tuple[str, ...] = (), **settings: Any) -> list[ConsumerObservation]:
+def _consumer(
+    broken: tuple[str, ...], error: type[Exception], **settings: Any
+) -> tuple[Consumer, list[ConsumerObservation]]:
+    """A consumer that fails on the first of two messages; what it tells."""
     queue, told = MemoryQueue(), list[ConsumerObservation]()
     source = BrokenSource(queue)
-    source.broken = broken
+    source.broken, source.error = broken, error
     consumer = Consumer(
         source, name="billing", transaction=MemoryStore().transaction, observers=[told.append], **settings
     )
@@ -127,12 +163,20 @@ async def _consumed(broken: tuple[str, ...] = (), **settings: Any) -> list[Consu
         if event.event_id == "bad":
             raise ValueError("no")
 
+    queue.put(incoming("bad"))
+    queue.put(incoming("good"))
+    return consumer, told
+
+
+async def _consumed(
+    broken: tuple[str, ...] = (), error: type[Exception] = OverflowError, **settings: Any
+) -> list[ConsumerObservation]:
+    consumer, told = _consumer(broken, error, **settings)
+
     async def ended() -> bool:
         return sum(isinstance(one, (EventDeadLettered, AnswerLost, EventHandled)) for one in told) == 2
 
     async with consumer:
-        queue.put(incoming("bad"))
-        queue.put(incoming("good"))
         await eventually(ended, within=90)
         assert [one.event_id for one in told if isinstance(one, EventHandled)] == ["good"]
         await asyncio.sleep(0)

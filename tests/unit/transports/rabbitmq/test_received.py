@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from pika import BasicProperties
 
 from pillarbox.transports.rabbitmq.received import Encoded, Received
-from pillarbox.transports.rabbitmq.source.notes import incoming_of, moved
-from tests.integration.consume.strange import MESSAGES, Strange, nested, number, text
+from pillarbox.transports.rabbitmq.source.notes import failed, incoming_of, moved
+from tests.integration.consume.strange import GOOD, MESSAGES, Strange, array, entry, nested, number, sized, text
 
+HEADERS, MESSAGE_ID = 0x2000, 0x0080
+"""The flags of these properties."""
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
@@ -86,3 +88,84 @@ def test_no_bytes_at_all_make_it_fail(encoded: bytes) -> None:
     for raw in (encoded, struct.pack(">HI", 0x2000, len(encoded)) + encoded):
         moved(found := Received(raw), frame_max=4096).encode()
         incoming_of(found, b"")
+
+
+def test_flags_of_properties_that_nobody_has_defined_are_skipped() -> None:
+    assert Received(struct.pack(">HHH", MESSAGE_ID | 1, 0x8001, 0x4000) + b"\x02e1").message_id == "e1"
+
+
+@pytest.mark.parametrize("encoded", [b"\x05e1", b"\x02e", b""])
+def test_properties_that_end_early_are_none(encoded: bytes) -> None:
+    assert Received(struct.pack(">H", MESSAGE_ID) + encoded).message_id is None
+
+
+def test_whole_numbers_keep_their_sign_and_their_size() -> None:
+    forms = {b"b": ">b", b"B": ">B", b"s": ">h", b"U": ">h", b"u": ">H", b"I": ">i", b"i": ">I", b"l": ">q", b"L": ">q"}
+    for kind, form in forms.items():
+        bits = 8 * struct.calcsize(form)
+        signed = form[1].islower()
+        for value in (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1):
+            assert headers_of((b"n", number(kind, form, value))) == {"n": value}
+    assert headers_of((b"price", b"D" + struct.pack(">Bi", 2, -150))) == {"price": Decimal("-1.50")}
+
+
+@pytest.mark.parametrize(
+    ("inner", "read"),
+    [
+        ([text(b"a"), number(b"T", ">Q", 2**63), text(b"\xff"), b"D\xff" + b"\x7f" * 4, text(b"b")], ["a", "b"]),
+        ([text(b"a"), b"?", text(b"b")], ["a"]),
+        ([text(b"a"), b"S\x00\x00\x00\x09b"], ["a"]),
+        ([text(b"a"), b"S\x00"], ["a"]),
+    ],
+    ids=["values", "kind", "length", "end"],
+)
+def test_tables_and_arrays_are_read_as_far_as_they_can_be(inner: list[bytes], read: list[str]) -> None:
+    found = [value for value in headers_of((b"in", array(*inner)))["in"] if isinstance(value, str)]
+    assert found == read
+    entries = b"".join(entry(f"{n}".encode(), value) for n, value in enumerate(inner))
+    table = headers_of((b"in", b"F" + sized(entries)))["in"]
+    assert [value for value in table.values() if isinstance(value, str)] == read
+    raw = Received(struct.pack(">H", HEADERS) + sized(entries))
+    assert [value for value in raw.headers.values() if isinstance(value, str)] == read
+
+
+def test_what_the_broker_would_act_upon_again_is_taken_off_and_the_rest_stays() -> None:
+    kept = {"content_type": b"c", "content_encoding": b"e", "correlation_id": b"r", "reply_to": b"to", "type": b"t"}
+    kept |= {"message_id": b"e1", "app_id": b"a"}
+    taken_off = {"expiration": b"1", "user_id": b"guest", "cluster_id": b"c"}
+    brokers_own = (b"x-death", b"x-delivery-count", b"CC", b"BCC", b"x-first-death-queue", b"x-last-death-reason")
+    headers = ((b"x-own", text(b"1")), *((name, text(b"2")) for name in brokers_own), (b"note", text(b"before")))
+    strange = Strange(kept | taken_off | {"delivery_mode": 1, "priority": 7, "timestamp": 5}, headers)
+    encoded = b"".join(moved(received(strange), {"note": "after", "count": 3}, frame_max=131_072).encode())
+    found = BasicProperties()
+    found.decode(encoded)
+    assert {name: getattr(found, name) for name in kept} == {name: value.decode() for name, value in kept.items()}
+    assert {getattr(found, name) for name in taken_off} == {None}
+    assert (found.delivery_mode, found.priority, found.timestamp) == (2, 7, 5)
+    assert list((found.headers or {}).items()) == [("x-own", "1"), ("note", "after"), ("count", 3)]
+    assert encoded.count(b"note") == 1
+
+
+def test_headers_are_left_out_only_where_they_do_not_fit_and_keep_their_order() -> None:
+    strange = Strange(GOOD, tuple((name, text(b"x" * size)) for name, size in ((b"m", 50), (b"l", 90), (b"s", 10))))
+    whole = sum(map(len, moved(received(strange), {"note": "z"}, frame_max=131_072).encode()))
+    for frame_max, names in ((whole + 20, "mls"), (whole + 19, "ms"), (whole + 19 - 100, "s"), (whole - 140, "")):
+        found = moved(received(strange), {"note": "z"}, frame_max=frame_max)
+        assert sum(map(len, found.encode())) <= max(frame_max - 20, whole - 168)
+        assert list(again(found).headers) == [*names, "note"]
+
+
+def test_a_note_is_text_whatever_it_says() -> None:
+    assert again(moved(received(Strange()), {"note": "a\ud800"}, frame_max=4096)).headers == {"note": "a\\ud800"}
+
+
+@pytest.mark.parametrize(
+    ("first", "kept"), [(text(b"2026-11-30T12:00:00Z"), True), (text(b"x" * 1000), False), (b"V", False)]
+)
+def test_a_failure_is_noted_within_bounds_and_the_first_one_remembered(first: bytes, kept: bool) -> None:
+    found = received(Strange(GOOD, ((b"pillarbox-first-failed-at", first),)))
+    noted = failed(found, incoming_of(found, b""), queue="q", reason="é" * 5000, charge=True, frame_max=4096)
+    headers = again(noted).headers
+    assert (headers["pillarbox-reason"], headers["pillarbox-attempts"]) == ("é" * 500, 1)
+    noted_at = headers["pillarbox-last-failed-at"]
+    assert headers["pillarbox-first-failed-at"] == ("2026-11-30T12:00:00Z" if kept else noted_at)
