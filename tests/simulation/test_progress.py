@@ -294,6 +294,15 @@ async def long_handlers(stage: Stage) -> None:
     assert len(stage.seen(Sending)) == 1
 
 
+async def long_calls_of_one_handler(stage: Stage) -> None:
+    """They occupy its whole share of the threads, and others would still find one."""
+    pace = Pace(lot=1, lots=8, bounded=True, room=lambda address, sending: 2 - sending.get(address, 0))
+    transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
+    async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
+        stage.record(*(Event("a", {}, event_id=str(number)) for number in range(5)))
+    assert sum(len(one.messages) for one in stage.seen(Sending)) == 2
+
+
 async def one_long_handler(stage: Stage) -> None:
     """Senders are free, and what waits is behind the one that runs."""
     pace = Pace(lot=1, lots=10, bounded=True)
@@ -352,6 +361,7 @@ async def draining(stage: Stage) -> None:
         unavailable,
         blocked_key,
         long_handlers,
+        long_calls_of_one_handler,
         one_long_handler,
         no_store,
         draining,
