@@ -1,8 +1,9 @@
-"""A send begins only while enough of the lease is left for it to end within: not for an event that comes late, and not
-after a ledger that was slow."""
+"""A send begins only while enough of the lease is left for it to end within: not for an event that comes late, not after
+a ledger that was slow, and not once the session has ended."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -66,6 +67,34 @@ def test_an_event_that_comes_too_late_for_the_lease_waits_for_its_renewal() -> N
             assert ids(stage.transport.deliveries) == ["before"]
             stage.renewing = True
             await stage.until(lambda: ids(stage.transport.deliveries) == ["before", "late"])
+        assert min(stage.left) >= LONGEST_SEND
+
+    for seed in range(5):
+        simulate(story, seed=seed)
+
+
+def test_a_relay_whose_session_ended_begins_no_send_until_its_lease_was_renewed() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage, ended = Watched(simulation), asyncio.Event()
+
+        async def session_ended() -> None:
+            await ended.wait()
+
+        stage.use(stage.store)
+        stage.store.lanes.session_ended = session_ended  # type: ignore[method-assign]
+        async with stage.running() as stage.watched:
+            stage.record(Event("a", {}, event_id="before", key="k"))
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["before"])
+            # Others may take it for dead from now on, whatever is left of its lease.
+            stage.renewing = False
+            ended.set()
+            await stage.until(lambda: not stage.watched._ownership.may_send(), within=0.5)
+            stage.record(Event("a", {}, event_id="during", key="k"))
+            await stage.rest(2)
+            assert ids(stage.transport.deliveries) == ["before"]
+            ended.clear()
+            stage.renewing = True
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["before", "during"], within=5)
         assert min(stage.left) >= LONGEST_SEND
 
     for seed in range(5):
