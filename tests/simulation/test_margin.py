@@ -1,5 +1,5 @@
-"""A send begins only while enough of the lease is left for it to end within: not for an event that comes late, not after
-a ledger that was slow, and not once the session has ended."""
+"""A send begins only while enough of the lease is left for it to end within: not for an event that comes late, nor
+after a slow ledger, nor once the session has ended."""
 
 from __future__ import annotations
 

@@ -85,8 +85,12 @@ class Scene:
             tuning=Tuning(**options),
             observers=[self.observed.append],
         )
-        async with asyncio.timeout(BOUND), relay:
-            yield relay
+        try:
+            async with asyncio.timeout(BOUND), relay:
+                yield relay
+        except BaseException:
+            self.go.set()  # or what hangs would keep a test from failing
+            raise
         await handlers.aclose()
 
     async def until(self, fact: Callable[[], bool]) -> None:
