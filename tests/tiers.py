@@ -1,7 +1,7 @@
-"""`python -m tests.tiers [names…]`: the tiers of the test suite, one after another, with the time each took.
+"""`python -m tests.tiers [names…]`: the tiers of the test suite, three beside each other, with the time each took.
 
-Three lines of tiers run beside each other, because much of a test with real servers is waiting for them. The first line
-is shown as it runs, the others when they have ended; within a line the order is that of the fastest answer.
+Three on two cores, because much of a test with real servers is waiting for them. When one has ended it is shown and the
+next begins: first what answers fast, then the longest, so that all end at about the same time.
 """
 
 import os
@@ -9,8 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET_SECONDS = 15 * 60
+ABREAST = 3
 _NO_TESTS_COLLECTED = 5
 _CODE = [name for name in ("src", "tests", "benchmarks", "examples", "apps") if (ROOT / name).is_dir()]
 _SQLALCHEMY_20 = Path(sys.prefix) / "sqlalchemy20"
@@ -41,14 +41,22 @@ class Tier:
     name: str
     commands: tuple[Sequence[str], ...] = ()
     folder: str | None = None
+    without: str | None = None
+    """A folder in that folder that is a tier of its own."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    line: int = 0
-    """Tiers of one line run one after another."""
 
     def run(self, output: IO[str]) -> Row:
         print(f"\n=== {self.name} ===", file=output, flush=True)
         began = time.monotonic()
         return self.name, self._result(output), time.monotonic() - began
+
+    def run_aside(self) -> tuple[Row, str]:
+        """Run it and return what it showed."""
+        print(f"{self.name} …", flush=True)
+        with TemporaryFile("w+") as output:
+            row = self.run(output)
+            output.seek(0)
+            return row, output.read()
 
     def _result(self, output: IO[str]) -> Result:
         if self.folder is not None and not any((ROOT / self.folder).rglob("test_*.py")):
@@ -57,7 +65,8 @@ class Tier:
         # All commands run even after a failure: one run shows everything there is to mend.
         statuses = [self._call(command, output) for command in self.commands]
         if self.folder is not None:
-            status = self._call(_python("-m", "pytest", self.folder), output)
+            left_out = [f"--ignore={self.without}"] if self.without else []
+            status = self._call(_python("-m", "pytest", self.folder, *left_out), output)
             if status == _NO_TESTS_COLLECTED and not any(statuses):
                 return Result.SKIPPED
             statuses.append(status)
@@ -91,21 +100,22 @@ TIERS = (
         ),
     ),
     Tier(name="unit", folder="tests/unit"),
-    Tier(name="conformance", folder="tests/conformance", line=1),
-    Tier(name="simulation", folder="tests/simulation", line=1),
-    Tier(name="integration", folder="tests/integration"),
+    Tier(name="apps", folder="tests/apps"),
+    Tier(name="integration", folder="tests/integration", without="tests/integration/cli"),
+    Tier(name="console", folder="tests/console"),
+    Tier(name="simulation", folder="tests/simulation"),
+    Tier(name="faults", folder="tests/faults"),
+    Tier(name="cli", folder="tests/integration/cli"),
+    Tier(name="conformance", folder="tests/conformance"),
+    Tier(name="docs", folder="tests/docs"),
     Tier(
         name="sqlalchemy20",
         commands=(_python("-c", _ASSERT_SQLALCHEMY_20),),
         folder="tests/integration/record",
         environment={"PYTHONPATH": str(_SQLALCHEMY_20)},
     ),
-    Tier(name="faults", folder="tests/faults", line=2),
-    Tier(name="plans", folder="tests/plans", line=2),
+    Tier(name="plans", folder="tests/plans"),
     Tier(name="examples", folder="tests/examples"),
-    Tier(name="apps", folder="tests/apps", line=2),
-    Tier(name="console", folder="tests/console", line=2),
-    Tier(name="docs", folder="tests/docs"),
     Tier(name="wheel", folder="tests/e2e"),
 )
 
@@ -118,28 +128,23 @@ def main(names: Sequence[str]) -> int:
         return 2
     chosen = [known[name] for name in names] or TIERS
     began = time.monotonic()
-    first, *others = _lines(chosen)
-    with ThreadPoolExecutor() as pool, ExitStack() as files:
-        beside = []
-        for line in others:
-            output = files.enter_context(TemporaryFile("w+"))
-            beside.append((pool.submit(_run, line, output), output))
-        rows = _run(first, sys.stdout)
-        for ended, output in beside:
-            rows += ended.result()
-            output.seek(0)
-            print(output.read(), flush=True)
+    rows = [chosen[0].run(sys.stdout)] if len(chosen) == 1 else _run_abreast(chosen)
     _print_table(rows, total=time.monotonic() - began)
     return 1 if any(result is Result.FAILED for _, result, _ in rows) else 0
 
 
-def _lines(chosen: Sequence[Tier]) -> list[list[Tier]]:
-    numbers = sorted({tier.line for tier in chosen})
-    return [[tier for tier in chosen if tier.line == number] for number in numbers]
-
-
-def _run(line: Sequence[Tier], output: IO[str]) -> list[Row]:
-    return [tier.run(output) for tier in line]
+def _run_abreast(chosen: Sequence[Tier]) -> list[Row]:
+    rows = []
+    with ThreadPoolExecutor(ABREAST) as pool:
+        try:
+            for ended in as_completed([pool.submit(tier.run_aside) for tier in chosen]):
+                row, output = ended.result()
+                print(output, flush=True)
+                rows.append(row)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return rows
 
 
 def _print_table(rows: Sequence[Row], *, total: float) -> None:
