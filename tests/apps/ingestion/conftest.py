@@ -1,8 +1,8 @@
 """Databases with the tables of the service, and brokers with a virtual host of the test's own."""
 
 import shutil
-import uuid
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,8 @@ from tests.apps.ingestion.running import Service, migrate
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
+
+AT_ONCE = 20
 
 
 @pytest.fixture(scope="session")
@@ -45,14 +47,23 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
+@pytest.fixture(scope="session")
+def vhosts(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
+    """The names of virtual hosts that nobody has used, without end."""
+
+    def made() -> Iterator[str]:
+        for first in count(step=AT_ONCE):
+            names = [f"ingestion-{number}" for number in range(first, first + AT_ONCE)]
+            rabbitmq_server.add_vhosts(*names)
+            yield from names
+
+    return made()
+
+
 @pytest.fixture
-def broker(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
+def broker(rabbitmq_server: RabbitMQServer, vhosts: Iterator[str]) -> str:
     """The URL of a virtual host of the test's own: the service names its queues itself."""
-    name = f"ingestion-{uuid.uuid4().hex[:8]}"
-    rabbitmq_server.ctl("add_vhost", name)
-    rabbitmq_server.ctl("set_permissions", "-p", name, "guest", ".*", ".*", ".*")
-    yield rabbitmq_server.url(name)
-    rabbitmq_server.ctl("delete_vhost", name)
+    return rabbitmq_server.url(next(vhosts))
 
 
 @pytest.fixture(scope="module", params=["postgres", "sqlite"])

@@ -63,8 +63,7 @@ def postgres_town(postgres_database: str) -> Iterator[Town]:
 @pytest.fixture(scope="session")
 def virtual_host(rabbitmq_server: RabbitMQServer) -> str:
     """A virtual host of its own: the application names its queues itself."""
-    rabbitmq_server.ctl("add_vhost", VHOST)
-    rabbitmq_server.ctl("set_permissions", "-p", VHOST, "guest", ".*", ".*", ".*")
+    rabbitmq_server.add_vhosts(VHOST)
     return rabbitmq_server.url(VHOST)
 
 

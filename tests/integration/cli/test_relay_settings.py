@@ -2,9 +2,9 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -19,6 +19,7 @@ SAMPLES = Path(__file__).resolve().parents[3] / "docs" / "samples"
 
 HANDLERS = """
 from pathlib import Path
+from uuid import uuid4
 from pillarbox import Handlers
 
 handlers = Handlers()
@@ -30,12 +31,11 @@ def note(event, context):
 
 
 @pytest.fixture
-def vhost(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
+def vhost(rabbitmq_server: RabbitMQServer) -> str:
     """The URL of a virtual host of the test's own: the samples name their queues themselves."""
-    rabbitmq_server.ctl("add_vhost", "samples")
-    rabbitmq_server.ctl("set_permissions", "-p", "samples", "guest", ".*", ".*", ".*")
-    yield rabbitmq_server.url("samples")
-    rabbitmq_server.ctl("delete_vhost", "samples")
+    name = f"samples-{uuid4().hex}"
+    rabbitmq_server.add_vhosts(name)
+    return rabbitmq_server.url(name)
 
 
 def record(url: str, *events: Event) -> None:
