@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from typing import Any
 
 import psycopg
 
+from pillarbox.core.steering import EVERYWHERE
+from pillarbox.stores.postgres import PostgresStore
 from tests.faults import far_side
 from tests.faults.ledger import SOUND, Findings, Ledger, judge
 from tests.faults.mutants import Guard
@@ -72,6 +75,22 @@ class Stage:
 
     def write(self, count: int) -> None:
         self.workload.write(count * TIMES)
+
+    def pause(self) -> None:
+        """Nothing is sent from now on."""
+        self._steer(paused=True)
+
+    def resume(self) -> None:
+        """Everything is sent again."""
+        self._steer(paused=False)
+
+    def _steer(self, *, paused: bool) -> None:
+        async def steer() -> None:
+            store = PostgresStore(self.store)
+            await store.destinations.steer(EVERYWHERE, paused=paused, by="test")
+            await store.aclose()
+
+        asyncio.run(steer())
 
     @contextmanager
     def under_load(self) -> Iterator[None]:
