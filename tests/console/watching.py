@@ -73,7 +73,7 @@ def watched(
 ) -> Iterator[Watched]:
     """A new page of a new browser profile."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 860})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     try:
         yield Watched(context.new_page(), base)
     finally:
