@@ -2,7 +2,8 @@
 
 What must stay true: whoever opens connections and says nothing costs nobody else an answer, and takes no descriptors
 that the process needs for its database and its broker. When there are too many connections, the oldest that asks for
-nothing is closed; only where every one is being answered is the newest refused.
+nothing is closed; only where every one is being answered is the newest refused. Who has not sent all of a request asks
+for nothing yet.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 PATIENCE = 10.0
 """Seconds for the head of a request, from the opening of the connection or the last answer."""
+BODY_PATIENCE = 30.0
+"""Seconds for the rest of it, from then on."""
 MOST = 64
 """Connections at once, at most."""
 AT_ONCE = 32
@@ -45,7 +48,11 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Nothing was asked, or what was asked is answered."""
+        """Nothing was asked to its end, or what was asked is answered."""
+        return self._between_requests or self.cycle.more_body
+
+    @property
+    def _between_requests(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 
@@ -82,6 +89,12 @@ class BoundedProtocol(H11Protocol):
             self._deadline = None
 
     def _waited(self) -> None:
+        if self._between_requests:
+            self.refuse()
+        elif self.idle:
+            self._deadline = self.loop.call_later(BODY_PATIENCE, self._waited_for_body)
+
+    def _waited_for_body(self) -> None:
         if self.idle:
             self.refuse()
 

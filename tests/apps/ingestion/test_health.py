@@ -6,9 +6,10 @@ import resource
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from tests.apps.ingestion.running import BOUND, Consuming, Running, Service, migrate
-from tests.integration.telemetry.test_idle_connections import DESCRIPTORS, idle_connections
+from tests.integration.telemetry.test_idle_connections import DESCRIPTORS, half_a_body, idle_connections
 from tests.servers.availability import available
 from tests.servers.ports import free_port
 from tests.servers.postgres import PostgresServer
@@ -26,10 +27,17 @@ def test_a_backlog_beyond_the_threshold_is_down(database: str, tmp_path: Path) -
     assert (answer.status_code, answer.json()["reason"]) == (503, "more than 2 events wait")
 
 
-def test_idle_connections_keep_nobody_from_an_answer_and_the_relay_from_nothing(database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "begin",
+    [b"GET /health HTTP/1.1\r\n", half_a_body("/api/v1/documents", "application/json")],
+    ids=["half a head", "half a body"],
+)
+def test_idle_connections_keep_nobody_from_an_answer_and_the_relay_from_nothing(
+    database: str, tmp_path: Path, begin: bytes
+) -> None:
     with Service(folder=tmp_path, INGESTION_STORE=database) as service:
         resource.prlimit(service.started.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
-        with idle_connections(f"127.0.0.1:{service.port}", b"GET /health HTTP/1.1\r\n"):
+        with idle_connections(f"127.0.0.1:{service.port}", begin):
             service.wait_for(service.upload().json()["id"], "ENRICHED")
             assert service.client.get("/health").json()["status"] == "UP"
         assert len(service.story()) < 100_000

@@ -32,6 +32,14 @@ runpy.run_module("pillarbox", run_name="__main__", alter_sys=True)
 """
 
 
+FORM = "application/x-www-form-urlencoded"
+
+
+def half_a_body(path: str, kind: str) -> bytes:
+    """The beginning of a POST whose end never comes."""
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: 100\r\n\r\n{{".encode()
+
+
 @contextmanager
 def idle_connections(address: str, begin: bytes) -> Iterator[list[socket.socket]]:
     """Many of them, each of which has said so much of a request."""
@@ -69,12 +77,15 @@ def test_a_relay_answers_and_works_beside_idle_connections(sqlite_url: str, tmp_
         assert len(pages.story()) < 100_000
 
 
-def test_a_console_answers_beside_idle_connections(sqlite_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "begin", [b"POST /everything HTTP/1.1\r\n", half_a_body("/everything", FORM)], ids=["half a head", "half a body"]
+)
+def test_a_console_answers_beside_idle_connections(sqlite_url: str, tmp_path: Path, begin: bytes) -> None:
     given = {"PILLARBOX_STORE": sqlite_url, "PILLARBOX_CONSOLE__LOGIN": "none"}
     listen = f"127.0.0.1:{free_port()}"
     with (
         bounded(tmp_path, "console", "--listen", listen, **given) as pages,
-        idle_connections(listen, b"POST /everything HTTP/1.1\r\n"),
+        idle_connections(listen, begin),
     ):
         assert pages.get("api/v1/status").status_code == 200
         assert pages.descriptors() < DESCRIPTORS / 2
@@ -83,16 +94,25 @@ def test_a_console_answers_beside_idle_connections(sqlite_url: str, tmp_path: Pa
 
 @pytest.mark.parametrize(
     "begin",
-    [b"", b"GET /livez HTTP/1.1\r\nX-Slow: ", b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"],
-    ids=["silent", "half a head", "answered"],
+    [
+        b"",
+        b"GET /livez HTTP/1.1\r\nX-Slow: ",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        half_a_body("/read", FORM),
+    ],
+    ids=["silent", "half a head", "answered", "half a body"],
 )
 async def test_whoever_asks_for_nothing_more_is_closed(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def alive(_: Request) -> Response:
         return Response("alive")
 
+    async def read(request: Request) -> Response:
+        return Response(await request.body())
+
     monkeypatch.setattr(connections, "PATIENCE", 0.05)
+    monkeypatch.setattr(connections, "BODY_PATIENCE", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as port:
-        async with served(Starlette(routes=[Route("/livez", alive)]), port):
+        async with served(Starlette(routes=[Route("/livez", alive), Route("/read", read, methods=["POST"])]), port):
             reader, writer = await asyncio.open_connection(*port.getsockname())
             writer.write(begin)
             said = await asyncio.wait_for(reader.read(), 60)

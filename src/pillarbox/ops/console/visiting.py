@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.background import BackgroundTask
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -271,6 +271,9 @@ async def _body(request: Request, *, kind: str, wanted: str) -> bytes:
                 body += piece
                 if len(body) > BODY:
                     raise Refused(413, "That is more than a form may hold.")
+    except ClientDisconnect:
+        # Nobody hears this; but it is no bug of ours, which a log would show with its traceback.
+        raise Refused(400, "The body ended before it was whole.") from None
     except TimeoutError:
         raise Refused(408, f"The body did not come within {BODY_PATIENCE:g} s.") from None
     return bytes(body)
