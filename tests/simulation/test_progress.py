@@ -12,7 +12,14 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.errors import PermanentError, RowsRefused, StoreUnavailable
-from pillarbox.core.observations import BatchSettled, RelayStalled, RelayStallEnded, Sending, StoreFailed
+from pillarbox.core.observations import (
+    BatchSettled,
+    BreakerChanged,
+    RelayStalled,
+    RelayStallEnded,
+    Sending,
+    StoreFailed,
+)
 from pillarbox.core.steering import EVERYWHERE
 from pillarbox.core.transport import Pace
 from pillarbox.ops.doctor import symptoms
@@ -301,6 +308,22 @@ async def long_calls_of_one_handler(stage: Stage) -> None:
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(5)))
     assert sum(len(one.messages) for one in stage.seen(Sending)) == 2
+    assert stage.seen(BreakerChanged) == [], "it waits for calls of its own"
+
+
+async def long_sends_beside_an_idle_transport(stage: Stage) -> None:
+    """The transport that is free has nothing to send."""
+    pace = Pace(lot=1, lots=1, bounded=True)
+    slow = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
+    options: dict[str, Any] = {
+        "transports": {"idle": stage.transport, "slow": slow},
+        "destinations": {"slow": MemoryAddress(name="slow", transport="slow")},
+        "routes": [Route(to=["slow"])],
+        "tuned": {"drain_timeout": "1s"},
+    }
+    async with waiting(stage, **options):
+        stage.record(*(Event("a", {}, event_id=str(number)) for number in range(3)))
+    assert len(stage.seen(Sending)) == 1
 
 
 async def one_long_handler(stage: Stage) -> None:
@@ -362,6 +385,7 @@ async def draining(stage: Stage) -> None:
         blocked_key,
         long_handlers,
         long_calls_of_one_handler,
+        long_sends_beside_an_idle_transport,
         one_long_handler,
         no_store,
         draining,
