@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
 
@@ -39,8 +41,8 @@ def test_each_property_can_be_set_in_milliseconds() -> None:
 
 
 def test_the_command_gives_them_to_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, str] = {}
-    monkeypatch.setattr(relaying, "run_relay", lambda _, variables: given.update(variables))
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(relaying, "run_relay", lambda _, **told: given.update(told))
     environment = {
         "PILLARBOX_STORE": "sqlite:///x.db",
         "PILLARBOX_TRANSPORT": "amqp://a:b@mq/",
@@ -51,9 +53,8 @@ def test_the_command_gives_them_to_the_relay(monkeypatch: pytest.MonkeyPatch) ->
     }
     done = CliRunner().invoke(commands, ["relay"], env=environment, catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    assert given == {
-        "PILLARBOX_STORE": "sqlite:///x.db",
-        "PILLARBOX_TRANSPORT": "amqp://a:b@mq/",
+    assert (given["store"], given["transport"]) == ("sqlite:///x.db", "amqp://a:b@mq/")
+    assert given["settings"] == {
         "PILLARBOX_RELAY__POLL_INTERVAL": "0.5s",
         "PILLARBOX_RELAY__BATCH_SIZE": "10",
         "PILLARBOX_RELAY__INITIAL_DELAY": "0.0s",
