@@ -4,12 +4,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pillarbox import Relay
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.looks import Ready
+from pillarbox.core.observations import StoreFailed
 from pillarbox.core.outcome import DELIVERED, Verdict
 from pillarbox.core.retention import Retention
+from pillarbox.relay.housekeeping import EVERY
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.memory import MemoryTransport
 from tests.databases import Sql
 
 DAY = 86_400.0
@@ -177,3 +182,28 @@ async def test_rows_that_a_foreign_key_keeps_keep_no_others(store: PostgresStore
     assert await store.upkeep.prune(kept) == 3
     with pytest.raises(RowsRefused, match="case_file"):
         await store.upkeep.prune(kept)
+
+
+async def test_a_relay_tells_what_a_foreign_key_keeps_and_goes_on(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead)")
+    await sql.execute(
+        "INSERT INTO outbox_dead (id, event_id, destination, event_type, payload, content_type, headers,"
+        " schema_version, occurred_at, recorded_at, attempts, tries, error, died_at)"
+        " VALUES (1, 'e', '', 'a', '', '', '{}', 1, now(), now(), 0, 0, 'no', now() - interval '200 days')"
+    )
+    await sql.execute("INSERT INTO case_file SELECT dead_id FROM outbox_dead")
+    told: list[StoreFailed] = []
+
+    def tell(observation: object) -> None:
+        if isinstance(observation, StoreFailed):
+            told.append(observation)
+
+    async def is_told() -> bool:
+        return bool(told)
+
+    transports = {"memory": MemoryTransport()}
+    async with Relay(store=store, transports=transports, observers=[tell]):
+        await eventually(is_told, within=60)
+    assert "case_file" in told[0].error
+    # Until the next time; nothing is begun anew as after an outage.
+    assert [failure.delay for failure in told] == [EVERY]
