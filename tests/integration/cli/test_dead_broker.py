@@ -9,6 +9,7 @@ import sys
 import pika
 import pytest
 
+from pillarbox.ops.requeueing import WINDOW
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.graveyard import Graveyard
 from tests.integration.cli.running import environment, pillarbox
@@ -163,18 +164,18 @@ def test_the_first_so_many_go_back(yard: Graveyard) -> None:
     assert yard.take(yard.dead) == [f"e{n}" for n in range(4, 10)]
 
 
-def test_three_thousand_letters_go_back_in_their_order(yard: Graveyard) -> None:
-    ids = yard.bury_many(3000)
-    assert yard.told("requeue", "--all", "--yes")["done"] == 3000
+def test_many_times_as_many_letters_as_are_in_hand_go_back_in_their_order(yard: Graveyard) -> None:
+    ids = yard.bury_many(10 * WINDOW)
+    assert yard.told("requeue", "--all", "--yes")["done"] == 10 * WINDOW
     assert yard.take(yard.work) == ids
     assert ready(yard.url, yard.dead) == 0
 
 
-def test_one_is_found_behind_thousands_which_stay_in_their_order(yard: Graveyard) -> None:
-    ids = yard.bury_many(3000)
-    assert yard.told("requeue", "--event-id", "e2999")["done"] == 1
-    yard.wait_for(yard.dead, 2999)
-    assert (yard.take(yard.work), yard.take(yard.dead)) == (["e2999"], ids[:-1])
+def test_one_is_found_behind_many_which_stay_in_their_order(yard: Graveyard) -> None:
+    *others, last = yard.bury_many(10 * WINDOW)
+    assert yard.told("requeue", "--event-id", last)["done"] == 1
+    yard.wait_for(yard.dead, len(others))
+    assert (yard.take(yard.work), yard.take(yard.dead)) == ([last], others)
 
 
 def test_a_process_killed_on_the_way_loses_nothing(yard: Graveyard) -> None:
