@@ -21,7 +21,7 @@ SECRET, SHOWN = "eve@example.org", "mailbox"
 def told(stock: Stock) -> Stock:
     """A dead letter and an event that holds its key, whose errors tell what nobody may see."""
     for name in ("letter", "more", "held"):
-        stock.record(Event("order.placed", {}, event_id=name))
+        stock.record(Event("order.placed", {"note": f"write to {SECRET}"}, event_id=name))
     error = Dead(error=f"{SHOWN} of {SECRET} is full")
     stock.settle(letter=(error, "orders"), more=(error, "orders"), held=(replace(error, block=True), "orders"))
     return stock
