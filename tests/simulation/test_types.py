@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
-from pillarbox import Event
+from pillarbox import Event, Relay
 from pillarbox.core.errors import Nacked, Unavailable
 from pillarbox.core.looks import Fetched, Look
 from pillarbox.core.message import Held
 from pillarbox.core.observations import BreakerChanged, EventRetried
-from pillarbox.relay.gates import IDLE
+from pillarbox.relay.gates import IDLE, MOST_IDLE
+from pillarbox.relay.routing import Route
+from pillarbox.relay.sorting import LOOKED_AT_AGAIN
 from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.transports.memory import MemoryTransport
+from tests.simulation.hosts import Machine, MachineStore
 from tests.simulation.stage import Stage, ids
 
 
@@ -142,3 +147,44 @@ def test_an_idle_relay_asks_as_little_of_the_store_whatever_the_number_of_types(
 
     few, many = asked(3), asked(900)
     assert abs(many - few) <= 2  # rounds do not begin at the same time
+
+
+def test_what_a_relay_remembers_is_bounded_whatever_the_number_of_types() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage, types, met = Stage(simulation), 3 * MOST_IDLE, [0]
+        stage.record(*(Event(f"type {n}", {}) for n in range(types)))
+        relay: Relay = stage.relay(
+            tuned={"max_destinations": types, "batch_size": 50},
+            observers=[lambda _: met.append(len(list(relay._dispatch._gates)))],
+        )
+        async with relay:
+            await stage.until(lambda: len(stage.transport.deliveries) == types)
+        assert MOST_IDLE / 2 < max(met) <= MOST_IDLE + 2 * 50 * 3
+
+    simulate(story, seed=1)
+
+
+@pytest.mark.parametrize("by_type", [True, False], ids=["too many types", "no route"])
+def test_however_many_have_no_route_those_that_have_one_flow(by_type: bool) -> None:
+    ways: dict[str, Any] = {"destinations": {"known": MemoryTransport.to("known")}}
+    ways = {} if by_type else ways | {"routes": [Route(event_type="known", to=["known"])]}
+    unknown = 4000
+
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.record(Event("known", {}, event_id="first"))
+        # A store that takes its time, so that every row that is looked at again is paid for.
+        store = MachineStore(stage.store, Machine(simulation, store_latency=0.1))
+        async with stage.running(store=store, tuned={"max_destinations": 1, "batch_size": 100}, **ways):
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["first"])
+            stage.record(*(Event(f"type {n}", {}) for n in range(unknown)))
+            stage.record(Event("known", {}, event_id="behind them"))
+            await stage.until(lambda: len(stage.transport.deliveries) == 2, within=unknown / 100)
+            assert len(stage.seen(EventRetried)) < 1.25 * unknown, "they are passed once"
+            before = len(stage.seen(EventRetried))
+            await stage.rest(60)
+            assert 60 < len(stage.seen(EventRetried)) - before < 61 * LOOKED_AT_AGAIN
+            stage.record(Event("known", {}, event_id="later"))
+            await stage.until(lambda: len(stage.transport.deliveries) == 3, within=2)
+
+    simulate(story, seed=1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -82,7 +82,7 @@ class Sample(NamedTuple):
 
 def written(figures: Carried | Level) -> dict[str, Any]:
     """What `Sample.read` reads."""
-    return asdict(figures)
+    return {one.name: getattr(figures, one.name) for one in fields(figures)}
 
 
 class Stats(Protocol):

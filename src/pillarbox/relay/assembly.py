@@ -87,7 +87,6 @@ def assemble(
         ownership=ownership,
         suspicion=suspicion,
         hand=hand,
-        routing=routing,
         gates=gates,
         dispatch=dispatch,
         reader=reader,

@@ -358,7 +358,7 @@ class Dispatch:
 
     def _overdue(self, lot: Collection[tuple[Gate, Item]], limit: float) -> None:
         """Sends that hang keep their keys and what they occupy; their destination gets nothing more for now."""
-        for gate, item in list(lot):
+        for gate, item in [(self._gates.of(gate.place), item) for gate, item in lot]:
             self._announce(
                 SendOverdue(relay=self.relay, message=item.message, destination=item.destination, seconds=limit)
             )
@@ -381,7 +381,8 @@ class Dispatch:
     def _judge(self, lot: Sequence[tuple[Gate, Item]], results: Sequence[Result]) -> None:
         by_gate: defaultdict[Gate, list[tuple[Item, Result]]] = defaultdict(list)
         for (gate, item), result in zip(lot, results, strict=True):
-            by_gate[gate].append((item, result))
+            # A gate is forgotten once nothing is in flight to it, as after its lanes were lost.
+            by_gate[self._gates.of(gate.place)].append((item, result))
         for gate, answers in by_gate.items():
             self._judge_one(gate, answers)
 

@@ -20,6 +20,8 @@ NEVER = 3600.0
 SEARCH_EVERY = 1.0
 IDLE = 60.0
 """Seconds without a send after which a gate that says nothing special is forgotten."""
+MOST_IDLE = 1000
+"""Beyond so many gates, those that say nothing special are forgotten at once: every round looks at all there are."""
 _WELL = ("closed", False, 0.0)
 
 
@@ -154,10 +156,10 @@ class Gates:
     def forget_idle(self, in_flight: Callable[[str], int]) -> None:
         """Drop the gates through which nothing went for a while and which say nothing special: they are made again
         when they are needed. For destinations that event types made, of which there may be many."""
-        now = self._clock.monotonic()
+        before = self._clock.monotonic() - (IDLE if len(self._gates) <= MOST_IDLE else 0.0)
         for name, gate in list(self._gates.items()):
             if (
-                now - gate.used > IDLE
+                gate.used <= before
                 and gate.well
                 and not gate.aside
                 and gate.breaker.untouched

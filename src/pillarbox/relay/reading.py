@@ -141,6 +141,8 @@ class Reader:
         # One after another: a look that began before a settlement must not end after the next one began.
         async with self._one_at_a_time:
             self._stops.begin_round()
+            if self._routing.by_type:
+                self._gates.forget_idle(self._hand.count)
             self._gates.begin_round()
             lanes = _in_turn(self._ownership.readable, self._turn)
             if not lanes or self.room <= 0 or not self._gates.any_open() or not self._budget.begin():

@@ -196,7 +196,7 @@ class Routing:
                 # Two transports may choose one name, and neither is to take the other's events away.
                 name = given if taken is None or taken.transport is transport else f"{transport_name}/{given}"
                 made[name] = Place(name, Destination(address), transport_name, transport)
-        if len(self._places.keys() | made.keys()) > self.most:
+        if len(self._places) + sum(name not in self._places for name in made) > self.most:
             return ()
         self._places |= made
         return tuple(made)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.message import Held, Message
 from pillarbox.core.observations import Announcer
-from pillarbox.core.outcome import Dead, Outcome, Resolved, Split
+from pillarbox.core.outcome import Dead, Outcome, Resolved, Retry, Split
 from pillarbox.relay.gates import A_LOT, Gate, Gates
 from pillarbox.relay.hand import Hand, Item, LineKey, line_of
 from pillarbox.relay.lanes import Ownership
@@ -20,6 +21,9 @@ from pillarbox.relay.suspicion import Suspicion
 from pillarbox.relay.telling import tell
 from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import no_route
+
+LOOKED_AT_AGAIN = 100.0
+"""Messages without a route, per second: however many there are, those that have one do not wait for them."""
 
 
 class Seen(NamedTuple):
@@ -92,6 +96,8 @@ class Sorter:
         self._clock = clock
         self._chance = chance
         self._announce = announce
+        self._looked_at_until = 0.0
+        """When every message without a route was looked at again, at their pace."""
 
     def sort(self, seen: Sequence[Seen], held_back: Collection[tuple[int, str]]) -> Sorted:
         """Sort messages that come in the order of their places."""
@@ -117,10 +123,19 @@ class Sorter:
             elif not names:
                 most = self._routing.most if self._routing.full else None
                 outcome = no_route(message, self._chance, after_death=self._after_death, most_by_type=most)
-                self._settle_at_once(Item(message, message.destination, waited, to.now), outcome)
+                self._settle_at_once(Item(message, message.destination, waited, to.now), self._paced(outcome, to.now))
+                to.taken += 1
             else:
                 self._place(Item(message, names[0], waited, to.now), to)
         return to
+
+    def _paced(self, outcome: Outcome, now: float) -> Outcome:
+        """The verdict on a message without a route, later where many wait."""
+        if not isinstance(outcome, Retry):
+            return outcome
+        self._looked_at_until = max(self._looked_at_until, now) + 1 / LOOKED_AT_AGAIN
+        # In whole seconds: many come with one fetch.
+        return replace(outcome, delay=max(outcome.delay, math.ceil(self._looked_at_until - now)))
 
     def _place(self, item: Item, to: Sorted) -> None:
         message, line = item.message, item.line

@@ -33,7 +33,6 @@ from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.housekeeping import Housekeeping
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.reading import Reader
-from pillarbox.relay.routing import Routing
 from pillarbox.relay.suspicion import Suspicion
 from pillarbox.relay.tuning import Tuning
 
@@ -57,7 +56,6 @@ class Tending:
         ownership: Ownership,
         suspicion: Suspicion,
         hand: Hand,
-        routing: Routing,
         gates: Gates,
         dispatch: Dispatch,
         reader: Reader,
@@ -74,7 +72,6 @@ class Tending:
         self._ownership = ownership
         self._suspicion = suspicion
         self._hand = hand
-        self._routing = routing
         self._gates = gates
         self._dispatch = dispatch
         self._reader = reader
@@ -286,8 +283,6 @@ class Tending:
         self._gates.steer(await self._store.destinations.steering(), relays=self._ownership.relays)
         for name in self._gates.shut():
             self._dispatch.let_go(self._hand.unsent(name))
-        if self._routing.by_type:
-            self._gates.forget_idle(self._hand.count)
 
 
 @cache

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pillarbox.core.message import Message
 from pillarbox.relay import routing as module
 from pillarbox.relay.bodies import Envelope, Payload
-from pillarbox.relay.routing import Destination, Route, Routing
+from pillarbox.relay.routing import Destination, Place, Route, Routing
 from tests.unit.relay.messages import inserted_by_plain_sql, message
 from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry
 
@@ -179,3 +181,25 @@ def test_one_line_says_how_events_are_routed() -> None:
     )
     every = routed(Route(event_type="order.*", to=["orders"]), Route(to=["audit"]))
     assert every.describe() == "routes, first match wins: order.* → orders; * → audit"
+
+
+class Walked(AssertionError):
+    pass
+
+
+class Unwalked(dict[str, Place]):
+    """To walk over all of it for each event would take longer with every type."""
+
+    def keys(self) -> Any:
+        raise Walked
+
+    def __iter__(self) -> Any:
+        raise Walked
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+def test_a_new_type_costs_the_same_however_many_there_are(most: int) -> None:
+    routing = Routing([], {}, {"rabbit": Queues()}, most=most)
+    routing._places = Unwalked()
+    found = [routing.resolve(of_type(f"{number}")) for number in range(6)]
+    assert sum(bool(names) for names in found) == min(most, 6)
