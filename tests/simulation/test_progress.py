@@ -21,6 +21,7 @@ from pillarbox.core.observations import (
     StoreFailed,
 )
 from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import Ledger
 from pillarbox.core.transport import Pace
 from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.monitor.judging import ready
@@ -29,6 +30,7 @@ from pillarbox.ops.settings import Settings
 from pillarbox.relay.dispatch import Dispatch
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
+from pillarbox.stores.memory import MemoryStore
 from pillarbox.telemetry.logs import LogListener
 from pillarbox.telemetry.prometheus import MetricsListener
 from pillarbox.testing.simulation import Simulation, simulate
@@ -82,9 +84,44 @@ def settle_fails(stage: Stage, over: asyncio.Event) -> None:
     faulty(stage.store.writes, "settle", over, StoreUnavailable("disk full"))
 
 
+def take_hangs(stage: Stage, over: asyncio.Event) -> None:
+    faulty(stage.store.lanes, "take", over)
+
+
+def take_fails(stage: Stage, over: asyncio.Event) -> None:
+    faulty(stage.store.lanes, "take", over, StoreUnavailable("permission denied"))
+
+
+def requests_fail(stage: Stage, over: asyncio.Event) -> None:
+    faulty(stage.store.writes, "carry_out", over, StoreUnavailable("permission denied"))
+
+
+def with_ledger(stage: Stage) -> Ledger:
+    stage.store = MemoryStore(lanes=8, clock=stage.simulation.clock, ledger=True)
+    assert stage.store.ledger is not None
+    return stage.store.ledger
+
+
+def ledger_hangs(stage: Stage, over: asyncio.Event) -> None:
+    faulty(with_ledger(stage), "begin", over)
+
+
+def ledger_fails(stage: Stage, over: asyncio.Event) -> None:
+    faulty(with_ledger(stage), "begin", over, StoreUnavailable("disk full"))
+
+
 @pytest.mark.parametrize(
     ("stage_name", "fault"),
-    [("fetch", fetch_hangs), ("fetch", fetch_fails), ("settle", settle_hangs), ("settle", settle_fails)],
+    [
+        ("fetch", fetch_hangs),
+        ("fetch", fetch_fails),
+        ("settle", settle_hangs),
+        ("settle", settle_fails),
+        ("tend", take_hangs),
+        ("tend", take_fails),
+        ("ledger", ledger_hangs),
+        ("ledger", ledger_fails),
+    ],
 )
 def test_a_store_that_renews_the_lease_but_does_not_work_is_a_stall(stage_name: str, fault: Fault) -> None:
     async def story(stage: Stage) -> None:
@@ -107,6 +144,21 @@ def test_a_store_that_renews_the_lease_but_does_not_work_is_a_stall(stage_name: 
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=SOON)
             await stage.rest(2 * BOUND)
             assert len(stage.seen(RelayStalled)) == 1
+
+    told(story)
+
+
+def test_requests_that_are_never_carried_out_are_a_stall_although_events_flow() -> None:
+    async def story(stage: Stage) -> None:
+        over = asyncio.Event()
+        requests_fail(stage, over)
+        async with stage.running() as relay:
+            stage.record(Event("a", {}, event_id="1"))
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=SOON)
+            await stage.until(lambda: bool(relay.stalled), within=BOUND + SOON)
+            assert [one.stage for one in stage.seen(RelayStalled)] == ["tend"]
+            over.set()
+            await stage.until(lambda: not relay.stalled, within=SOON)
 
     told(story)
 
@@ -360,6 +412,17 @@ async def no_store(stage: Stage) -> None:
     assert "1" in ids(stage.transport.deliveries)
 
 
+async def ledger_failed(stage: Stage) -> None:
+    """The ledger failed, and then the event was discarded."""
+    over = asyncio.Event()
+    ledger_fails(stage, over)
+    async with waiting(stage):
+        stage.record(Event("a", {}, event_id="1"))
+        await stage.until(lambda: bool(stage.seen(StoreFailed)), within=SOON)
+        await stage.store.people.ask("discard", [("1", "")])
+        await stage.until(lambda: not stage.store._tables.waiting, within=SOON)
+
+
 async def draining(stage: Stage) -> None:
     """A relay that stops waits for its last decision, as long as it may."""
     over = asyncio.Event()
@@ -388,6 +451,7 @@ async def draining(stage: Stage) -> None:
         long_sends_beside_an_idle_transport,
         one_long_handler,
         no_store,
+        ledger_failed,
         draining,
     ],
 )
@@ -395,7 +459,10 @@ def test_a_relay_with_a_reason_to_wait_is_not_stalled(story: Callable[[Stage], A
     told(story)
 
 
-def test_a_stall_shows_in_the_log_the_metrics_the_readiness_and_the_doctor(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("fault", [settle_fails, take_fails, ledger_hangs])
+def test_a_stall_shows_in_the_log_the_metrics_the_readiness_and_the_doctor(
+    caplog: pytest.LogCaptureFixture, fault: Fault
+) -> None:
     async def doctor(stage: Stage) -> str:
         [check] = [one for one in symptoms.checks(Settings.load(None, {}), stage.store) if "relays" in one.name]
         return (await check.ask()).result
@@ -407,7 +474,7 @@ def test_a_stall_shows_in_the_log_the_metrics_the_readiness_and_the_doctor(caplo
     async def story(stage: Stage) -> None:
         caplog.clear()
         over, metrics = asyncio.Event(), MetricsListener()
-        settle_fails(stage, over)
+        fault(stage, over)
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running(observers=[stage.observed.append, metrics, LogListener()]) as relay:
             for stalled in (False, True, False):

@@ -177,13 +177,13 @@ def test_however_many_have_no_route_those_that_have_one_flow(by_type: bool) -> N
         store = MachineStore(stage.store, Machine(simulation, store_latency=0.1))
         async with stage.running(store=store, tuned={"max_destinations": 1, "batch_size": 100}, **ways):
             await stage.until(lambda: ids(stage.transport.deliveries) == ["first"])
-            stage.record(*(Event(f"type {n}", {}) for n in range(unknown)))
+            stage.record(*(Event(f"type {n}", {}, event_id=f"unknown {n}") for n in range(unknown)))
             stage.record(Event("known", {}, event_id="behind them"))
             await stage.until(lambda: len(stage.transport.deliveries) == 2, within=unknown / 100)
             assert len(stage.seen(EventRetried)) < 1.25 * unknown, "they are passed once"
             before = len(stage.seen(EventRetried))
             await stage.rest(60)
-            assert 60 < len(stage.seen(EventRetried)) - before < 61 * LOOKED_AT_AGAIN
+            assert 60 < len(stage.seen(EventRetried)) - before < 1.5 * 60 * LOOKED_AT_AGAIN
             stage.record(Event("known", {}, event_id="later"))
             await stage.until(lambda: len(stage.transport.deliveries) == 3, within=2)
 

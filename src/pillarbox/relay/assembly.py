@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Announcer
 from pillarbox.core.retry import RetryPolicy
@@ -69,7 +70,7 @@ def assemble(
     gates = Gates(chance=chance, breaker=tuning.breaker, by_type=routing.by_type, **told)
     for place in routing.places():
         gates.of(place)
-    suspicion = Suspicion(window=tuning.most_in_hand)
+    suspicion = Suspicion(window=tuning.most_in_hand, grace=seconds(tuning.lease), clock=clock)
     held: dict[str, Any] = {"hand": hand, "stops": stops, "ownership": ownership}
     figures = Figures()
     settlement = Settlement(figures=figures, store=store, batch=2 * tuning.batch_size, chance=chance, **held, **told)
@@ -78,7 +79,7 @@ def assemble(
     sent: dict[str, Any] = {"settlement": settlement, "chance": chance}
     dispatch = Dispatch(policy=policy, ledger=store.ledger, **sent, **ways, **held, **told)
     sorter = Sorter(suspicion=suspicion, **sent, **ways, **held, **told)
-    reader = Reader(store=store, sorter=sorter, **ways, **held, **told)
+    reader = Reader(store=store, sorter=sorter, suspicion=suspicion, **ways, **held, **told)
     dispatch.on_let_go = reader.read_on
     tending = Tending(
         name=name,

@@ -7,6 +7,7 @@ of a lot and says it cannot be reached is closed, its messages are noted and let
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import OUTAGE, error_text, judge
 
 LEDGER_PAUSE = 0.5
+NOTED_AGAIN_WITHIN = 5.0
+"""Seconds after a write to the ledger failed within which its events come again, if they are still to be sent."""
 MAY_HAVE_BEEN_SENT = (
     "a relay began to send it and died or lost its lane before it knew what became of it, so it may have arrived; "
     'relay.ledger = "at-most-once" does not send it again: look at the far side, then retry or discard it'
@@ -81,6 +84,10 @@ class Dispatch:
         self._announce = announce
         self._unsent: set[tuple[str, str]] = set()
         """Noted in the ledger by this relay, and not given to a transport since."""
+        self._noting = 0
+        self._note_failed_at = -math.inf
+        self._notes = 0
+        """Writes to the ledger: under way, failed at last, done so far."""
         self._work = asyncio.Event()
         self._sends: list[tuple[Transport, Sends]] = []
         self.stopping = False
@@ -105,6 +112,11 @@ class Dispatch:
                     if place.transport is transport and self._takes(self._gates.of(place), sends, now):
                         yield sends, name
                         break
+
+    def noting(self) -> int | None:
+        """How often the ledger was written so far, if it is to be written now; None if not."""
+        again = self._note_failed_at + NOTED_AGAIN_WITHIN
+        return self._notes if self._noting or self._clock.monotonic() < again else None
 
     def _takes(self, gate: Gate, sends: Sends, now: float) -> bool:
         room = gate.place.transport.pace.room
@@ -241,9 +253,13 @@ class Dispatch:
     async def _not_sent_before(self, ledger: Ledger, lot: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
         """Settle what the ledger knows to have been sent; returns the rest, noted as about to be sent."""
         mine = {_identity(item) for _, item in lot} & self._unsent
+        self._noting += 1
         try:
             known = await ledger.begin([Resolved(item.message, item.destination) for _, item in lot])
+            self._notes += 1
+            self._note_failed_at = -math.inf
         except StoreUnavailable as error:
+            self._note_failed_at = self._clock.monotonic()
             # Nothing was sent: whatever became of the note, they come again.
             self._unsent.update(_identity(item) for _, item in lot)
             for _, item in lot:
@@ -251,6 +267,8 @@ class Dispatch:
             self._announce(StoreFailed(relay=self.relay, error=str(error), delay=LEDGER_PAUSE))
             await self._clock.sleep(LEDGER_PAUSE)
             return []
+        finally:
+            self._noting -= 1
         rest = []
         for (gate, item), before in zip(lot, known, strict=True):
             if not self._hand.sends(item):
@@ -381,12 +399,13 @@ class Dispatch:
     def _judge(self, lot: Sequence[tuple[Gate, Item]], results: Sequence[Result]) -> None:
         by_gate: defaultdict[Gate, list[tuple[Item, Result]]] = defaultdict(list)
         for (gate, item), result in zip(lot, results, strict=True):
-            # A gate is forgotten once nothing is in flight to it, as after its lanes were lost.
-            by_gate[self._gates.of(gate.place)].append((item, result))
+            by_gate[gate].append((item, result))
         for gate, answers in by_gate.items():
             self._judge_one(gate, answers)
 
     def _judge_one(self, gate: Gate, answers: list[tuple[Item, Result]]) -> None:
+        # A gate is forgotten once nothing is in flight to it, as after its lanes were lost.
+        gate = self._gates.of(gate.place)
         passed = any(result is None for _, result in answers)
         cut_off = sum(isinstance(result, Unavailable) and not isinstance(result, Nacked) for _, result in answers)
         outage: str | None = None

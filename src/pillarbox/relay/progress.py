@@ -1,4 +1,4 @@
-"""Progress: a relay that is alive and could fetch, send or settle, but does not, says so itself.
+"""Progress: a relay that is alive and could take lanes, fetch, send or settle, but does not, says so itself.
 
 A stage counts time only while it could make progress and makes none. A pause, a rate limit, an open breaker, handlers
 that occupy every sender, a store that does not renew the lease and an empty outbox all start it anew, so that none of
@@ -68,6 +68,7 @@ class Progress:
         self._waits: dict[tuple[str, Hashable], _Wait] = {}
         self._stalled: RelayStalled | None = None
         self._rounds: int | None = None
+        self._tended = 0
         self._checked = 0.0
 
     def fetching(self) -> None:
@@ -77,6 +78,10 @@ class Progress:
     def fetched(self) -> None:
         """The fetch loop completed a round."""
         self._rounds = (self._rounds or 0) + 1
+
+    def tended(self) -> None:
+        """A round of upkeep was completed: lanes, requests of operators, figures."""
+        self._tended += 1
 
     def begin(self) -> None:
         """A life begins: nothing is known of it."""
@@ -126,6 +131,21 @@ class Progress:
                 self._rounds,
                 "the store renews the lease but does not answer the fetch for pending events; check the database's "
                 "locks and slow queries",
+            )
+        yield _Opportunity(
+            "tend",
+            None,
+            self._tended,
+            "the store renews the lease but does not hand out lanes or carry out requests; see the errors in the "
+            "relay's log, and check the database's locks and permissions",
+        )
+        if (noting := self._dispatch.noting()) is not None:
+            yield _Opportunity(
+                "ledger",
+                None,
+                noting,
+                "the store renews the lease but does not write the ledger, and nothing is sent before that; see the "
+                "errors in the relay's log, and check the database's locks, disk space and permissions",
             )
         for sends, destination in self._dispatch.could_send():
             yield _Opportunity(

@@ -30,7 +30,7 @@ from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.sorting import Seen, Sorted, Sorter
 from pillarbox.relay.stops import Stops
-from pillarbox.relay.suspicion import NOTE
+from pillarbox.relay.suspicion import NOTE, Suspicion
 from pillarbox.relay.tuning import Tuning
 
 T = TypeVar("T")
@@ -65,6 +65,7 @@ class Reader:
         stops: Stops,
         ownership: Ownership,
         sorter: Sorter,
+        suspicion: Suspicion,
         tuning: Tuning,
         clock: Clock,
         announce: Announcer,
@@ -77,6 +78,7 @@ class Reader:
         self._stops = stops
         self._ownership = ownership
         self._sorter = sorter
+        self._suspicion = suspicion
         self._tuning = tuning
         self._clock = clock
         self._announce = announce
@@ -335,10 +337,11 @@ class Reader:
         fitting = self._budget.fitting(seen)
         self._meet_again(seen[fitting:])
         found = self._sorter.sort(seen[:fitting], held_back)
-        await self._write(found)
+        stay = await self._write(found)
         # What stays where it is, such as a suspect while another one is being sent, has nobody else to bring it again.
         self._meet_again([one for one in seen[:fitting] if one.message.place not in self._hand.places])
-        return found.done
+        # To look again at once for those that stay would be a busy loop.
+        return found.done - stay
 
     async def _held_back(self, messages: Sequence[Message]) -> set[tuple[int, str]]:
         """The read's flag is exact for messages with a destination; for others it is asked once more, with theirs."""
@@ -356,48 +359,63 @@ class Reader:
             behind |= {message.place for message, answer in zip(asked, answers, strict=True) if answer}
         return behind
 
-    async def _note_before_sending(self, epochs: Epochs, suspects: list[Item]) -> Settled:
-        for item in suspects:
-            # In hand from here on: its lane must not be given back meanwhile.
-            self._hand.keep(item)
-        messages = [Resolved(item.message, item.destination) for item in suspects]
+    async def _note_before_sending(self, epochs: Epochs, item: Item) -> Settled:
+        message = item.message.to(item.destination)
+        # An attempt of its own that this relay outlived is not counted a second time.
+        again = self._suspicion.charged(message)
+        self._suspicion.charge(message)
+        # In hand from here on: its lane must not be given back meanwhile.
+        self._hand.keep(item)
+        written = True  # for all that is known, until the store answers
         try:
-            noted = await self._store.writes.note(epochs, messages, error=NOTE, charge=True)
-            current = [item for item in suspects if self._hand.holds(item) and noted.count]
+            noted = await self._store.writes.note(
+                epochs, [Resolved(item.message, item.destination)], error=NOTE, charge=True, noted=again
+            )
+            written = noted.count > 0
+        except RowsRefused:
+            written = False
+            raise
         finally:
-            self._hand.forget(suspects)
-        for item in current:
-            if item.message.lane not in noted.lost:
-                item.message = item.message.to(item.destination)._replace(attempts=item.message.attempts + 1)
-                item.noted = True
-                self._hand.add(item)
+            held = self._hand.holds(item)
+            self._hand.forget([item])
+            if not written and not again:
+                self._suspicion.cleared([message.identity])
+        if written and held:
+            item.message = message if again else message._replace(attempts=message.attempts + 1)
+            item.noted = True
+            self._hand.add(item)
         return noted
 
-    async def _write(self, found: Sorted) -> None:
+    async def _write(self, found: Sorted) -> int:
+        """Write what is to be moved out of the way; returns how many stay where they are all the same."""
         epochs = self._ownership.epochs
+        stay = 0
         if found.splits:
-            await self._unless_refused(epochs, self._store.writes.split(epochs, found.splits))
+            stay += await self._unless_refused(epochs, self._store.writes.split(epochs, found.splits))
             for split in found.splits:
                 self._stops.let_go(line_of(split.message, ""))
         if found.behind:
-            await self._unless_refused(epochs, self._store.writes.hold(epochs, found.behind, Held.BEHIND))
+            stay += await self._unless_refused(epochs, self._store.writes.hold(epochs, found.behind, Held.BEHIND))
             # Their head may have gone meanwhile: a look begun from here on knows.
             self.read_on([Slot(m.lane, m.key, name) for m, name in found.behind if m.key is not None])
-        if found.suspects:
-            await self._unless_refused(epochs, self._note_before_sending(epochs, found.suspects))
+        if found.suspect is not None:
+            stay += await self._unless_refused(epochs, self._note_before_sending(epochs, found.suspect))
         if found.aside:
-            await self._unless_refused(epochs, self._store.writes.hold(epochs, found.aside, Held.ASIDE))
+            stay += await self._unless_refused(epochs, self._store.writes.hold(epochs, found.aside, Held.ASIDE))
+        return stay
 
-    async def _unless_refused(self, epochs: Epochs, write: Awaitable[Settled]) -> None:
-        """A message whose row the database refuses stays where it is, and a later fetch tries again; others go on."""
+    async def _unless_refused(self, epochs: Epochs, write: Awaitable[Settled]) -> int:
+        """A message whose row the database refuses stays where it is, and a later fetch tries again; others go on.
+        Returns how many were refused."""
         try:
             written = await write
         except RowsRefused as error:
             self._announce(StoreFailed(relay=self.relay, error=str(error), delay=0.0))
-        else:
-            # Lanes that a write found in other hands are not ours: to fetch from them again would never end.
-            if dropped := self._ownership.lose(written.lost, epochs):
-                self._announce(LanesLost(relay=self.relay, lanes=tuple(dropped)))
+            return len(error.places)
+        # Lanes that a write found in other hands are not ours: to fetch from them again would never end.
+        if dropped := self._ownership.lose(written.lost, epochs):
+            self._announce(LanesLost(relay=self.relay, lanes=tuple(dropped)))
+        return 0
 
 
 def _in_turn(things: list[T], turn: int) -> list[T]:

@@ -119,6 +119,7 @@ class Relay:
         )
         self._dispatch.on_change = self._tending.on_change = self._connections.on_change = self._stir
         self._tending.on_drain = self.stop
+        self._tending.on_round = self._progress.tended
 
     # -- the ways to run ------------------------------------------------------------------------------------------
 

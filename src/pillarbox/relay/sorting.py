@@ -48,7 +48,7 @@ class Sorted:
     splits: list[Split] = field(default_factory=list)
     behind: list[Resolved] = field(default_factory=list)
     aside: list[Resolved] = field(default_factory=list)
-    suspects: list[Item] = field(default_factory=list)
+    suspect: Item | None = None
     held_up: set[LineKey] = field(default_factory=set)
     """Lines of which one waits: the rest of this round waits behind it."""
     left_alone: set[LineKey] = field(default_factory=set)
@@ -146,15 +146,18 @@ class Sorter:
             to.held_up.add(line)
             if message.held != Held.BEHIND.value:
                 to.behind.append(Resolved(message, item.destination))
-        elif (verdict := self._suspicion.convicted(message)) is not None:
-            self._settle_at_once(item, verdict)
-            to.taken += 1
+        elif self._suspicion.enough(message):
+            if (verdict := self._suspicion.convicted(message)) is not None:
+                self._settle_at_once(item, verdict)
+                to.taken += 1
+            else:
+                to.left_alone.add(line)
         elif not self._takes_one_more(item.destination, to):
             self._hold_up(item, to)
         elif self._suspicion.suspects(message):
             # One suspect at a time: a crash hits whatever is in hand, and only the culprit is to be counted.
-            if not to.suspects and not self._hand.has_suspect():
-                to.suspects.append(item)
+            if to.suspect is None and not self._hand.has_suspect():
+                to.suspect = item
                 to.taken += 1
             to.left_alone.add(line)
         else:

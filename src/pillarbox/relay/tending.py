@@ -84,6 +84,8 @@ class Tending:
         self._others: tuple[Mapping[str, str], ...] = ()
         self._next_sample = 0.0
         self._asked_to_drain = False
+        self._begins_anew = False
+        """Lanes may be ours without our knowing."""
         self._told: RelayTended | None = None
         self._hurried = asyncio.Event()
         self.leaving = False
@@ -92,6 +94,8 @@ class Tending:
         """Told whenever there may be something new to read."""
         self.on_drain: Callable[[], None] = lambda: None
         """Told when a person asked this relay to drain."""
+        self.on_round: Callable[[], None] = lambda: None
+        """Told after each round."""
 
     # -- the lease ------------------------------------------------------------------------------------------------
 
@@ -103,7 +107,7 @@ class Tending:
         # A lane may still name this relay from before: it must not look owned by a relay that does not know of it.
         await self._store.lanes.leave(self.relay)
         await self._store.lanes.join(card, lease=self._lease)
-        self._asked_to_drain = False
+        self._asked_to_drain = self._begins_anew = False
         self._pulse.thread = threading.get_ident()
         self._pulse.ticked = began
         self._pulse.joined = True
@@ -126,9 +130,12 @@ class Tending:
 
     def lease_lost(self, reason: str) -> None:
         """Everything is lost; the next round joins again."""
-        self._announce(LeaseLost(relay=self.relay, reason=reason))
         # Also where the news comes late: a lane that the store takes for ours and we do not would lie idle.
         self._pulse.joined = False
+        self._lose_all(reason)
+
+    def _lose_all(self, reason: str) -> None:
+        self._announce(LeaseLost(relay=self.relay, reason=reason))
         self._ownership.lose_all()
         self._ownership.deadline = 0.0
 
@@ -140,6 +147,7 @@ class Tending:
         try:
             if carried := self._figures.take():
                 await self._store.stats.add(self.relay, carried)
+            await self._clear_the_innocent()
             await self._store.lanes.leave(self.relay)
         except PillarboxError:
             # Its lease ends by itself.
@@ -161,11 +169,13 @@ class Tending:
             if self._asked_to_drain and not self.leaving:
                 self.on_drain()
             if not self.leaving:
-                if not self._pulse.joined:
+                if self._begins_anew or not self._pulse.joined:
                     await self.join()
                 await self._tend_lanes()
+                await self._clear_the_innocent()
                 await self._do_what_was_asked()
                 await self._tell_figures(now)
+            self.on_round()
             await self._pause(seconds(self._tuning.heartbeat) / 2)
 
     async def _pause(self, length: float) -> None:
@@ -217,9 +227,19 @@ class Tending:
         try:
             return await self._store.lanes.take(self.relay, most=most)
         except StoreUnavailable:
-            # Lanes may be ours without our knowing: begin anew, or nobody would ever work them.
-            self.lease_lost("the answer to a take was lost")
+            # Begin anew, or nobody would ever work them. The lease is renewed meanwhile: the relay is seen, and why.
+            self._begins_anew = True
+            self._lose_all("the answer to a take was lost")
             raise
+
+    async def _clear_the_innocent(self) -> None:
+        """Attempts that this relay wrote count in lanes that it lost since, although it lives: have them taken back."""
+        outlived = self._suspicion.outlived(self._ownership.owns)
+        if not outlived:
+            return
+        if not self._tuning.at_most_once:  # there, what may have been sent is not sent again
+            await self._store.people.ask("retry", outlived, by=self.relay)
+        self._suspicion.cleared(outlived)
 
     async def _release(self, lanes: set[int]) -> None:
         epochs = {lane: epoch for lane, epoch in self._ownership.epochs.items() if lane in lanes}

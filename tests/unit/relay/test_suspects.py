@@ -36,7 +36,7 @@ async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
 
     monkeypatch.setattr(store.writes, "note", note_when_allowed)
     item = Item(message, "d", waited=False, since=0)
-    noting = asyncio.create_task(relay._reader._note_before_sending(relay._ownership.epochs, [item]))
+    noting = asyncio.create_task(relay._reader._note_before_sending(relay._ownership.epochs, item))
     await writing.wait()
     assert relay._hand.lanes() == {0}
     allowed.set()

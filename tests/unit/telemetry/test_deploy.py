@@ -57,6 +57,7 @@ def test_there_is_an_alert_for_everything_that_was_wanted() -> None:
         "OutboxEventsFailed": "outbox_dead_letters",
         "OutboxKeysBlocked": "outbox_keys_blocked",
         "OutboxRelayAbsent": "outbox_relays_running",
+        "OutboxRelayStalled": "outbox_relay_stalled",
         "OutboxBreakerOpen": "outbox_breaker_state",
         "OutboxDeadLetterQueueFills": "outbox_dead_letter_queue_depth",
         "OutboxHorizonHeldBack": "pg_stat_activity_max_tx_duration",

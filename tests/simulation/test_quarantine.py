@@ -1,0 +1,226 @@
+"""In quarantine a relay writes each attempt before its send: a message that ends its relays is given up on, and nobody
+who merely happened to be on its way while a relay lost its lanes, its database or its destination."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pillarbox import Event
+from pillarbox.core.errors import Rejected, RowsRefused, StoreUnavailable, Unavailable
+from pillarbox.core.message import Held
+from pillarbox.core.observations import LeaseLost
+from pillarbox.core.retry import Constant
+from pillarbox.core.transport import Outgoing, Pace, Result
+from pillarbox.relay.routing import Route
+from pillarbox.relay.suspicion import ENOUGH, NOTE, SUSPICIOUS
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.transports.memory import MemoryTransport
+from tests.simulation.hosts import Machine, MachineStore, MachineTransport, Process
+from tests.simulation.stage import Stage, ids
+
+GRACE = 10.0
+"""The lease of the stage."""
+AGAIN_AND_AGAIN = ENOUGH + 2
+
+
+def quarantined(simulation: Simulation, *, ledger: bool = False) -> Stage:
+    """Every lane was taken from owners that did not leave, again and again."""
+    stage = Stage(simulation)
+    stage.store = MemoryStore(lanes=1, clock=simulation.clock, ledger=ledger)
+    for lane in stage.store._tables.lanes:
+        lane.crashes = SUSPICIOUS
+    return stage
+
+
+def attempts(stage: Stage) -> int:
+    [stored] = stage.store._tables.waiting.values()
+    return stored.message.attempts
+
+
+async def delivered_once_all_is_well(stage: Stage) -> None:
+    await stage.until(lambda: set(ids(stage.transport.deliveries)) == {"innocent"}, within=5 * GRACE)
+    await stage.until(lambda: not stage.store._tables.waiting)
+    assert await stage.store.people.dead() == []
+
+
+def test_a_relay_that_loses_its_lanes_again_and_again_during_a_send_convicts_nobody() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = quarantined(simulation)
+        stage.record(Event("a", {}, event_id="innocent"))
+        stage.transport.gate.close()
+        async with stage.running() as relay:
+            for time in range(1, AGAIN_AND_AGAIN + 1):
+                await stage.until(lambda: stage.transport.gate.held > 0)
+                assert attempts(stage) == 1
+                stage.store._tables.relays.pop(relay.id)
+                await stage.until(lambda time=time: len(stage.seen(LeaseLost)) == time)  # type: ignore[misc]
+                await stage.until(lambda: stage.transport.gate.held == 0)
+            stage.transport.gate.open()
+            await delivered_once_all_is_well(stage)
+
+    simulate(story, seed=1)
+
+
+def test_an_outage_of_the_destination_convicts_nobody() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = quarantined(simulation)
+        stage.record(Event("a", {}, event_id="innocent"))
+        stage.transport.fail_when(lambda _: True, Unavailable("cut off"))
+        async with stage.running():
+            await stage.rest(60)
+            stage.transport.succeed()
+            await delivered_once_all_is_well(stage)
+
+    simulate(story, seed=1)
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["before it wrote", "after it wrote"])
+@pytest.mark.parametrize("what", ["ledger", "attempt"])
+def test_a_database_that_fails_again_and_again_convicts_nobody(what: str, written: bool) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = quarantined(simulation, ledger=True)
+        of, verb = (stage.store.ledger, "begin") if what == "ledger" else (stage.store.writes, "note")
+        works, failures = getattr(of, verb), 0
+
+        async def fails(*arguments: Any, **options: Any) -> Any:
+            nonlocal failures
+            failures += 1
+            if failures > AGAIN_AND_AGAIN:
+                return await works(*arguments, **options)
+            if written:
+                await works(*arguments, **options)
+            raise StoreUnavailable("connection lost")
+
+        setattr(of, verb, fails)
+        stage.record(Event("a", {}, event_id="innocent"))
+        async with stage.running():
+            await delivered_once_all_is_well(stage)
+        assert failures > AGAIN_AND_AGAIN
+
+    simulate(story, seed=1)
+
+
+class Host(MachineTransport):
+    """The transport of a machine: it says when a message reaches it."""
+
+    slow = False
+    """Whether sends that begin now never end."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(clock=stage.simulation.clock, deliveries=stage.transport.deliveries, pace=Pace(bounded=True))
+        self.machine = Machine(stage.simulation)
+        self.sending: set[str] = set()
+
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        self.sending.update(one.message.event_id for one in lot)
+        if self.slow or "killer" in self.sending:
+            await asyncio.Event().wait()
+        return await super().send(lot)
+
+    def run(self, stage: Stage) -> Process:
+        store = MachineStore(stage.store, self.machine)
+        relay = stage.relay(store=store, transports={"memory": self}, tuned={"drain_timeout": "1s"})
+        return Process(relay, self.machine, self, asyncio.create_task(relay.run()))
+
+
+def test_relays_that_are_cut_off_one_after_another_and_come_back_convict_nobody() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = quarantined(simulation)
+        stage.record(Event("a", {}, event_id="innocent"))
+        hosts, processes = [Host(stage) for _ in range(ENOUGH)], []
+        for number, host in enumerate(hosts, start=1):
+            host.slow = True
+            processes.append(host.run(stage))
+            await stage.until(lambda host=host: bool(host.sending))  # type: ignore[misc]
+            assert attempts(stage) == number
+            host.machine.cut_off = True
+        last = Host(stage)
+        processes.append(last.run(stage))
+        await stage.until(lambda: any(lane.owner == processes[-1].relay.id for lane in stage.store._tables.lanes))
+        await stage.rest(GRACE / 2)
+        assert last.sending == set(), "it is not sent while others may say that they live"
+        for host in hosts:
+            host.slow = host.machine.cut_off = False
+        await delivered_once_all_is_well(stage)
+        for process in processes:
+            await process.stop()
+
+    for seed in range(5):
+        simulate(story, seed=seed)
+
+
+def test_a_relay_that_stops_during_a_send_counts_for_nothing() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = quarantined(simulation)
+        stage.record(Event("a", {}, event_id="innocent"))
+        for _ in range(AGAIN_AND_AGAIN):
+            host = Host(stage)
+            host.slow = True
+            process = host.run(stage)
+            await stage.until(lambda host=host: bool(host.sending))  # type: ignore[misc]
+            for lane in stage.store._tables.lanes:
+                lane.crashes = SUSPICIOUS
+            await process.stop()
+        async with stage.running():
+            await delivered_once_all_is_well(stage)
+
+    simulate(story, seed=1)
+
+
+def test_a_message_that_ends_its_relays_is_given_up_on_and_nobody_else() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.store = MemoryStore(lanes=1, clock=simulation.clock)
+        stage.record(Event("a", {}, event_id="killer", key="k"))
+        stage.record(*(Event("a", {}, event_id=str(number), key=f"{number % 7}") for number in range(50)))
+        for _ in range(SUSPICIOUS + ENOUGH):
+            host = Host(stage)
+            process = host.run(stage)
+            await stage.until(lambda host=host: "killer" in host.sending)  # type: ignore[misc]
+            await process.kill()
+        async with stage.running():
+            await stage.until(lambda: not stage.store._tables.waiting, within=5 * GRACE)
+        [letter] = await stage.store.people.dead()
+        assert (letter.event_id, f"ended {ENOUGH} times" in letter.error) == ("killer", True)
+        assert set(ids(stage.transport.deliveries)) == {str(number) for number in range(50)}
+
+    for seed in range(5):
+        simulate(story, seed=seed)
+
+
+@pytest.mark.parametrize("what", ["attempt", "copies", "behind"])
+def test_a_row_that_the_database_refuses_is_tried_again_after_a_pause(what: str) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = quarantined(simulation) if what == "attempt" else Stage(simulation)
+        names = ["left", "right"] if what == "copies" else ["left"]
+        ways = {"destinations": {name: MemoryTransport.to(name) for name in names}, "routes": [Route(to=names)]}
+        verb = {"attempt": "note", "copies": "split", "behind": "hold"}[what]
+        works, refusals, refuses = getattr(stage.store.writes, verb), 0, True
+
+        async def refusing(epochs: Any, given: Any, *more: Any, **options: Any) -> Any:
+            nonlocal refusals
+            if not refuses or (what == "attempt" and options.get("error") != NOTE) or more[:1] == (Held.ASIDE,):
+                return await works(epochs, given, *more, **options)
+            refusals += 1
+            raise RowsRefused("a trigger says no", places=[one.message.place for one in given])
+
+        setattr(stage.store.writes, verb, refusing)
+        if what == "behind":
+            stage.transport.fail_when(lambda one: one.message.event_id == "1", Rejected("not now"))
+        async with stage.running(retry=Constant(wait="60s"), **ways):
+            stage.record(Event("a", {}, event_id="1", key="k"))
+            await stage.rest(1)
+            stage.record(Event("a", {}, event_id="2", key="k"))
+            await stage.rest(30)
+            assert 0 < refusals < 31 / 0.1 * 3, "it looks twice before it sleeps for a poll interval"
+            refuses = False
+            stage.transport.succeed()
+            await stage.until(lambda: len(stage.transport.deliveries) == 2 * len(names), within=120)
+        assert ids(stage.transport.delivered("left")) == ["1", "2"]
+
+    simulate(story, seed=1, max_steps=200_000)
