@@ -31,7 +31,7 @@ def demo(folder: Path, *words: str, **variables: str) -> subprocess.CompletedPro
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
 

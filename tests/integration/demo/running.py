@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-BOUND = 120
+BOUND = 300
 QUICK = ("--events", "300", "--rate", "1000")
 
 

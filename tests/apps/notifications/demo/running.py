@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-BOUND = 120
+BOUND = 300
 COMMAND = (sys.executable, "-m", "apps.notifications.demo")
 
 
