@@ -8,6 +8,7 @@ WITH RECURSIVE named AS (
   DELETE FROM {inbox_tally} WHERE ctid = ANY (ARRAY(
     SELECT old.ctid FROM named n CROSS JOIN LATERAL (
       SELECT t.ctid FROM {inbox_tally} t
-      WHERE t.consumer = n.consumer AND t.hour < now() - $1 * interval '1 second' LIMIT $2) AS old
+      WHERE t.consumer = n.consumer AND t.hour < now() - $1 * interval '1 second'
+      ORDER BY t.hour LIMIT $2) AS old
     LIMIT $2)) RETURNING 1
 ) SELECT count(*) FROM gone
