@@ -132,6 +132,10 @@ class Hand:
         """Whether a message of this queue is in flight."""
         return line in self._lines
 
+    def is_sending(self, line: LineKey) -> bool:
+        """Whether a message of this queue is being sent."""
+        return line in self._lines and self._lines[line].sending is not None
+
     def holds(self, item: Item) -> bool:
         """Whether this very item is in flight; once its lane was lost it is not, even if its message is again."""
         return self._items.get(item.message.place) is item

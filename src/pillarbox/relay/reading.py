@@ -200,7 +200,9 @@ class Reader:
             seen += await self._look_aside_for(lanes, _in_turn(many, self._turn)[:SLOTS_PER_LOOK], self.room // 2)
         for gate, takes in _in_turn(few, self._turn)[:FEW_PER_ROUND]:
             if self._budget.left > 0:
-                seen += await self._look_aside_for(lanes, [gate], min(takes, self.room // 2))
+                # Those behind sends that hang may come first, and cannot go: see beyond them.
+                hanging = 0 if gate.breaker.state(now) == "closed" else self._hand.count(gate.place.name)
+                seen += await self._look_aside_for(lanes, [gate], min(takes + hanging, self.room // 2))
         return seen
 
     async def _look_aside_for(self, lanes: list[int], gates: Sequence[Gate], most: int) -> list[Seen]:

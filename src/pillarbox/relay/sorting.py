@@ -152,7 +152,7 @@ class Sorter:
                 to.taken += 1
             else:
                 to.left_alone.add(line)
-        elif not self._takes_one_more(item.destination, to):
+        elif self._is_behind_a_probe(item, to) or not self._takes_one_more(item.destination, to):
             self._hold_up(item, to)
         elif self._suspicion.suspects(message):
             # One suspect at a time: a crash hits whatever is in hand, and only the culprit is to be counted.
@@ -163,6 +163,13 @@ class Sorter:
         else:
             self._hand.add(item)
             to.taken += 1
+
+    def _is_behind_a_probe(self, item: Item, to: Sorted) -> bool:
+        """Whether an earlier message of its key is being sent to a destination that takes few: this one could only
+        wait, and would keep the place of one that can go."""
+        if not self._hand.is_sending(item.line):
+            return False
+        return self._gates.of(self._routing.place(item.destination)).breaker.state(to.now) != "closed"
 
     def _takes_one_more(self, name: str, to: Sorted) -> bool:
         """Whether the destination takes one more, beyond those that wait for it in hand already."""

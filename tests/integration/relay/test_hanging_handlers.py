@@ -172,6 +172,24 @@ async def test_a_call_that_overruns_keeps_its_key_until_it_returns(scene: Scene,
     scene.assert_in_order("bad")
 
 
+@pytest.mark.parametrize("kind", ["hanging", "stubborn"])
+async def test_events_behind_a_call_that_hangs_take_no_probe_from_other_keys(scene: Scene, kind: str) -> None:
+    scene.store = MemoryStore(lanes=1)  # so that the others come first in every look
+    handlers = scene.handlers()
+    getattr(scene, kind)(handlers, "bad")
+    with scene.store.transaction() as transaction:
+        Outbox().record(transaction, *(Event("bad", {}, event_id=f"{n}", key="one") for n in range(5)))
+    async with scene.running(handlers):
+        await scene.until(lambda: any(one.state == "open" for one in scene.seen(BreakerChanged)))
+        with scene.store.transaction() as transaction:
+            Outbox().record(transaction, Event("bad", {}, event_id="other", key="two"))
+        await scene.until(lambda: "other" in scene.called)
+        assert [one for one in scene.called if one != "other"] == ["0"]
+        scene.go.set()
+        await scene.until(lambda: len({event_id for _, event_id in scene.handled["bad"]}) == 6)
+    scene.assert_in_order("bad")
+
+
 async def test_many_handlers_that_hang_leave_every_other_one_a_thread(scene: Scene) -> None:
     handlers = scene.handlers(workers=4)
     for n in range(20):
