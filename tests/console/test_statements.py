@@ -33,7 +33,7 @@ MOST = {
     "/events": 1,
     "/events?type=order.lost": 5,
     "/events?key=k1": 5,
-    "/event?id=m1": 5,
+    "/event?id=m1": 7,
     "/dead": 11,
     "/dead?view=letters&error=nothing": 6,
     "/destinations": 8,

@@ -36,7 +36,7 @@ from pillarbox.core.ledger import Before, LedgerKind
 from pillarbox.core.looks import Fetched, Look
 from pillarbox.core.message import Held, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
-from pillarbox.core.overview import COUNTED, ConsumerView, Overview
+from pillarbox.core.overview import COUNTED, ConsumerView, Overview, RelayView
 from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.core.replay import Replays
 from pillarbox.core.retention import Retention
@@ -306,6 +306,10 @@ class Inspection(Protocol):
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         """Backlog, dead letters, blocked keys, lanes and relays; cheap whatever the backlog, of which no more than
         `counted` are counted one by one."""
+        ...
+
+    async def relays(self) -> list[RelayView]:
+        """The relays alone, as `overview` shows them; one statement."""
         ...
 
     async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:

@@ -64,4 +64,4 @@ async def request(store: Store, action: Action, waiting: Waiting, *, delay: floa
 
 async def anybody(store: Store) -> bool:
     """Is there a relay that could do it?"""
-    return any(relay.lease > 0 for relay in (await store.inspection.overview()).relays)
+    return any(relay.lease > 0 for relay in await store.inspection.relays())

@@ -47,7 +47,7 @@ async def shut(store: Store, story: Story) -> list[DestinationView]:
     steering = await store.destinations.steering()
     if any(row.destination == EVERYWHERE and row.paused for row in steering):
         return [_paused(name) for name in sorted(names)]
-    relays = (await store.inspection.overview()).relays
+    relays = await store.inspection.relays()
     views = destinations_of(relays, steering)
     met = [view for view in views if any(view.name in relay.breakers for relay in relays if relay.lease > 0)]
     if "" in names and not any(view.takes for view in met):

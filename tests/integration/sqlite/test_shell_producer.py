@@ -133,8 +133,11 @@ async def test_a_payload_counts_in_bytes_not_in_characters(store: SqliteStore, o
 async def test_text_cast_from_bytes_that_are_no_utf8_stops_nothing(
     owner: Owner, sql: sqlite3.Connection, store: SqliteStore
 ) -> None:
-    sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES (CAST(x'6180ff' AS TEXT), 't', 'x')")
+    bad = "CAST(x'6180ff' AS TEXT)"
+    with pytest.raises(sqlite3.IntegrityError, match="UTF-8"):
+        sql.execute(f"INSERT INTO outbox_message (event_id, event_type, payload) VALUES ({bad}, 't', 'x')")
+    sql.execute(f"INSERT INTO outbox_message (event_type, payload, correlation_id) VALUES ('t', {bad}, {bad})")
     [message] = await owner.ready()
-    assert message.event_id.startswith("a")
+    assert (message.payload, message.correlation_id) == (b"a\x80\xff", "a��")
     assert (await owner.settle(DELIVERED, message)).count == 1
     assert await owner.ready() == []

@@ -31,24 +31,31 @@ class MemoryInspection:
             lanes=[
                 LaneView(number, lane.owner, lane.epoch, lane.crashes) for number, lane in enumerate(self._tables.lanes)
             ],
-            relays=[
-                RelayView(
-                    relay.card.id,
-                    relay.card.name,
-                    relay.card.host,
-                    relay.lease_end - self._tables.elapsed(),
-                    dict(relay.breakers),
-                    relay.card.version,
-                    (now - relay.started_at).total_seconds(),
-                    len(relay.in_hand),
-                    relay.draining,
-                    relay.stalled,
-                )
-                for _, relay in sorted(self._tables.relays.items())
-            ],
+            relays=self._relays(now),
             blocked=min(sum(one.held == Held.BLOCKED for one in waiting), COUNTED + 1),
             oldest_event=oldest_event,
         )
+
+    @verb
+    def relays(self) -> list[RelayView]:
+        return self._relays(self._tables.now())
+
+    def _relays(self, now: datetime) -> list[RelayView]:
+        return [
+            RelayView(
+                relay.card.id,
+                relay.card.name,
+                relay.card.host,
+                relay.lease_end - self._tables.elapsed(),
+                dict(relay.breakers),
+                relay.card.version,
+                (now - relay.started_at).total_seconds(),
+                len(relay.in_hand),
+                relay.draining,
+                relay.stalled,
+            )
+            for _, relay in sorted(self._tables.relays.items())
+        ]
 
     @verb
     def consumers(self, *, limit: int = 100) -> list[ConsumerView]:

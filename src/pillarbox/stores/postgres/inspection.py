@@ -24,17 +24,20 @@ class PostgresInspection:
         [figures] = await self._connection.fetch(self._figures, counted, COUNTED)
         backlog, oldest, exact, dead, blocked, oldest_event = figures
         lanes = await self._connection.fetch(self._lanes)
-        relays = await self._connection.fetch(self._relays)
         return Overview(
             backlog=backlog,
             oldest=oldest,
             exact=exact,
             dead=dead,
             lanes=[LaneView._make(row) for row in lanes],
-            relays=[RelayView._make([*row[:4], json.loads(row[4]), *row[5:]]) for row in map(tuple, relays)],
+            relays=await self.relays(),
             blocked=blocked,
             oldest_event=oldest_event,
         )
+
+    async def relays(self) -> list[RelayView]:
+        rows = await self._connection.fetch(self._relays)
+        return [RelayView._make([*row[:4], json.loads(row[4]), *row[5:]]) for row in map(tuple, rows)]
 
     async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
         rows = await self._connection.fetch(self._consumers, limit, COUNTED + 1, LATELY)

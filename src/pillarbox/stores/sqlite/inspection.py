@@ -32,15 +32,21 @@ class SqliteInspection:
                 exact=backlog <= counted,
                 dead=dead,
                 lanes=[LaneView._make(row) for row in db.execute(self._lanes)],
-                relays=[
-                    RelayView._make([*row[:4], json.loads(row[4]), *row[5:8], bool(row[8]), row[9]])
-                    for row in db.execute(self._relays)
-                ],
+                relays=self._read_relays(db),
                 blocked=blocked,
                 oldest_event=oldest_event,
             )
 
         return await self._connection.read(work)
+
+    async def relays(self) -> list[RelayView]:
+        return await self._connection.read(self._read_relays)
+
+    def _read_relays(self, db: sqlite3.Connection) -> list[RelayView]:
+        return [
+            RelayView._make([*row[:4], json.loads(row[4]), *row[5:8], bool(row[8]), row[9]])
+            for row in db.execute(self._relays)
+        ]
 
     async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
         def work(db: sqlite3.Connection) -> list[ConsumerView]:

@@ -69,6 +69,9 @@ class InspectionConformance:
         assert {lane.owner for lane in seen.lanes} == {owner.relay}
         assert {lane.lane: lane.epoch for lane in seen.lanes} == owner.epochs
         [relay] = seen.relays
+        [alone] = await harness.store.inspection.relays()
+        # Taken one after the other: only times may differ.
+        assert alone._replace(lease=0.0, age=0.0) == relay._replace(lease=0.0, age=0.0)
         assert (relay.id, relay.name, relay.breakers) == (owner.relay, "relay-a", {"orders": "open"})
         assert 0 < relay.lease <= LONG
 
