@@ -1,5 +1,7 @@
 """`python -m tests.tiers [names…]`: the tiers of the test suite, three beside each other, with the time each took.
 
+CPU time is that of a tier's processes and of the servers that they started and waited for.
+
 Three on two cores, because much of a test with real servers is waiting for them. When one has ended it is shown and the
 next begins: first what answers fast, then the longest, so that all end at about the same time.
 """
@@ -31,7 +33,14 @@ class Result(Enum):
     SKIPPED = "no tests yet"
 
 
-Row = tuple[str, Result, float]
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of a tier."""
+
+    name: str
+    result: Result
+    seconds: float
+    cpu: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +57,9 @@ class Tier:
     def run(self, output: IO[str]) -> Row:
         print(f"\n=== {self.name} ===", file=output, flush=True)
         began = time.monotonic()
-        return self.name, self._result(output), time.monotonic() - began
+        cpu: list[float] = []
+        result = self._result(output, cpu)
+        return Row(self.name, result, time.monotonic() - began, sum(cpu))
 
     def run_aside(self) -> tuple[Row, str]:
         """Run it and return what it showed."""
@@ -58,26 +69,28 @@ class Tier:
             output.seek(0)
             return row, output.read()
 
-    def _result(self, output: IO[str]) -> Result:
+    def _result(self, output: IO[str], cpu: list[float]) -> Result:
         if self.folder is not None and not any((ROOT / self.folder).rglob("test_*.py")):
             print(f"{self.folder} has no tests yet", file=output, flush=True)
             return Result.SKIPPED
         # All commands run even after a failure: one run shows everything there is to mend.
-        statuses = [self._call(command, output) for command in self.commands]
+        statuses = [self._call(command, output, cpu) for command in self.commands]
         if self.folder is not None:
             left_out = [f"--ignore={self.without}"] if self.without else []
-            status = self._call(_python("-m", "pytest", self.folder, *left_out), output)
+            status = self._call(_python("-m", "pytest", self.folder, *left_out), output, cpu)
             if status == _NO_TESTS_COLLECTED and not any(statuses):
                 return Result.SKIPPED
             statuses.append(status)
         return Result.FAILED if any(statuses) else Result.PASSED
 
-    def _call(self, command: Sequence[str], output: IO[str]) -> int:
+    def _call(self, command: Sequence[str], output: IO[str], cpu: list[float]) -> int:
         print("$", *(Path(command[0]).name, *command[1:]), file=output, flush=True)
         environment = os.environ | dict(self.environment)
-        return subprocess.run(
-            command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False
-        ).returncode
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        cpu.append(usage.ru_utime + usage.ru_stime)
+        return process.returncode
 
 
 def _python(*arguments: str) -> Sequence[str]:
@@ -130,7 +143,7 @@ def main(names: Sequence[str]) -> int:
     began = time.monotonic()
     rows = [chosen[0].run(sys.stdout)] if len(chosen) == 1 else _run_abreast(chosen)
     _print_table(rows, total=time.monotonic() - began)
-    return 1 if any(result is Result.FAILED for _, result, _ in rows) else 0
+    return 1 if any(row.result is Result.FAILED for row in rows) else 0
 
 
 def _run_abreast(chosen: Sequence[Tier]) -> list[Row]:
@@ -148,10 +161,11 @@ def _run_abreast(chosen: Sequence[Tier]) -> list[Row]:
 
 
 def _print_table(rows: Sequence[Row], *, total: float) -> None:
-    print(f"\n{'tier':<14}{'seconds':>9}  result")
-    for name, result, seconds in rows:
-        print(f"{name:<14}{seconds:>9.1f}  {result.value}")
-    print(f"{'total':<14}{total:>9.1f}  of {BUDGET_SECONDS} allowed on 2 cores", flush=True)
+    print(f"\n{'tier':<14}{'seconds':>9}{'CPU':>9}  result")
+    for row in rows:
+        print(f"{row.name:<14}{row.seconds:>9.1f}{row.cpu:>9.1f}  {row.result.value}")
+    cpu = sum(row.cpu for row in rows)
+    print(f"{'total':<14}{total:>9.1f}{cpu:>9.1f}  of {BUDGET_SECONDS} s allowed on 2 cores", flush=True)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,11 @@ def town(postgres_town: Town) -> Town:
 
 def hears(process: Process, words: str) -> None:
     """Wait until it says so."""
-    wait_until(lambda: re.search(words, process.story()) is not None, bound=BOUND, what=f"{words!r} is said")
+    try:
+        wait_until(lambda: re.search(words, process.story()) is not None, bound=BOUND, what=f"{words!r} is said")
+    except TimeoutError:
+        print(process.story())
+        raise
 
 
 def wait_for(fact: Callable[[], bool], fleet: Fleet, what: str) -> None:
