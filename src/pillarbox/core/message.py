@@ -97,10 +97,13 @@ class Message(NamedTuple):
     def size(self) -> int:
         """Bytes of payload, headers and the texts that a plain INSERT may give any length: what it counts for where
         bytes are bounded."""
-        size = len(self.payload)
-        for text in (self.headers_json, self.correlation_id, self.causation_id, self.trace_id):
-            if text is not None:
-                size += len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+        size = len(self.payload) + _bytes_of(self.headers_json)
+        if self.correlation_id is not None:
+            size += _bytes_of(self.correlation_id)
+        if self.causation_id is not None:
+            size += _bytes_of(self.causation_id)
+        if self.trace_id is not None:
+            size += _bytes_of(self.trace_id)
         return size
 
     def without_content(self) -> Message:
@@ -125,6 +128,10 @@ class Message(NamedTuple):
     def place(self) -> tuple[int, str]:
         """What reading ahead excludes it by."""
         return self.id, self.destination
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 class Slot(NamedTuple):

@@ -1,15 +1,19 @@
 """What the system announces: frozen values. Logs, metrics and traces are listeners; so are tests.
 
 An observer is one callable that must neither raise nor block. Nothing is announced per event unless somebody listens
-for it.
+for it, and deliveries not even then if the observer is a `BatchObserver`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pillarbox.core.message import Message
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +330,37 @@ Observation = (
 Observer = Callable[[Observation], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDelivered:
+    """The transport confirmed these messages together. Observers that are no `BatchObserver` are told an
+    `EventDelivered` for each."""
+
+    relay: str
+    destination: str
+    messages: tuple[Message, ...]
+    seconds: float
+
+    def events(self) -> list[EventDelivered]:
+        """The same, one by one."""
+        return [
+            EventDelivered(relay=self.relay, message=message, destination=self.destination, seconds=self.seconds)
+            for message in self.messages
+        ]
+
+
+class BatchObserver(ABC):
+    """An observer that is told deliveries once per batch, which costs it less than once per event. It is told
+    everything else as any observer is."""
+
+    @abstractmethod
+    def __call__(self, observation: Observation) -> None:
+        """Take anything but a delivery of the relay."""
+
+    @abstractmethod
+    def delivered(self, batch: BatchDelivered) -> None:
+        """Take the deliveries of a batch."""
+
+
 @dataclass(slots=True)
 class Announcer:
     """Tells every observer; a broken one is no reason to stop carrying events."""
@@ -334,7 +369,22 @@ class Announcer:
 
     def __call__(self, observation: Observation) -> None:
         for observer in self.observers:
-            try:
-                observer(observation)
-            except Exception:  # noqa: S112 - a listener's own trouble, and telling it might fail again
-                continue
+            _tell(observer, observation)
+
+    def delivered(self, batch: BatchDelivered) -> None:
+        """Tell deliveries, to each observer the way it takes them."""
+        events: list[EventDelivered] | None = None
+        for observer in self.observers:
+            if isinstance(observer, BatchObserver):
+                _tell(observer.delivered, batch)
+            else:
+                events = batch.events() if events is None else events
+                for event in events:
+                    _tell(observer, event)
+
+
+def _tell(observer: Callable[[T], None], observation: T) -> None:
+    try:
+        observer(observation)
+    except Exception:  # a listener's own trouble, and telling it might fail again
+        return

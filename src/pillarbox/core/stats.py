@@ -22,6 +22,11 @@ LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.
 """Upper bounds, in seconds from recording to confirmation; one more bucket takes what was slower."""
 
 
+def bucket(lag: float) -> int:
+    """The place of a lag among `Carried.lags`."""
+    return bisect_left(LAGS, lag)
+
+
 @dataclass(slots=True, kw_only=True)
 class Carried:
     """What became of messages for one destination since the sample before."""
@@ -32,9 +37,9 @@ class Carried:
     lags: list[int] = field(default_factory=lambda: [0] * (len(LAGS) + 1))
     """Of those published, how many took how long: one count per bucket of `LAGS`."""
 
-    def delivered(self, lag: float) -> None:
-        self.published += 1
-        self.lags[bisect_left(LAGS, lag)] += 1
+    def delivered(self, lag: float, count: int = 1) -> None:
+        self.published += count
+        self.lags[bucket(lag)] += count
 
     def add(self, other: Carried) -> None:
         self.published += other.published

@@ -12,7 +12,7 @@
     diagnosis      checks · tried · footprint                   what is wrong with the store itself, and what is stuck
     upkeep         prepare · prune                              partitions, retention
     ledger         begin                                        what was sent before, where that is kept
-    wakeup         doze · rouse · wait                          the doorbell: a hint, never relied on
+    wakeup         doze · rouse · wait                          notifications: a hint, never relied on
     schema         sql · apply · check · status                 the tables themselves
 
 Recording is not here: it runs in the caller's transaction and never touches a store's own connections.
@@ -334,18 +334,18 @@ class Upkeep(Protocol):
 
 
 class Wakeup(Protocol):
-    """The doorbell: it may be lost or spurious; whoever sleeps looks again by himself."""
+    """Wake-up of a sleeping relay by producers: a hint, lost or spurious at times: the relay also fetches itself."""
 
     async def doze(self, relay: str, seconds: float) -> None:
-        """Tell producers that this relay sleeps for so long and wants to be woken."""
+        """Ask producers to notify this relay, at least for so long."""
         ...
 
     async def rouse(self, relay: str) -> None:
-        """Tell producers that it is awake."""
+        """Ask producers not to notify this relay any more."""
         ...
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for the doorbell, at most so long; True if it rang."""
+        """Wait for a notification, at most so long; True if one came, or events may have come without one."""
         ...
 
 

@@ -28,5 +28,8 @@ def timestamp(at: datetime | None) -> str | None:
     it."""
     if at is None:
         return None
-    utc = at if at.tzinfo is UTC or at.tzinfo is None else at.astimezone(UTC)
-    return utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    zone = at.tzinfo
+    if zone is None:
+        return at.isoformat(timespec="microseconds") + "Z"
+    utc = at if zone is UTC else at.astimezone(UTC)
+    return utc.isoformat(timespec="microseconds")[:-6] + "Z"

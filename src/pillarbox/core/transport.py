@@ -53,6 +53,9 @@ class Pace:
     """The most messages in one `send`."""
     lots: int = 4
     """The most `send`s at once."""
+    in_order: bool = False
+    """The messages of one `send` to one queue arrive in their order, those that are refused excepted; and if its
+    connection is lost, none arrives unless all before it did. Destinations with pipelined ordering need this."""
     bytes: int | None = None
     """About how many bytes of payload and headers go in one `send`; None: any number."""
     progress: Callable[[], object] | None = None
@@ -101,6 +104,7 @@ class Transport(Protocol):
 class AnswersApart(Protocol):
     """What a transport whose messages go apart may add, to spare the relay a `send` for each of them."""
 
-    def answers(self, lot: Sequence[Outgoing]) -> AsyncGenerator[tuple[int, Result], None]:
-        """Send as `send` does, and give each answer as soon as it is there, with the position of its message."""
+    def answers(self, lot: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
+        """Send as `send` does, and give each answer as soon as it is there, with the position of its message; together
+        those that came together."""
         ...

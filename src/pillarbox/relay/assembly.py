@@ -17,12 +17,12 @@ from pillarbox.relay.gates import Gates
 from pillarbox.relay.hand import Hand
 from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.housekeeping import Housekeeping
+from pillarbox.relay.idle import IdleWait
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.progress import Progress
 from pillarbox.relay.reading import Reader
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.settlement import Settlement
-from pillarbox.relay.slumber import Slumber
 from pillarbox.relay.sorting import Sorter
 from pillarbox.relay.stops import Stops
 from pillarbox.relay.suspicion import Suspicion
@@ -37,7 +37,7 @@ class Parts:
     hand: Hand
     ownership: Ownership
     pulse: Pulse
-    slumber: Slumber
+    idle: IdleWait
     reader: Reader
     dispatch: Dispatch
     gates: Gates
@@ -73,14 +73,22 @@ def assemble(
     suspicion = Suspicion(window=tuning.most_in_hand, grace=seconds(tuning.lease), clock=clock)
     held: dict[str, Any] = {"hand": hand, "stops": stops, "ownership": ownership}
     figures = Figures()
-    settlement = Settlement(figures=figures, store=store, batch=2 * tuning.batch_size, chance=chance, **held, **told)
+    settlement = Settlement(
+        figures=figures,
+        store=store,
+        batch=2 * tuning.batch_size,
+        enough=tuning.worthwhile,
+        enough_bytes=tuning.most_bytes // 8,
+        chance=chance,
+        **held,
+        **told,
+    )
     settlement.on_passed = suspicion.passed
     ways: dict[str, Any] = {"routing": routing, "gates": gates, "tuning": tuning}
     sent: dict[str, Any] = {"settlement": settlement, "chance": chance}
     dispatch = Dispatch(policy=policy, ledger=store.ledger, **sent, **ways, **held, **told)
     sorter = Sorter(suspicion=suspicion, **sent, **ways, **held, **told)
     reader = Reader(store=store, sorter=sorter, suspicion=suspicion, **ways, **held, **told)
-    dispatch.on_let_go = reader.read_on
     tending = Tending(
         name=name,
         store=store,
@@ -100,7 +108,13 @@ def assemble(
         hand=hand,
         ownership=ownership,
         pulse=pulse,
-        slumber=Slumber(relay=relay, store=store, clock=clock, tuning=tuning, next_probe=gates.next_probe),
+        idle=IdleWait(
+            relay=relay,
+            store=store,
+            clock=clock,
+            tuning=tuning,
+            next_reason=lambda: min(gates.next_probe(), reader.next_retry()),
+        ),
         reader=reader,
         dispatch=dispatch,
         gates=gates,

@@ -144,14 +144,20 @@ def compose(message: Message, body: Body, *, now: datetime) -> tuple[bytes, str]
 def outgoing_headers(message: Message) -> dict[str, str]:
     """The producer's headers and the facts of the message, which win over a namesake; a `traceparent` only if it is
     one. Raises PermanentError where the headers cannot be read or written."""
-    headers = {
-        name: value if isinstance(value, str) else _encoded(message, value).decode()
-        for name, value in _headers(message).items()
-    }
     # Written out one by one: this runs for every message, and is the dearest thing that does.
-    headers["eventType"] = message.event_type
-    headers["occurredAt"] = timestamp(message.occurred_at)
-    headers["schemaVersion"] = str(message.schema_version)
+    headers = {
+        "eventType": message.event_type,
+        "occurredAt": timestamp(message.occurred_at),
+        "schemaVersion": str(message.schema_version),
+    }
+    traces: tuple[str | None, ...] = (message.trace_id,)
+    if message.headers_json != "{}":
+        given = {
+            name: value if isinstance(value, str) else _encoded(message, value).decode()
+            for name, value in _headers(message).items()
+        }
+        traces = (given.pop("traceparent", None), message.trace_id)
+        headers = given | headers
     if message.aggregate_type is not None:
         headers["aggregateType"] = message.aggregate_type
     if message.aggregate_id is not None:
@@ -160,8 +166,8 @@ def outgoing_headers(message: Message) -> dict[str, str]:
         headers["correlationId"] = message.correlation_id
     if message.causation_id is not None:
         headers["causationId"] = message.causation_id
-    for trace in (headers.pop("traceparent", None), message.trace_id):
-        if _is_traceparent(trace):
+    for trace in traces:
+        if trace is not None and _is_traceparent(trace):
             headers["traceparent"] = trace
             break
     return headers

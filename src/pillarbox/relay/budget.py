@@ -18,10 +18,11 @@ MOST_ROWS = 1_000_000
 
 
 class Large(NamedTuple):
-    """A message that is larger than a look: which kind of look met it, and in which lane."""
+    """A message that is larger than a look: which kind of look met it, in which lane, and for which destination."""
 
     look: type[Look]
     lane: int
+    destination: str
 
 
 class Budget:
@@ -64,11 +65,13 @@ class Budget:
             self._waiting += size
         self.rows = min(MOST_ROWS, 2 * max(2, len(found) if found.left_out is not None else self.rows))
         if found.left_out is not None and not found and self.large is None:
-            self.large = Large(type(look), found.left_out.lane)
+            self.large = Large(type(look), found.left_out.lane, found.left_out.destination)
 
     def fitting(self, seen: Sequence[Seen]) -> int:
-        """How many of these, from the first on, may be taken in hand."""
+        """How many of these, which this round brought, fit beside what is in flight, from the first on."""
         free = self._most - self._hand.bytes
+        if self._brought <= free:
+            return len(seen)
         for number, one in enumerate(seen):
             free -= one.message.size
             if free < 0 and (number or len(self._hand)):

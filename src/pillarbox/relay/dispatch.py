@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from pillarbox.core import failpoints
@@ -22,19 +24,19 @@ from pillarbox.core.ledger import Before
 from pillarbox.core.message import Slot
 from pillarbox.core.observations import Announcer, EventSkipped, Sending, SendOverdue, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Resolved, Retry
-from pillarbox.core.patience import patience
+from pillarbox.core.patience import Patience
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Ledger
 from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
 from pillarbox.relay.bodies import compose, outgoing_headers
 from pillarbox.relay.gates import Gate, Gates
-from pillarbox.relay.hand import Hand, Item
+from pillarbox.relay.hand import Hand, Item, LineKey
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.sends import Sends
 from pillarbox.relay.settlement import Settlement
 from pillarbox.relay.stops import Stops
-from pillarbox.relay.telling import tell
+from pillarbox.relay.telling import tell, tell_delivered
 from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import OUTAGE, error_text, judge
 
@@ -91,10 +93,11 @@ class Dispatch:
         self._work = asyncio.Event()
         self._sends: list[tuple[Transport, Sends]] = []
         self.stopping = False
-        self.on_change: Callable[[], None] = lambda: None
-        """Told whenever something was answered or a gate moved."""
+        self.on_idle: Callable[[], None] = lambda: None
+        """Told when no send is under way any more."""
         self.on_let_go: Callable[[list[Slot]], None] = lambda _: None
-        """Told the keys and destinations of waiting messages that went out of hand as they were: fetch them again."""
+        """Told when messages went out of hand as they were, with the keys and destinations of those that had waited:
+        fetch them again."""
 
     @property
     def idle(self) -> bool:
@@ -132,33 +135,37 @@ class Dispatch:
 
     async def run(self, transport: Transport) -> None:
         """Send what may go through one transport, and judge the answers."""
-        sends = Sends(on_done=lambda: self._done(sends))
+        sends = Sends(on_done=lambda: self._done(transport, sends))
         self._sends.append((transport, sends))
         try:
             while True:
                 sends.check()
-                lot = [] if self.stopping else self._collect(transport, sends)
-                if lot:
-                    sends.begin(self._send(transport, lot, sends))
-                else:
-                    await self._pause()
+                self._begin_sends(transport, sends)
+                await self._pause()
         finally:
             await sends.end()
             self._sends.remove((transport, sends))
 
-    def _done(self, sends: Sends) -> None:
-        """There is room for another send; whoever waits for the last one is told, too."""
-        self.stir()
+    def _begin_sends(self, transport: Transport, sends: Sends) -> None:
+        """Begin whatever may be sent now."""
+        while not self.stopping and (lot := self._collect(transport, sends)):
+            sends.begin(self._send(transport, lot, sends))
+
+    def _done(self, transport: Transport, sends: Sends) -> None:
+        """If there was no room for another send, there is now; whoever waits for the last one is told, too."""
+        if sends.failed or transport.pace.apart or len(sends) + 1 >= transport.pace.lots:
+            self.stir()
         if not sends:
-            self.on_change()
+            self.on_idle()
 
     async def _pause(self) -> None:
         self._work.clear()
+        pause = max(0.01, min(LONGEST_PAUSE, self._gates.wait()))
+        timer = asyncio.get_running_loop().call_later(pause, self._work.set)
         try:
-            async with asyncio.timeout(max(0.01, min(LONGEST_PAUSE, self._gates.wait()))):
-                await self._work.wait()
-        except TimeoutError:
-            return
+            await self._work.wait()
+        finally:
+            timer.cancel()
 
     def _collect(self, transport: Transport, sends: Sends) -> list[tuple[Gate, Item]]:
         now, pace = self._clock.monotonic(), transport.pace
@@ -176,8 +183,10 @@ class Dispatch:
             allowed = min(most - len(lot), gate.may_send(now))
             if allowed > 0 and pace.room is not None:
                 allowed = min(allowed, self._room(gate, pace.room, sends))
-            if allowed > 0 and (items := self._hand.sendable(name, allowed, most_bytes=room)):
-                room -= sum(item.message.size for item in items)
+            pipelined = place.destination.ordering == "pipelined"
+            if allowed > 0 and (items := self._hand.sendable(name, allowed, most_bytes=room, pipelined=pipelined)):
+                room -= sum([item.size for item in items])
+                items[0].is_probe = gate.breaker.state(now) == "half-open"
                 gate.sent(len(items), now)
                 sends.to[place.destination.address] += len(items)
                 lot += [(gate, item) for item in items]
@@ -201,9 +210,11 @@ class Dispatch:
             # To write takes as long as the database does: what was true before has to be looked at again.
             rest = self._may_still_go(await self._not_sent_before(self._ledger, lot))
             to_send = {item for _, item in rest}
-            for gate, item in lot:
-                if item not in to_send:
-                    sends.answered(gate.place.destination.address)
+            dropped = [(gate, item) for gate, item in lot if item not in to_send]
+            for gate, _ in dropped:
+                sends.answered(gate.place.destination.address)
+            for gate in [gate for gate, item in dropped if item.is_probe]:
+                self._gates.of(gate.place).breaker.unanswered()
             lot = rest
         if lot and transport.pace.apart and isinstance(transport, AnswersApart):
             await self._deliver_apart(transport, transport.pace, lot, sends)
@@ -218,10 +229,12 @@ class Dispatch:
         try:
             results = await self._answers(transport, lot)
         finally:
-            for gate, _ in lot:
-                _answered(sends, gate)
+            for gate, count in Counter([gate for gate, _ in lot]).items():
+                _answered(sends, gate, count)
         failpoints.hit("after-confirm")
         self._judge(lot, results)
+        # At once: the next message of a key need not wait until others have had their turn.
+        self._begin_sends(transport, sends)
 
     async def _deliver_apart(
         self, transport: AnswersApart, pace: Pace, lot: Sequence[tuple[Gate, Item]], sends: Sends
@@ -232,12 +245,12 @@ class Dispatch:
         try:
             with self._told_if_overdue(pace, unanswered.values()):
                 async with aclosing(self._answers_apart(transport, lot)) as answers:
-                    async for position, result in answers:
-                        gate, item = unanswered.pop(position)
-                        _answered(sends, gate)
+                    async for answered in answers:
+                        judged = [(unanswered.pop(position), result) for position, result in answered]
+                        for gate, count in Counter([gate for (gate, _), _ in judged]).items():
+                            _answered(sends, gate, count)
                         failpoints.hit("after-confirm")
-                        self._judge_one(gate, [(item, result)])
-                        self.stir()
+                        self._judge_apart(judged)
         finally:
             for gate, _ in unanswered.values():
                 _answered(sends, gate)
@@ -277,6 +290,7 @@ class Dispatch:
             if before is Before.SENT:
                 self._hand.confirmed(item)
                 self._settlement.add(item, DELIVERED)
+                self.stir()
                 self._announce(EventSkipped(relay=self.relay, message=item.message, destination=item.destination))
             elif before is Before.UNKNOWN and self._tuning.at_most_once and _identity(item) not in mine:
                 dead = Dead(error=MAY_HAVE_BEEN_SENT, block=self._tuning.after_death == "block", charge=False)
@@ -310,20 +324,22 @@ class Dispatch:
 
     async def _answers_apart(
         self, transport: AnswersApart, lot: Sequence[tuple[Gate, Item]]
-    ) -> AsyncGenerator[tuple[int, Result], None]:
+    ) -> AsyncGenerator[list[tuple[int, Result]], None]:
         """Every position with its answer, as soon as it is there; what the transport raises answers those left."""
         outgoing, results = self._prepared(lot)
-        for position, result in results.items():
-            yield position, result
+        if results:
+            yield list(results.items())
         left = dict(enumerate(outgoing))
         began = self._clock.monotonic()
         failure: Result = None
         try:
             async with aclosing(transport.answers(list(outgoing.values()))) as answers:
-                async for number, result in answers:
-                    position = left.pop(number)
-                    lot[position][1].took = self._clock.monotonic() - began
-                    yield position, result
+                async for answered in answers:
+                    took = self._clock.monotonic() - began
+                    answered = [(left.pop(number), result) for number, result in answered]
+                    for position, _ in answered:
+                        lot[position][1].took = took
+                    yield answered
             if left:
                 raise RuntimeError(f"no answer to {len(left)} of {len(outgoing)} messages")
         except SendError as error:
@@ -332,19 +348,22 @@ class Dispatch:
             failure = _at_fault(transport, error)
         for position in left.values():
             lot[position][1].took = self._clock.monotonic() - began
-            yield position, failure
+        if left:
+            yield [(position, failure) for position in left.values()]
 
     def _prepared(self, lot: Sequence[tuple[Gate, Item]]) -> tuple[dict[int, Outgoing], dict[int, Result]]:
         """What goes to the transport now, and the errors of what cannot, both by position."""
         outgoing: dict[int, Outgoing] = {}
         refused: dict[int, Result] = {}
+        now, epochs = self._clock.now(), self._ownership.epochs
         for position, (gate, item) in enumerate(lot):
             try:
-                outgoing[position] = self._outgoing(gate, item)
+                outgoing[position] = _outgoing(gate, item, epochs, now)
             except PermanentError as error:
                 refused[position] = error
         self._tell_sending(lot)
-        self._unsent.difference_update(_identity(item) for _, item in lot)
+        if self._unsent:
+            self._unsent.difference_update(_identity(item) for _, item in lot)
         failpoints.hit("before-send")
         return outgoing, refused
 
@@ -361,7 +380,7 @@ class Dispatch:
                 seen = progress()
             return seen
 
-        return patience(self._tuning.longest_send, getting_on)
+        return Patience(self._tuning.longest_send, getting_on)
 
     @contextmanager
     def _told_if_overdue(self, pace: Pace, lot: Collection[tuple[Gate, Item]]) -> Iterator[None]:
@@ -383,31 +402,43 @@ class Dispatch:
             error = f"no answer to event {item.message.event_id} after {limit:g} s; its key waits for it"
             self._close(gate, error, at_fault=True)
 
-    def _outgoing(self, gate: Gate, item: Item) -> Outgoing:
-        message, place = item.message, gate.place
-        body, content_type = compose(message, place.destination.body, now=self._clock.now())
-        return Outgoing(
-            message=message,
-            address=place.destination.address,
-            body=body,
-            content_type=content_type,
-            headers=outgoing_headers(message),
-            attempt=item.attempt,
-            epoch=self._ownership.epoch(message.lane),
-        )
-
     def _judge(self, lot: Sequence[tuple[Gate, Item]], results: Sequence[Result]) -> None:
         by_gate: defaultdict[Gate, list[tuple[Item, Result]]] = defaultdict(list)
+        if results.count(None) == len(results):
+            items: defaultdict[Gate, list[Item]] = defaultdict(list)
+            for gate, item in lot:
+                items[gate].append(item)
+            for gate, accepted in items.items():
+                self._all_accepted(gate, accepted)
+            return
         for (gate, item), result in zip(lot, results, strict=True):
             by_gate[gate].append((item, result))
         for gate, answers in by_gate.items():
             self._judge_one(gate, answers)
+
+    def _judge_apart(self, answers: Sequence[tuple[tuple[Gate, Item], Result]]) -> None:
+        """Each by itself, in their order; those accepted one after another by the same destination at once."""
+        for (gate, accepted), run in groupby(answers, key=lambda answer: (answer[0][0], answer[1] is None)):
+            if accepted:
+                self._all_accepted(gate, [item for (_, item), _ in run])
+            else:
+                for (_, item), result in run:
+                    self._judge_one(gate, [(item, result)])
+        self.stir()
+
+    def _all_accepted(self, gate: Gate, items: list[Item]) -> None:
+        """What most answers are: as `_judge_one` would decide, for all of them at once."""
+        current = self._hand.accepted(items)
+        self._settlement.delivered(current)
+        tell_delivered(self._announce, self.relay, current)
+        self._gates.accepted(self._gates.of(gate.place))
 
     def _judge_one(self, gate: Gate, answers: list[tuple[Item, Result]]) -> None:
         # A gate is forgotten once nothing is in flight to it, as after its lanes were lost.
         gate = self._gates.of(gate.place)
         passed = any(result is None for _, result in answers)
         cut_off = sum(isinstance(result, Unavailable) and not isinstance(result, Nacked) for _, result in answers)
+        overtaken = _overtaken(answers) if passed and cut_off else ()
         outage: str | None = None
         noted: list[Item] = []
         for item, result in answers:
@@ -425,6 +456,7 @@ class Dispatch:
                 after_death=self._tuning.after_death,
                 outages=self._tuning.outages,
                 alone=passed and cut_off == 1 and item.message.tries > 0,
+                overtaken=item in overtaken,
             )
             if outcome is OUTAGE:
                 outage = error_text(result) if result is not None else ""
@@ -453,8 +485,12 @@ class Dispatch:
         elif rejected:
             self._gates.rejected(gate, [item.message.event_id for item, _ in rejected], error_text(rejected[-1][1]))
         elif outages := [result for _, result in answers if isinstance(result, Unavailable)]:
-            # Outages count as attempts: the destination is not closed, but everybody is to see that it fails.
-            self._gates.failing(gate, error_text(outages[-1]))
+            # Outages count as attempts: they close no destination, but everybody is to see that it fails.
+            error = error_text(outages[-1])
+            if gate.breaker.state(self._clock.monotonic()) == "closed":
+                self._gates.failing(gate, error)
+            else:
+                self._gates.unavailable(gate, error)
 
     def _close(self, gate: Gate, error: str, *, at_fault: bool = False) -> None:
         """It takes nothing now: let go of what waits for it, so that others find room."""
@@ -463,6 +499,8 @@ class Dispatch:
 
     def let_go(self, items: Sequence[Item]) -> None:
         """Give messages back as they were; nothing is written."""
+        if not items:
+            return
         for item in items:
             self._stops.let_go(item.line)
         self._hand.forget(items)
@@ -493,14 +531,34 @@ class Dispatch:
                 self._announce(Sending(relay=self.relay, destination=name, messages=messages))
 
 
+def _overtaken(answers: Sequence[tuple[Item, Result]]) -> set[Item]:
+    """Those that were cut off although a later message of their key was accepted: a lost connection would have cut off
+    that one, too."""
+    found: set[Item] = set()
+    accepted: set[LineKey] = set()
+    for item, result in reversed(answers):
+        if result is None:
+            accepted.add(item.line)
+        elif isinstance(result, Unavailable) and item.line in accepted:
+            found.add(item)
+    return found
+
+
+def _outgoing(gate: Gate, item: Item, epochs: Mapping[int, int], now: datetime) -> Outgoing:
+    message, destination = item.message, gate.place.destination
+    body, content_type = compose(message, destination.body, now=now)
+    epoch = epochs.get(message.lane, 0)
+    return Outgoing(message, destination.address, body, content_type, outgoing_headers(message), item.attempt, epoch)
+
+
 def _free(pace: Pace, sends: Sends) -> int:
     """How many sends more may be under way at once; messages, where their answers come apart."""
     return pace.lot * pace.lots - sends.messages if pace.apart else pace.lots - len(sends)
 
 
-def _answered(sends: Sends, gate: Gate) -> None:
-    """A message through this gate is no longer being sent."""
-    sends.answered(gate.place.destination.address)
+def _answered(sends: Sends, gate: Gate, count: int = 1) -> None:
+    """So many messages through this gate are no longer being sent."""
+    sends.answered(gate.place.destination.address, count)
     gate.full = False
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from pillarbox.core.outcome import Dead, Delivered, Retry, Verdict
-from pillarbox.core.stats import Carried
+from pillarbox.core.stats import Carried, bucket
 
 
 class Figures:
@@ -17,14 +17,22 @@ class Figures:
         self._counts: defaultdict[str, Carried] = defaultdict(Carried)
 
     def count(self, verdicts: Iterable[Verdict], now: datetime) -> None:
+        recorded: defaultdict[str, list[datetime]] = defaultdict(list)
         for message, outcome, destination, _ in verdicts:
-            match outcome:
-                case Delivered():
-                    self._counts[destination].delivered((now - message.recorded_at).total_seconds())
-                case Retry():
-                    self._counts[destination].retried += 1
-                case Dead():
-                    self._counts[destination].dead += 1
+            if isinstance(outcome, Delivered):
+                recorded[destination].append(message.recorded_at)
+            elif isinstance(outcome, Retry):
+                self._counts[destination].retried += 1
+            elif isinstance(outcome, Dead):
+                self._counts[destination].dead += 1
+        for destination, times in recorded.items():
+            carried = self._counts[destination]
+            shortest, longest = (now - max(times)).total_seconds(), (now - min(times)).total_seconds()
+            if bucket(shortest) == bucket(longest):
+                carried.delivered(shortest, len(times))
+            else:
+                for at in times:
+                    carried.delivered((now - at).total_seconds())
 
     def take(self) -> dict[str, Carried]:
         taken, self._counts = dict(self._counts), defaultdict(Carried)

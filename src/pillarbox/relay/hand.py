@@ -3,6 +3,9 @@
 A line is a key for a destination. Its next message may go only after the one before was confirmed; when one fails,
 the line stops and everything behind it is let go of, to be met again, in order, by a later look. Messages without a key
 have a line of their own.
+
+To a pipelined destination several messages of a line go in one batch, and the next batch after all of them were
+answered. Those that were sent behind one that fails keep their own answers.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ import sys
 from bisect import insort
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 
 from pillarbox.core.lane import InHand
 from pillarbox.core.message import Message, Slot
@@ -20,28 +22,35 @@ LineKey = tuple[int, str, str, bool]
 """Lane, key or event id, destination, and whether it is a key: an id may look like one."""
 
 
-@dataclass(slots=True, eq=False)
 class Item:
-    """A message in hand."""
+    """A message in flight, with its queue, place and size computed once."""
 
-    message: Message
-    destination: str
-    waited: bool
-    """It came from among those that wait: others may wait behind it in the table."""
-    since: float
-    noted: bool = False
-    """Its attempt was written before it was sent: it is suspected of ending its relay."""
-    took: float | None = None
-    """How long the send took that it was part of; None if it was not sent."""
+    __slots__ = ("destination", "is_probe", "line", "message", "noted", "place", "since", "size", "took", "waited")
+
+    def __init__(self, message: Message, destination: str, waited: bool, since: float) -> None:
+        self.destination = destination
+        self.waited = waited
+        """It came from among those that wait: others may wait behind it in the table."""
+        self.since = since
+        self.noted = False
+        """Its attempt was written before it was sent: it is suspected of ending its relay."""
+        self.is_probe = False
+        """It is sent to find out whether its destination takes anything."""
+        self.took: float | None = None
+        """How long the send took that it was part of; None if it was not sent."""
+        self.size = message.size
+        self.become(message)
+
+    def become(self, message: Message) -> None:
+        """It is this message from now on: the same event, as the table has it by now."""
+        self.message = message
+        self.place = message.place
+        self.line = line_of(message, self.destination)
 
     @property
     def attempt(self) -> int:
         """Which send of the message this is; tries in an outage count, though nobody is charged for them."""
         return self.message.failures + (0 if self.noted else 1)
-
-    @property
-    def line(self) -> LineKey:
-        return line_of(self.message, self.destination)
 
     @property
     def slot(self) -> Slot | None:
@@ -56,12 +65,15 @@ def line_of(message: Message, destination: str) -> LineKey:
     return message.lane, message.key, destination, True
 
 
-@dataclass(slots=True, eq=False)
 class _Line:
-    key: LineKey
-    waiting: list[Item] = field(default_factory=list)
-    sending: Item | None = None
-    queued: bool = False
+    __slots__ = ("key", "queued", "sending", "waiting")
+
+    def __init__(self, key: LineKey) -> None:
+        self.key = key
+        self.waiting: list[Item] = []
+        self.sending: dict[Item, None] = {}
+        """In the order in which they were sent."""
+        self.queued = False
 
 
 class Hand:
@@ -72,6 +84,7 @@ class Hand:
         self._items: dict[tuple[int, str], Item] = {}
         self._sendable: dict[str, deque[_Line]] = {}
         self._counts: Counter[str] = Counter()
+        self._by_lane: Counter[int] = Counter()
         self.bytes = 0
         """Payload and headers of everything in flight."""
 
@@ -90,8 +103,13 @@ class Hand:
     def add(self, item: Item) -> None:
         """Take a message in hand, in its place in its line."""
         self._put(item)
-        line = self._lines.setdefault(item.line, _Line(item.line))
-        insort(line.waiting, item, key=lambda each: each.message.id)
+        line = self._lines.get(item.line)
+        if line is None:
+            line = self._lines[item.line] = _Line(item.line)
+        if line.waiting:
+            insort(line.waiting, item, key=_sequence)
+        else:
+            line.waiting.append(item)
         self._offer(line)
 
     def keep(self, item: Item) -> None:
@@ -102,31 +120,49 @@ class Hand:
         """Destinations for which something may go now, the one served longest ago first."""
         return list(self._sendable)
 
-    def sendable(self, destination: str, most: int, *, most_bytes: int = sys.maxsize) -> list[Item]:
+    def sendable(
+        self, destination: str, most: int, *, most_bytes: int = sys.maxsize, pipelined: bool = False
+    ) -> list[Item]:
         """Up to `most` messages that may go now, each the next of its line, and no more once they have `most_bytes`;
-        they are on their way from here on."""
+        they are on their way from here on. `pipelined`: several of a line, in order, and equal parts for all lines."""
         queue = self._sendable.pop(destination, deque())
         going: list[Item] = []
         while queue and len(going) < most and most_bytes > 0:
             line = queue.popleft()
             line.queued = False
-            if line.sending is None and line.waiting:
-                line.sending = line.waiting.pop(0)
-                going.append(line.sending)
-                most_bytes -= line.sending.message.size
+            if line.sending or not line.waiting:
+                continue
+            part = max(1, (most - len(going)) // (len(queue) + 1)) if pipelined else 1
+            while line.waiting and len(line.sending) < part and most_bytes > 0:
+                item = line.waiting.pop(0)
+                line.sending[item] = None
+                most_bytes -= item.size
+            going += line.sending
         if queue:
             self._sendable[destination] = queue
         return going
 
     def has_sendable(self, destination: str) -> bool:
-        return any(line.sending is None and line.waiting for line in self._sendable.get(destination, ()))
+        return any(not line.sending and line.waiting for line in self._sendable.get(destination, ()))
 
     def confirmed(self, item: Item) -> None:
         """It arrived, or was given up on: the next of its line may go."""
-        if (line := self._lines.get(item.line)) is not None and line.sending is item:
-            line.sending = None
-            self._offer(line)
-            self._tidy(line)
+        if (line := self._lines.get(item.line)) is not None and item in line.sending:
+            del line.sending[item]
+            if line.sending:
+                return
+            if line.waiting:
+                self._offer(line)
+            else:
+                del self._lines[item.line]
+
+    def accepted(self, items: Iterable[Item]) -> list[Item]:
+        """These arrived, as far as their queues still wait for them, and the next of each queue may go. Returns those;
+        an answer to any other one is stale."""
+        current = [item for item in items if self.sends(item)]
+        for item in current:
+            self.confirmed(item)
+        return current
 
     def has(self, line: LineKey) -> bool:
         """Whether a message of this queue is in flight."""
@@ -134,30 +170,32 @@ class Hand:
 
     def is_sending(self, line: LineKey) -> bool:
         """Whether a message of this queue is being sent."""
-        return line in self._lines and self._lines[line].sending is not None
+        return line in self._lines and bool(self._lines[line].sending)
 
     def holds(self, item: Item) -> bool:
         """Whether this very item is in flight; once its lane was lost it is not, even if its message is again."""
-        return self._items.get(item.message.place) is item
+        return self._items.get(item.place) is item
 
     def sends(self, item: Item) -> bool:
         """Whether this very item is what its queue waits for; an answer to any other one is stale."""
-        return self.holds(item) and (line := self._lines.get(item.line)) is not None and line.sending is item
+        return self.holds(item) and (line := self._lines.get(item.line)) is not None and item in line.sending
 
     def stopped(self, item: Item) -> list[Item]:
-        """It comes again: its line stops. Returns those behind it; they stay in hand until `forget`."""
+        """It comes again: its line stops. Returns those behind it that were not sent; they stay in hand until
+        `forget`."""
         if not self.sends(item):
             return []
-        line = self._lines.pop(item.line)
-        line.sending = None
+        line = self._lines[item.line]
+        del line.sending[item]
         followers, line.waiting = line.waiting, []
+        self._tidy(line)
         return followers
 
     def forget(self, items: Iterable[Item]) -> None:
         """These are no longer in hand: settled, or let go of."""
         for item in items:
-            if self._items.get(item.message.place) is item:
-                self._remove(item.message.place)
+            if self._items.get(item.place) is item:
+                self._remove(item.place)
             line = self._lines.get(item.line)
             if line is not None and item in line.waiting:
                 line.waiting.remove(item)
@@ -188,7 +226,7 @@ class Hand:
             self._remove(place)
         for key in [key for key in self._lines if key[0] in lanes]:
             line = self._lines.pop(key)
-            line.waiting, line.sending = [], None
+            line.waiting, line.sending = [], {}
 
     def has_suspect(self) -> bool:
         """Whether a message is in hand whose attempt was written before its send."""
@@ -196,7 +234,7 @@ class Hand:
 
     def lanes(self) -> set[int]:
         """Lanes of which something is in hand."""
-        return {item.message.lane for item in self._items.values()}
+        return {lane for lane, count in self._by_lane.items() if count}
 
     def held_longer_than(self, limit: float, now: float) -> Iterator[InHand]:
         """What people see as PROCESSING."""
@@ -205,24 +243,30 @@ class Hand:
                 yield InHand(event_id=item.message.event_id, destination=item.message.destination, seconds=held)
 
     def _offer(self, line: _Line) -> None:
-        if line.sending is None and line.waiting and not line.queued:
+        if not line.sending and line.waiting and not line.queued:
             line.queued = True
             self._sendable.setdefault(line.key[2], deque()).append(line)
 
     def _tidy(self, line: _Line) -> None:
-        if line.sending is None and not line.waiting:
+        if not line.sending and not line.waiting:
             self._lines.pop(line.key, None)
 
     def _put(self, item: Item) -> None:
-        if item.message.place in self._items:
-            self._remove(item.message.place)
-        self._items[item.message.place] = item
+        if item.place in self._items:
+            self._remove(item.place)
+        self._items[item.place] = item
         self._counts[item.destination] += 1
-        self.bytes += item.message.size
+        self._by_lane[item.message.lane] += 1
+        self.bytes += item.size
 
     def _remove(self, place: tuple[int, str]) -> None:
         item = self._items.pop(place)
-        self.bytes -= item.message.size
+        self.bytes -= item.size
+        self._by_lane[item.message.lane] -= 1
         self._counts[item.destination] -= 1
         if not self._counts[item.destination]:
             del self._counts[item.destination]
+
+
+def _sequence(item: Item) -> int:
+    return item.message.id

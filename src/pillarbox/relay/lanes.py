@@ -36,6 +36,11 @@ class Ownership:
         return {lane: lease.epoch for lane, lease in self._leases.items()}
 
     @property
+    def readable_epochs(self) -> dict[int, int]:
+        """The epochs of the lanes to read from."""
+        return {lane: lease.epoch for lane, lease in self._leases.items() if lane not in self.leaving}
+
+    @property
     def readable(self) -> list[int]:
         """Lanes to read from."""
         return [lane for lane in self._leases if lane not in self.leaving]

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from pillarbox.core import failpoints
 from pillarbox.core.clock import Clock
+from pillarbox.core.duration import seconds
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
@@ -37,8 +38,16 @@ T = TypeVar("T")
 
 DUE_EVERY = 0.5
 HEADLESS_EVERY = 5.0
+MOMENT = 0.02
+"""Seconds: moments at which retries are due are told apart no finer."""
+MOMENTS = 500
+"""Moments that are remembered, the next ones; a retry that is due at any other is found within `DUE_EVERY`."""
 SLOTS_PER_LOOK = 100
 LINES_PER_BITE = 500
+PAUSE_PER_MESSAGE = 20e-6
+"""Seconds between two fetches for each message in flight: every fetch carries and steps over all of them."""
+LONGEST_PAUSE = 0.1
+"""Seconds between two fetches, however many are in flight; and never more than `poll_interval`."""
 FEW_PER_ROUND = 20
 """Destinations that take a few messages only, such as a probe, for which one round looks."""
 
@@ -87,6 +96,12 @@ class Reader:
         """Take nothing in hand any more."""
         self._to_read_on: deque[Slot] = deque()
         self._next_due = 0.0
+        self._retries: set[float] = set()
+        """Moments at which retries that this relay wrote are due."""
+        self._fetched_at = -math.inf
+        self._longest_pause = min(LONGEST_PAUSE, seconds(tuning.poll_interval))
+        self._more = False
+        """The last fetch left ready messages in the table."""
         self._next_headless = 0.0
         self._headless_after: Slot | None = None
         self._strangers: set[str] = set()
@@ -116,8 +131,19 @@ class Reader:
         self._next_headless = 0.0
 
     def due_within(self, delay: float) -> None:
-        """A message comes back after so long: do not sleep past it."""
+        """Look for due messages with the first fetch after so long."""
         self._next_due = min(self._next_due, self._clock.monotonic() + delay)
+
+    def retry_within(self, delay: float) -> None:
+        """A message comes back after so long: fetch it then."""
+        self._retries.add(math.ceil((self._clock.monotonic() + delay) / MOMENT) * MOMENT)
+        if len(self._retries) > MOMENTS:
+            self._retries.remove(max(self._retries))
+
+    def next_retry(self) -> float:
+        """Seconds until the next moment at which a message comes back; those that are past wait for something else."""
+        now = self._clock.monotonic()
+        return min((moment - now for moment in self._retries if moment > now), default=math.inf)
 
     @property
     def idle(self) -> bool:
@@ -128,15 +154,19 @@ class Reader:
     def room(self) -> int:
         return self._tuning.most_in_hand - len(self._hand)
 
+    def pause(self) -> float:
+        """Seconds until the next fetch is worth what it costs: the more is in flight, the dearer it is, and the less
+        it brings. Not at all where ready messages are known to wait and there is room for many."""
+        if self._more and self.room >= self._tuning.worthwhile:
+            return 0.0
+        pause = min(PAUSE_PER_MESSAGE * len(self._hand), self._longest_pause)
+        return self._fetched_at + pause - self._clock.monotonic()
+
     @asynccontextmanager
     async def between_looks(self) -> AsyncIterator[None]:
         """No look is under way meanwhile: whatever was read is in flight, and nothing else is."""
         async with self._one_at_a_time:
             yield
-
-    def next_look(self) -> float:
-        """Seconds until something may be due."""
-        return max(0.0, self._next_due - self._clock.monotonic())
 
     async def look_around(self, *, thoroughly: bool = False) -> int:
         """One round of looks; returns how many messages were taken in hand or moved out of the way."""
@@ -150,6 +180,7 @@ class Reader:
             if not lanes or self.room <= 0 or not self._gates.any_open() or not self._budget.begin():
                 return 0
             self._turn += 1
+            self._fetched_at = self._clock.monotonic()
             large, self._budget.large = self._budget.large, None
             if large is not None and large.lane in lanes:
                 lanes = _in_turn(lanes, lanes.index(large.lane))
@@ -166,6 +197,11 @@ class Reader:
             await self._find_headless(lanes)
         if thoroughly:
             self._next_due = 0.0
+        if large is not None and large.look is PutAside:
+            # First and alone: it would not fit beside a small event that a fetch for another destination brought.
+            bounds = self._bounds(self.room // 2)
+            alone = PutAside(lanes=lanes, destinations=[large.destination], bounds=bounds)
+            return (await self._look(alone, waited=True)).seen
         seen: list[Seen] = []
         for _ in range(len(self._kinds)):
             if self._budget.left <= 0:
@@ -178,9 +214,11 @@ class Reader:
 
     async def _look_at_what_is_due(self, lanes: list[int]) -> list[Seen]:
         now = self._clock.monotonic()
-        if now < self._next_due:
+        past = {moment for moment in self._retries if moment <= now}
+        if now < self._next_due and not past:
             return []
         self._next_due = now + DUE_EVERY
+        self._retries -= past
         found = await self._look(Due(lanes=lanes, bounds=self._bounds(self.room // 2)), waited=True)
         if found.left_out is not None:
             self.due_within(0)
@@ -239,6 +277,7 @@ class Reader:
         self._quota = max(fair, self._quota // 2) if cut else min(self._tuning.batch_size, max(fair, self._quota * 2))
         counts: Counter[int] = Counter(one.message.lane for one in seen)
         frontier = {lane: math.inf if not cut and counts[lane] < quota else -1.0 for lane in lanes}
+        self._more = cut or max(counts.values(), default=0) >= quota
         for one in seen:
             frontier[one.message.lane] = max(frontier[one.message.lane], one.message.id)
         if left_out is not None:
@@ -341,7 +380,7 @@ class Reader:
         found = self._sorter.sort(seen[:fitting], held_back)
         stay = await self._write(found)
         # What stays where it is, such as a suspect while another one is being sent, has nobody else to bring it again.
-        self._meet_again([one for one in seen[:fitting] if one.message.place not in self._hand.places])
+        self._meet_again([one for one in seen[:fitting] if one.waited and one.message.place not in self._hand.places])
         # To look again at once for those that stay would be a busy loop.
         return found.done - stay
 
@@ -383,7 +422,7 @@ class Reader:
             if not written and not again:
                 self._suspicion.cleared([message.identity])
         if written and held:
-            item.message = message if again else message._replace(attempts=message.attempts + 1)
+            item.become(message if again else message._replace(attempts=message.attempts + 1))
             item.noted = True
             self._hand.add(item)
         return noted

@@ -37,8 +37,9 @@ from pillarbox.relay.assembly import assemble
 from pillarbox.relay.connections import Connections
 from pillarbox.relay.crew import Crew, Duty
 from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread
+from pillarbox.relay.idle import FIRST_PAUSE
 from pillarbox.relay.routing import Destination, Route, Routing
-from pillarbox.relay.slumber import FIRST_PAUSE
+from pillarbox.relay.settlement import Freed
 from pillarbox.relay.tuning import Tuning
 
 SHORT = 0.05
@@ -106,7 +107,7 @@ class Relay:
             announce=self._announce,
         )
         self._hand, self._ownership, self._pulse = parts.hand, parts.ownership, parts.pulse
-        self._slumber, self._reader, self._dispatch = parts.slumber, parts.reader, parts.dispatch
+        self._idle, self._reader, self._dispatch = parts.idle, parts.reader, parts.dispatch
         self._settlement, self._tending, self._progress = parts.settlement, parts.tending, parts.progress
         self._settlement.on_written = self._after_settlement
         self._connections = Connections(
@@ -117,7 +118,8 @@ class Relay:
             chance=chance,
             announce=self._announce,
         )
-        self._dispatch.on_change = self._tending.on_change = self._connections.on_change = self._stir
+        self._dispatch.on_idle, self._dispatch.on_let_go = self._idle.notice, self._after_let_go
+        self._tending.on_change = self._connections.on_change = self._stir
         self._tending.on_drain = self.stop
         self._tending.on_round = self._progress.tended
 
@@ -147,13 +149,13 @@ class Relay:
         carried = 0
         async with self._working(reading=False, waiting=False):
             while not self._stopping.is_set() and await self._some_lane_lies_idle():
-                await self._slumber.rest(SHORT)
+                await self._idle.until_change(SHORT)
             # What is only moved, such as a message that is split, comes with the next look.
             while not self._stopping.is_set() and not carried and await self._reader.look_around(thoroughly=True):
                 carried = len(self._hand)
             self._dispatch.stir()
             while not self._stopping.is_set() and not self._at_rest():
-                await self._slumber.rest(SHORT)
+                await self._idle.until_change(SHORT)
         return carried
 
     async def run_until_empty(
@@ -170,7 +172,7 @@ class Relay:
             self._reader.recorded_after, self._reader.recorded_before = recorded_after, recorded_before
             async with self._working(waiting=False):
                 while not self._stopping.is_set() and not await self._empty():
-                    await self._slumber.rest(FIRST_PAUSE)
+                    await self._idle.until_change(FIRST_PAUSE)
         return (await self._store.inspection.overview()).backlog
 
     async def __aenter__(self) -> Self:
@@ -283,7 +285,8 @@ class Relay:
             duties.append(partial(self._crew.patiently, self._read))
             duties += [partial(self._connections.watch, name) for name in self._transports]
             if self._tuning.doorbell:
-                duties.append(partial(self._crew.patiently, self._slumber.listen))
+                duties.append(partial(self._crew.patiently, self._idle.listen))
+                duties.append(partial(self._crew.patiently, self._idle.tell_producers))
         duties += [partial(self._dispatch.run, transport) for transport in self._transports.values()]
         return duties
 
@@ -344,7 +347,7 @@ class Relay:
         failpoints.hit("before-drain")
         end = self._clock.monotonic() + seconds(self._tuning.drain_timeout)
         while self._clock.monotonic() < end and not self._drained() and not self._settlement.ended:
-            await self._slumber.rest(SHORT)
+            await self._idle.until_change(SHORT)
         failpoints.hit("after-drain")
         return self._drained()
 
@@ -356,24 +359,33 @@ class Relay:
     async def _read(self) -> None:
         self._progress.fetching()
         while not self._stopping.is_set():
+            if (pause := self._reader.pause()) > 0:
+                await self._idle.until_change(pause)
+                continue
+            self._idle.begin_fetch()
             found = await self._reader.look_around()
             self._progress.fetched()
             if found:
                 self._dispatch.stir()
-                await self._slumber.after_work()
-            else:
-                await self._slumber.after_nothing()
+            await self._idle.after_fetch(found)
         await asyncio.Event().wait()
 
     def _stir(self) -> None:
-        self._slumber.stir()
+        self._idle.wake()
         self._dispatch.stir()
 
-    def _after_settlement(self, slots: list[Slot]) -> None:
+    def _after_settlement(self, freed: Freed) -> None:
         self._settlements += 1
-        self._reader.read_on(slots)
-        self._reader.due_within(0)
+        self._reader.read_on(freed.slots)
+        if freed.due:
+            self._reader.due_within(0)
+        for delay in freed.retries:
+            self._reader.retry_within(delay)
         self._stir()
+
+    def _after_let_go(self, slots: list[Slot]) -> None:
+        self._reader.read_on(slots)
+        self._idle.wake()
 
     def _at_rest(self) -> bool:
         return len(self._hand) == 0 and self._dispatch.idle and self._settlement.idle

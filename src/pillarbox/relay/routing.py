@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
@@ -25,6 +25,9 @@ MOST_REMEMBERED = 4096
 """How many kinds of events a relay remembers the way of; beyond that it starts over."""
 MOST_BY_TYPE = 1000
 """How many destinations event types make by default: each is a queue on a broker, and state in every relay."""
+
+Ordering = Literal["strict", "pipelined"]
+"""How messages of one key go to a destination."""
 
 _PERIODS = {"s": 1, "m": 60, "h": 3600}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*([smh])")
@@ -53,22 +56,33 @@ def rate_text(rate: float) -> str:
 class Destination:
     """A place behind a transport, what a message looks like there, and how many it may get.
 
-    Raises ConfigurationError for a body or a rate that is none.
+    Raises ConfigurationError for a body, a rate or an ordering that is none.
     """
 
     address: Address
     body: Body
     rate_limit: float | None
     """Messages per second over all relays; None = as many as there are."""
+    ordering: Ordering
+    """`strict`: the next message of a key is sent once the one before was confirmed. `pipelined`: several messages of a
+    key are sent in one batch, in order; a message that the broker refuses arrives after those behind it."""
 
     def __init__(
-        self, address: Address, *, body: Body | str = "payload", rate_limit: str | float | None = None
+        self,
+        address: Address,
+        *,
+        body: Body | str = "payload",
+        rate_limit: str | float | None = None,
+        ordering: Ordering = "strict",
     ) -> None:
         if not isinstance(address, Address):
             raise ConfigurationError(f"{address!r} is no address; take what a transport's `to` gives")
         object.__setattr__(self, "address", address)
         object.__setattr__(self, "body", body_of(body))
         object.__setattr__(self, "rate_limit", None if rate_limit is None else per_second(rate_limit))
+        if ordering not in get_args(Ordering):
+            raise ConfigurationError(f'ordering is "strict" or "pipelined", not {ordering!r}')
+        object.__setattr__(self, "ordering", ordering)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +219,13 @@ class Routing:
         _check_destination(name)
         destination = given if isinstance(given, Destination) else Destination(given)
         transport_name = self._transport_of(name, destination.address)
-        return Place(name, destination, transport_name, self._transports[transport_name])
+        transport = self._transports[transport_name]
+        if destination.ordering == "pipelined" and (transport.pace.apart or not transport.pace.in_order):
+            raise ConfigurationError(
+                f"the destination {name!r} is pipelined, but its transport {transport_name!r} does not keep the order "
+                'of the messages in one batch; leave ordering out, or set it to "strict"'
+            )
+        return Place(name, destination, transport_name, transport)
 
     def _transport_of(self, name: str, address: Address) -> str:
         wanted, kind = address.transport, type(address).__name__

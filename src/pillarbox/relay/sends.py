@@ -36,11 +36,15 @@ class Sends:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    def answered(self, address: Address) -> None:
-        """One message to this address is no longer being sent."""
-        self.to[address] -= 1
+    def answered(self, address: Address, count: int = 1) -> None:
+        """So many messages to this address are no longer being sent."""
+        self.to[address] -= count
         if not self.to[address]:
             del self.to[address]
+
+    @property
+    def failed(self) -> bool:
+        return self._failure is not None
 
     def check(self) -> None:
         """Raise what went wrong in a send, if anything did."""

@@ -102,32 +102,45 @@ class Sorter:
     def sort(self, seen: Sequence[Seen], held_back: Collection[tuple[int, str]]) -> Sorted:
         """Sort messages that come in the order of their places."""
         to = Sorted(self._clock.monotonic(), held_back)
+        epochs, in_hand, resolve = self._ownership.readable_epochs, self._hand.places, self._routing.resolve
+        simple = self._is_simple(to)
         for message, look, waited, epoch in seen:
-            if not self._ownership.works(message.lane) or self._ownership.epoch(message.lane) != epoch:
+            if epochs.get(message.lane) != epoch or message.place in in_hand:
                 continue
-            if message.place in self._hand.places:
-                continue
-            names = self._routing.resolve(message)
-            if len(names) > 1 and message.fault is None:
-                # Copies stay in their place, so any number of a key may be split at once, whatever stands before them.
-                to.splits.append(Split(message, names))
-                # They come with a later look: whatever is behind them must not slip past.
-                self._stops.let_go(line_of(message, ""))
-            elif self._stops.hold_back(message, names[0] if len(names) == 1 else "", look):
-                continue
-            elif (fault := message.fault) is not None:
-                self._settle_at_once(
-                    Item(message, message.destination, waited, to.now), Dead(error=fault, charge=False)
-                )
-                to.taken += 1
-            elif not names:
-                most = self._routing.most if self._routing.full else None
-                outcome = no_route(message, self._chance, after_death=self._after_death, most_by_type=most)
-                self._settle_at_once(Item(message, message.destination, waited, to.now), self._paced(outcome, to.now))
-                to.taken += 1
-            else:
-                self._place(Item(message, names[0], waited, to.now), to)
+            names = resolve(message)
+            if simple and len(names) == 1 and message.attempts == 0 and message.fault is None:
+                # What most messages are.
+                item = Item(message, names[0], waited, to.now)
+                if not self._is_behind_a_probe(item, to) and self._takes_one_more(names[0], to):
+                    self._hand.add(item)
+                    to.taken += 1
+                    continue
+            self._sort_one(message, look, waited, names, to)
+            simple = self._is_simple(to)
         return to
+
+    def _is_simple(self, to: Sorted) -> bool:
+        """Whether nothing speaks against any message: no queue is stopped or held up, and no lane worked with care."""
+        return not to.held_back and not to.held_up and not to.left_alone and self._stops.quiet and self._suspicion.quiet
+
+    def _sort_one(self, message: Message, look: int, waited: bool, names: Sequence[str], to: Sorted) -> None:
+        if len(names) > 1 and message.fault is None:
+            # Copies stay in their place, so any number of a key may be split at once, whatever stands before them.
+            to.splits.append(Split(message, tuple(names)))
+            # They come with a later look: whatever is behind them must not slip past.
+            self._stops.let_go(line_of(message, ""))
+        elif self._stops.hold_back(message, names[0] if len(names) == 1 else "", look):
+            return
+        elif (fault := message.fault) is not None:
+            self._settle_at_once(Item(message, message.destination, waited, to.now), Dead(error=fault, charge=False))
+            to.taken += 1
+        elif not names:
+            most = self._routing.most if self._routing.full else None
+            outcome = no_route(message, self._chance, after_death=self._after_death, most_by_type=most)
+            self._settle_at_once(Item(message, message.destination, waited, to.now), self._paced(outcome, to.now))
+            to.taken += 1
+        else:
+            self._place(Item(message, names[0], waited, to.now), to)
 
     def _paced(self, outcome: Outcome, now: float) -> Outcome:
         """The verdict on a message without a route, later where many wait."""
@@ -142,7 +155,7 @@ class Sorter:
         if line in to.left_alone:
             return
         # The flags come from two snapshots: whatever follows one that is held up in this round is behind it.
-        if line in to.held_up or message.place in to.held_back:
+        if line in to.held_up or item.place in to.held_back:
             to.held_up.add(line)
             if message.held != Held.BEHIND.value:
                 to.behind.append(Resolved(message, item.destination))

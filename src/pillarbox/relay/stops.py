@@ -37,6 +37,11 @@ class Stops:
         """A message of the line went out of hand as it was: a look that is under way left it out."""
         self._known_after[line] = self.looks
 
+    @property
+    def quiet(self) -> bool:
+        """Whether no queue is stopped: `hold_back` is False for every message."""
+        return not self._unwritten and not self._known_after
+
     def begin_round(self) -> None:
         """No look is under way: whatever is written is known to all that come."""
         self._known_after.clear()

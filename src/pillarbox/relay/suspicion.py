@@ -11,7 +11,7 @@ up on before the relays that may live had the time to say so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pillarbox.core.clock import Clock
 from pillarbox.core.lane import Lease
@@ -49,13 +49,21 @@ class Suspicion:
         """Whether to write the attempt before the send."""
         return message.lane in self._careful or _tried_and_still_ready(message)
 
-    def passed(self, message: Message) -> None:
-        """A message of the lane was settled, and the relay lives."""
-        self._charged.pop(message.identity, None)
-        if message.lane in self._careful:
-            self._careful[message.lane] -= 1
-            if self._careful[message.lane] <= 0:
-                del self._careful[message.lane]
+    @property
+    def quiet(self) -> bool:
+        """Whether no lane is worked with care, and no attempt of this relay is written and not settled."""
+        return not self._careful and not self._charged
+
+    def passed(self, messages: Iterable[Message]) -> None:
+        """These messages were settled, and the relay lives."""
+        if self.quiet:
+            return
+        for message in messages:
+            self._charged.pop(message.identity, None)
+            if message.lane in self._careful:
+                self._careful[message.lane] -= 1
+                if self._careful[message.lane] <= 0:
+                    del self._careful[message.lane]
 
     def enough(self, message: Message) -> bool:
         """Whether it ended its relay often enough to be given up on."""

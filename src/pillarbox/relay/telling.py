@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from pillarbox.core.observations import Announcer, EventDelivered, EventDied, EventRetried
+from collections.abc import Sequence
+
+from pillarbox.core.observations import Announcer, BatchDelivered, EventDied, EventRetried
 from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
 from pillarbox.relay.hand import Item
+
+
+def tell_delivered(announce: Announcer, relay: str, items: Sequence[Item]) -> None:
+    """Announce that `items`, sent together to one destination, were delivered; costs nothing when nobody listens."""
+    if announce.observers and items:
+        announce.delivered(
+            BatchDelivered(
+                relay=relay,
+                destination=items[0].destination,
+                messages=tuple([item.message for item in items]),
+                seconds=items[0].took or 0.0,
+            )
+        )
 
 
 def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome, *, probe: bool = False) -> None:
@@ -14,7 +29,7 @@ def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome, *, probe
     message, destination, took = item.message, item.destination, item.took or 0.0
     match outcome:
         case Delivered():
-            announce(EventDelivered(relay=relay, message=message, destination=destination, seconds=took))
+            tell_delivered(announce, relay, [item])
         case Retry(delay=delay, error=error, charge=charge):
             announce(
                 EventRetried(

@@ -149,6 +149,7 @@ class Tending:
                 await self._store.stats.add(self.relay, carried)
             await self._clear_the_innocent()
             await self._store.lanes.leave(self.relay)
+            await self._store.wakeup.rouse(self.relay)
         except PillarboxError:
             # Its lease ends by itself.
             return

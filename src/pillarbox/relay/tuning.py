@@ -149,6 +149,11 @@ class Tuning:
         return self.batch_size * self.in_flight
 
     @property
+    def worthwhile(self) -> int:
+        """How many messages are worth a statement at once, where others may follow in a moment."""
+        return max(1, self.most_in_hand // 8)
+
+    @property
     def retention(self) -> Retention:
         """Receipts are kept as long as dead letters: a person may send one again that a consumer had already."""
         history, dead, receipts, ledger, audit = (

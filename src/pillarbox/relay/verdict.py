@@ -49,14 +49,18 @@ def judge(
     after_death: AfterDeath,
     outages: Outages,
     alone: bool,
+    overtaken: bool = False,
 ) -> Outcome | Outage:
-    """What becomes of `message` after `result`. `alone`: others of its lot were accepted by the same destination."""
+    """What becomes of `message` after `result`. `alone`: others of its lot were accepted by the same destination;
+    `overtaken`: among them a later one of its own key, so that this one was refused, and nothing was cut off."""
     match result:
         case None:
             return DELIVERED
         case PermanentError():
             return Dead(error=error_text(result), block=after_death == "block")
         case Nacked():
+            return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
+        case Unavailable() if overtaken:
             return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
         case Unavailable() if outages == "wait" and not alone:
             return OUTAGE

@@ -104,6 +104,10 @@ class CircuitBreaker:
         if count and self.state(now) == "half-open":
             self._probe_sent_at = now
 
+    def unanswered(self) -> None:
+        """The probe ended without an answer of the destination: another one may go."""
+        self._probe_sent_at = None
+
     def accepted(self, now: float) -> None:
         """The destination took something: it can be reached, whatever was believed before."""
         self._close()
