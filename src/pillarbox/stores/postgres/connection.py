@@ -50,6 +50,8 @@ SETTINGS: Mapping[str, str] = {
 
 
 READ_ONLY = "25006"
+PLAN_KEPT = 60
+"""Seconds after which a statement is prepared again: a plan that was kept follows what the tables hold by then."""
 
 
 class Connection:
@@ -122,7 +124,11 @@ class Connection:
 
     async def _connected(self) -> asyncpg.Connection[asyncpg.Record]:
         connection = await asyncpg.connect(
-            self.url, server_settings=self._settings, timeout=10, ssl=tls.encryption(self.url)
+            self.url,
+            server_settings=self._settings,
+            timeout=10,
+            ssl=tls.encryption(self.url),
+            max_cached_statement_lifetime=PLAN_KEPT,
         )
         try:
             await moments.install(connection)

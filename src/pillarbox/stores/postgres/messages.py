@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import assert_never
 
@@ -27,7 +27,7 @@ class _Read:
 
 
 class PostgresMessages:
-    """See `pillarbox.core.store.Messages`. Its connection plans each read anew, for what is in hand just now."""
+    """See `pillarbox.core.store.Messages`. Its connection keeps one plan for each statement."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
@@ -59,21 +59,22 @@ class PostgresMessages:
 
     async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:
         times = (bounds.recorded_after, bounds.recorded_before) if bounds.has_range else ()
+        in_hand = _by_destination(bounds.in_hand)
         rows = await self._connection.fetch(
             read.ranged if times else read.plain,
             list(lanes),
             bounds.quota,
             bounds.limit,
             [bounds.max_bytes, _ANY_SIZE if bounds.alone else 0],
-            [place for place, _ in bounds.in_hand],
-            [f"{place} {destination}" for place, destination in bounds.in_hand],
+            list(in_hand.values()),
+            list(in_hand),
             *more,
             *times,
         )
-        found = Fetched(Message._make(row) for row in rows if row["payload"] is not None)
-        if len(found) < len(rows):
-            left_out = next(row for row in rows if row["payload"] is None)
-            found.left_out = Message._make(left_out).without_content()
+        left_out = [row for row in rows if row["payload"] is None]
+        found = Fetched(map(Message._make, [row for row in rows if row["payload"] is not None] if left_out else rows))
+        if left_out:
+            found.left_out = Message._make(left_out[0]).without_content()
         found.sort(key=_by_place)
         return found
 
@@ -96,3 +97,14 @@ class PostgresMessages:
     async def aside(self, lanes: Sequence[int]) -> list[str]:
         rows = await self._connection.fetch(self._put_aside, list(lanes))
         return [row["destination"] for row in rows]
+
+
+def _by_destination(places: Collection[tuple[int, str]]) -> dict[str, str]:
+    """The ids of each destination, as PostgreSQL writes an array."""
+    ids: dict[str, list[int]] = {destination: [] for _, destination in places}
+    if len(ids) == 1:  # as where every message is fetched before its destination is known
+        ids = {destination: [place for place, _ in places] for destination in ids}
+    else:
+        for place, destination in places:
+            ids[destination].append(place)
+    return {destination: f"{{{str(found)[1:-1]}}}" for destination, found in ids.items()}

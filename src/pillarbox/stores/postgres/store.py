@@ -1,4 +1,4 @@
-"""The PostgreSQL store: a bundle of facets over four connections of its own."""
+"""The PostgreSQL store: a bundle of facets over connections of its own."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ from pillarbox.stores.postgres.writes import PostgresWrites
 MIB = 1024 * 1024
 STATEMENT_TIMEOUT = "30s"
 """Half of what the relay's rounds may take before they count as stalled."""
+KEPT_PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off"}
+"""One plan for each statement, by the indexes made for it, whatever the tables hold when it is made: a plan made for an
+empty table would otherwise read all of it, and sort it, once it is full."""
 GRACE = 5.0
 """Seconds beyond the server's own timeout that its answer is waited for."""
 
@@ -68,27 +71,31 @@ class PostgresStore:
         statements = Statements(Names(prefix=prefix, schema=schema))
         longest = seconds(statement_timeout, field="statement_timeout")
         bound, given_up = f"{longest * 1000:.0f}ms", longest + GRACE
-        # What is in hand changes with every read and the best plan with it: 3 ms against 22 with a plan kept.
-        reading = Connection(url, plan_cache_mode="force_custom_plan", statement_timeout=bound, answer_within=given_up)
-        writing, living = (Connection(url, statement_timeout=bound, answer_within=given_up) for _ in range(2))
+        reading, writing = (
+            Connection(url, statement_timeout=bound, answer_within=given_up, internal=True, **KEPT_PLANS)
+            for _ in range(2)
+        )
+        living = Connection(url, statement_timeout=bound, answer_within=given_up)
         listening = Connection(url, statement_timeout=bound)
+        # Opened only for lists and replays: which plan is good depends on the filter.
+        listing = Connection(url, plan_cache_mode="force_custom_plan", statement_timeout=bound, answer_within=given_up)
         # Opened only for whoever asks how the server itself fares.
         asking, asking_too = (Connection(url, answer_within=GRACE * 2, internal=True, **PATIENCE) for _ in range(2))
-        self._connections = (reading, writing, living, listening, asking, asking_too)
+        self._connections = (reading, writing, living, listening, listing, asking, asking_too)
         self.lanes = PostgresLanes(living, statements)
         self.messages = PostgresMessages(reading, statements)
         self.writes = PostgresWrites(writing, statements, history=history, ledger=ledger is True)
         self.ledger = ledger_of(ledger, history=history, reading=reading, writing=writing, statements=statements)
         self.destinations = PostgresDestinations(living, statements)
         self.people = PostgresPeople(living, statements)
-        self.browsing = PostgresBrowsing(reading, statements)
+        self.browsing = PostgresBrowsing(listing, statements)
         self.archive = PostgresArchive(living, statements)
-        self.replays = PostgresReplays(reading, living, statements)
+        self.replays = PostgresReplays(listing, living, statements)
         self.inspection = PostgresInspection(living, statements)
         self.keys = PostgresKeys(living, statements)
         self.stats = PostgresStats(living, statements)
         self.upkeep = PostgresUpkeep(living, statements)
-        self.wakeup = PostgresWakeup(living, listening, statements)
+        self.wakeup = PostgresWakeup(listening, statements)
         self.schema = PostgresSchema(living, statements, max_payload=max_payload)
         self.diagnosis = PostgresDiagnosis(asking, asking_too, statements, self.schema, history=history)
 

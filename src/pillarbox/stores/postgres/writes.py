@@ -55,24 +55,15 @@ class Burial(NamedTuple):
     seconds: float | None
 
 
-class Arrival(NamedTuple):
-    """One delivered message; the columns of `deliver.sql`, of which `deliver_forget.sql` leaves out the last."""
-
-    event_id: str
-    destination: str
-    id: int
-    resolved: str
-    seconds: float | None
-
-
-Rows = Sequence[Arrival] | Sequence[Burial] | Sequence[Placement]
-
-
 class Unit(NamedTuple):
     """One message and the rows that a statement gets for it: they are written together or not at all."""
 
     message: Message
-    rows: Rows
+    rows: Sequence[Burial] | Sequence[Placement]
+
+
+Units = Sequence[Unit] | Sequence[Verdict]
+"""What one statement writes. Delivered messages, of which there are most, go as their verdicts: they need no rows."""
 
 
 class PostgresWrites:
@@ -87,7 +78,7 @@ class PostgresWrites:
         self._connection = connection
         delivered, failed = ("ledger_delivered", "ledger_failed") if ledger else (None, None)
         self._deliver = statements.fenced("deliver" if history else "deliver_forget", progress=True, ledger=delivered)
-        self._arrival = len(Arrival._fields) - (not history)
+        self._history = history
         self._bury = statements.fenced("bury", progress=True, ledger=failed)
         self._settle_place = statements.fenced("place", progress=True)
         self._place = statements.fenced("place", progress=False)
@@ -95,13 +86,14 @@ class PostgresWrites:
         self._refuse = statements.fenced("request_refuse", progress=False)
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        arrivals: list[Unit] = []
+        arrivals: list[Verdict] = []
         burials: list[Unit] = []
         placements: list[Unit] = []
-        for message, outcome, destination, seconds in verdicts:
+        for verdict in verdicts:
+            message, outcome, destination, seconds = verdict
             match outcome:
                 case Delivered():
-                    arrivals.append(Unit(message, [Arrival(*_row(message), destination, seconds)]))
+                    arrivals.append(verdict)
                 case Dead(block=False):
                     charged, error = _charged(outcome), legible(outcome.error)
                     burial = Burial(*_row(message), destination, charged, error, outcome.charge, seconds)
@@ -163,7 +155,7 @@ class PostgresWrites:
     async def _put(self, epochs: Epochs, units: Sequence[Unit]) -> Settled:
         return await self._all(epochs, [(self._place, units)])
 
-    async def _all(self, epochs: Epochs, writes: Sequence[tuple[str, Sequence[Unit]]]) -> Settled:
+    async def _all(self, epochs: Epochs, writes: Sequence[tuple[str, Units]]) -> Settled:
         """Run one statement after another, each for its units."""
         results: list[Settled] = []
         refused: list[RowsRefused] = []
@@ -175,13 +167,11 @@ class PostgresWrites:
         return _together(results)
 
     async def _isolating(
-        self, sql: str, epochs: Epochs, units: Sequence[Unit], results: list[Settled], refused: list[RowsRefused]
+        self, sql: str, epochs: Epochs, units: Units, results: list[Settled], refused: list[RowsRefused]
     ) -> None:
         lanes = {unit.message.lane for unit in units}
-        rows = [row for unit in units for row in unit.rows]
-        columns = _columns(rows)[: self._arrival if sql == self._deliver else None]
         try:
-            results.append(await self._run(sql, epochs, lanes, *columns))
+            results.append(await self._run(sql, epochs, lanes, *_columns(units, history=self._history)))
         except RowsRefused as error:
             if len(units) > 1:
                 half = len(units) // 2
@@ -202,11 +192,12 @@ class PostgresWrites:
         return Settled(held=held, count=row["count"], duplicates=row["duplicates"], lost=frozenset(wanted) - held)
 
 
-def _refused(unit: Unit, error: str) -> Burial:
+def _refused(unit: Unit | Verdict, error: str) -> Burial:
     """A message whose row the database refuses becomes a dead letter, under the destination it was meant for."""
-    row = unit.rows[0]
-    resolved = row.resolved if len(unit.rows) == 1 else unit.message.destination
-    what = "it was delivered, and its settlement" if isinstance(row, Arrival) else "its settlement"
+    if isinstance(unit, Verdict):
+        what, resolved = "it was delivered, and its settlement", unit.destination
+    else:
+        what, resolved = "its settlement", unit.rows[0].resolved if len(unit.rows) == 1 else unit.message.destination
     told = legible(f"{what} was refused: {error}; correct the row or the constraint, then retry or discard it")
     return Burial(*_row(unit.message), resolved, 0, told, False, None)
 
@@ -235,8 +226,21 @@ def _charged(outcome: Retry | Dead) -> int:
     return int(outcome.charge) - int(outcome.noted)
 
 
-def _columns(rows: Iterable[NamedTuple]) -> list[list[object]]:
-    return [list(column) for column in zip(*rows, strict=True)]
+def _columns(units: Units, *, history: bool) -> list[list[object]]:
+    """The arrays that the statement for these units takes: `deliver.sql` takes the seconds of each send as well,
+    `deliver_forget.sql` does not."""
+    delivered = [unit for unit in units if isinstance(unit, Verdict)]
+    if not delivered:
+        rows = [row for unit in units if isinstance(unit, Unit) for row in unit.rows]
+        return [list(column) for column in zip(*rows, strict=True)]
+    messages = [verdict.message for verdict in delivered]
+    columns: list[list[object]] = [
+        [message.event_id for message in messages],
+        [message.destination for message in messages],
+        [message.id for message in messages],
+        [verdict.destination for verdict in delivered],
+    ]
+    return [*columns, [verdict.seconds for verdict in delivered]] if history else columns
 
 
 def _together(results: Sequence[Settled]) -> Settled:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pillarbox.core.clock import Clock
 from pillarbox.core.errors import ConfigurationError, PillarboxError, RowsRefused, SchemaError, StoreUnavailable
@@ -158,6 +158,19 @@ def _code(error: sqlite3.Error) -> int:
     # The low byte is the primary code; extended codes say more than is needed here.
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF
+
+
+def legible_rows(db: sqlite3.Connection, statement: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
+    """All rows of a read. Strict decoding comes first, since it costs a third; illegible text makes it read again."""
+    db.text_factory = str
+    try:
+        return db.execute(statement, given).fetchall()
+    except sqlite3.OperationalError as error:
+        if not str(error).startswith("Could not decode"):
+            raise
+    finally:
+        db.text_factory = _text
+    return db.execute(statement, given).fetchall()
 
 
 def _text(raw: bytes) -> str:

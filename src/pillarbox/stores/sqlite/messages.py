@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
 from pillarbox.core.message import Message, Probe, Slot
 from pillarbox.core.store import Headless
-from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.connection import Connection, legible_rows
 from pillarbox.stores.sqlite.lanes import LANE
 from pillarbox.stores.sqlite.moments import moment, moment_or_none
 from pillarbox.stores.sqlite.statements import Statements
@@ -40,6 +40,7 @@ class SqliteMessages:
         self._aside = _Read(statements, "read_aside", row="a")
         self._behind = _Read(statements, "read_behind", row="b")
         self._fetch = statements.get("fetch")
+        self._holds_back = statements.get("holds_back")
         self._left_out = statements.get("fetch_left_out")
         self._earlier = statements.get("earlier")
         self._headless = statements.get("headless")
@@ -69,8 +70,9 @@ class SqliteMessages:
                 self._bell.heed(db)
             rows, left_out = _cut(db.execute(sql, given), bounds)
             # What is read on in a line was found to have nothing in front of it but its own line.
-            asked = {"rows": json.dumps(rows), "judge": not isinstance(look, BehindHeads)}
-            found = {row[0]: _message(row) for row in db.execute(self._fetch, asked)}
+            judge = not isinstance(look, BehindHeads) and db.execute(self._holds_back).fetchone() == (1,)
+            asked = {"rows": json.dumps(rows), "judge": judge}
+            found = {row[0]: _message(row) for row in legible_rows(db, self._fetch, asked)}
             fetched = Fetched(found[row] for row in rows)
             if left_out is not None:
                 fetched.left_out = _message(db.execute(self._left_out, {"row": left_out}).fetchone())

@@ -3,10 +3,10 @@ SELECT least(
   (SELECT h.id FROM {message} h WHERE h.lane = s.lane AND h.key = s.key AND h.destination = s.destination AND ({is_head})
    ORDER BY h.id LIMIT 1),
   -- '' counts for all: whatever waits without a destination holds every line of its key …
-  (SELECT min(h.id) FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
-   AND h.destination = '' AND ({is_head})),
-  (SELECT min(h.id) FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
-   AND h.destination = '' AND h.held = 'behind'),
+  (SELECT h.id FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
+   AND h.destination = '' AND ({is_head}) ORDER BY h.id LIMIT 1),
+  (SELECT h.id FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
+   AND h.destination = '' AND h.held = 'behind' ORDER BY h.id LIMIT 1),
   -- … and is held by all of them.
   (SELECT min(h.id) FROM {message} h WHERE s.destination = '' AND h.lane = s.lane AND h.key = s.key
    AND h.destination > '' AND ({is_head})),

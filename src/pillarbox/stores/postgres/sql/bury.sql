@@ -2,10 +2,9 @@
 WITH {fence}, gone AS (
   DELETE FROM {message} m
   USING unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::integer[], $8::text[], $9::boolean[], $10::real[])
-    AS i(event_id, destination, id, resolved, charged, error, sent, seconds)
-  WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.id = i.id
-    AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
-  RETURNING m.*, i.resolved, i.charged, i.error, i.sent, i.seconds
+    AS a(event_id, destination, id, resolved, charged, error, sent, seconds)
+  WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
+  RETURNING m.*, a.resolved, a.charged, a.error, a.sent, a.seconds
 ), buried AS (
   INSERT INTO {dead} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload,
     content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,

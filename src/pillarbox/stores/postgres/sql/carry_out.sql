@@ -4,7 +4,7 @@ WITH {fence}, seen AS MATERIALIZED (
   -- more as may be in flight: those stay open until they are decided and must not keep others from their turn.
   SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found, m.id,
     m.id IS NOT NULL AND (m.id, m.destination) IN (SELECT * FROM unnest($4::bigint[], $5::text[])) AS in_flight
-  FROM {request} r LEFT JOIN {message} m ON m.event_id = r.event_id AND m.destination = r.destination
+  FROM {request} r LEFT JOIN {message} m ON m.event_id = ANY (ARRAY[r.event_id]) AND m.destination = r.destination
   WHERE r.done_at IS NULL
     -- A request for a message that does not wait is anybody's to close.
     AND (m.event_id IS NULL OR m.lane = ANY (ARRAY(SELECT lane FROM fence)))
@@ -16,11 +16,11 @@ WITH {fence}, seen AS MATERIALIZED (
   SELECT DISTINCT ON (event_id, destination) * FROM asked ORDER BY event_id, destination, request_id
 ), discarded AS (
   DELETE FROM {message} m USING mine w
-  WHERE w.action = 'discard' AND m.event_id = w.event_id AND m.destination = w.destination
+  WHERE w.action = 'discard' AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
   RETURNING w.request_id
 ), taken AS (
   DELETE FROM {message} m USING mine w
-  WHERE w.action = 'bury' AND m.event_id = w.event_id AND m.destination = w.destination
+  WHERE w.action = 'bury' AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
   RETURNING m.*
 ), buried AS (
   INSERT INTO {dead} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload,
@@ -34,12 +34,12 @@ WITH {fence}, seen AS MATERIALIZED (
   UPDATE {message} m SET held = NULL, available_at = now() + w.delay * interval '1 second',
     attempts = CASE WHEN w.action = 'retry' THEN 0 ELSE m.attempts END, tries = greatest(m.tries, 1)
   FROM mine w
-  WHERE w.action IN ('retry', 'reschedule') AND m.event_id = w.event_id AND m.destination = w.destination
+  WHERE w.action IN ('retry', 'reschedule') AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
   RETURNING w.request_id
 ), closed AS (
   UPDATE {request} r SET done_at = now(),
     result = CASE WHEN NOT w.found THEN 'not found' ELSE 'done' END
-  FROM mine w WHERE r.request_id = w.request_id AND r.done_at IS NULL
+  FROM mine w WHERE r.request_id = ANY (ARRAY[w.request_id]) AND r.done_at IS NULL
   RETURNING r.request_id, r.action, r.event_id, r.destination, r.delay, r.asked_by, r.result, r.act
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
@@ -52,7 +52,7 @@ WITH {fence}, seen AS MATERIALIZED (
   -- In the same order for all: relays that carry out parts of the same acts never wait for each other in a circle.
   SELECT audit_id FROM {audit} WHERE audit_id = ANY (ARRAY(SELECT act FROM done)) ORDER BY audit_id FOR NO KEY UPDATE
 ), grown AS (
-  UPDATE {audit} a SET {grows} FROM done g JOIN acts ON acts.audit_id = g.act WHERE a.audit_id = g.act
+  UPDATE {audit} a SET {grows} FROM done g JOIN acts ON acts.audit_id = g.act WHERE a.audit_id = ANY (ARRAY[g.act])
 )
 SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM closed) AS count,
        ARRAY(SELECT id FROM seen WHERE in_flight ORDER BY request_id) AS deferred_ids,

@@ -1,10 +1,9 @@
 -- Settle delivered messages: they leave for the history under the destination they went to.
 WITH {fence}, gone AS (
   DELETE FROM {message} m USING unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::real[])
-    AS i(event_id, destination, id, resolved, seconds)
-  WHERE m.event_id = i.event_id AND m.destination = i.destination AND m.id = i.id
-    AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
-  RETURNING m.*, i.resolved, i.seconds
+    AS a(event_id, destination, id, resolved, seconds)
+  WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
+  RETURNING m.*, a.resolved, a.seconds
 ), kept AS (
   INSERT INTO {history} (id, event_id, destination, event_type, aggregate_type, aggregate_id, key, payload, content_type,
     headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries, last_error,

@@ -10,5 +10,5 @@ WITH asked AS MATERIALIZED (
 )
 -- As it was before this statement.
 SELECT p.event_id, p.destination, CASE p.status WHEN 'SUCCESS' THEN 'sent' ELSE 'unknown' END AS before
-  FROM {processed_event} p JOIN asked a USING (event_id, destination)
+  FROM asked a JOIN {processed_event} p ON p.event_id = ANY (ARRAY[a.event_id]) AND p.destination = a.destination
  WHERE p.status = 'SUCCESS' OR (p.status = 'PROCESSING' AND p.begun = a.begun)

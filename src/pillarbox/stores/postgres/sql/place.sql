@@ -13,7 +13,7 @@ WITH {fence}, asked AS MATERIALIZED (
     first_failed_at = CASE WHEN a.error IS NULL THEN m.first_failed_at ELSE coalesce(m.first_failed_at, now()) END,
     last_attempt_at = CASE WHEN a.error IS NULL THEN m.last_attempt_at ELSE now() END
   FROM asked a
-  WHERE a.resolved = a.destination AND m.event_id = a.event_id AND m.destination = a.destination AND m.id = a.id
+  WHERE a.resolved = a.destination AND {same_row}
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
     -- Written before, and only the answer was lost: it must not be charged again.
     AND (a.attempts IS NULL OR (m.attempts = a.attempts AND m.tries = a.tries))
@@ -24,14 +24,14 @@ WITH {fence}, asked AS MATERIALIZED (
 ), gone AS (
   -- A new destination is a new primary key, which may be taken: the row leaves and comes back only if there is room.
   DELETE FROM {message} m USING leaving a
-  WHERE NOT a.remains AND m.event_id = a.event_id AND m.destination = a.destination AND m.id = a.id
+  WHERE NOT a.remains AND {same_row}
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*
 ), copies AS MATERIALIZED (
   SELECT g.*, a.resolved, a.charged, a.error, a.stays, a.delay, a.tried, a.held AS hold, a.remembered, a.seconds
   FROM (SELECT * FROM gone
         UNION ALL
-        SELECT m.* FROM {message} m JOIN leaving a ON m.event_id = a.event_id AND m.destination = a.destination AND m.id = a.id
+        SELECT m.* FROM {message} m JOIN leaving a ON {same_row}
         WHERE a.remains AND m.lane = ANY (ARRAY(SELECT lane FROM fence))) g
   JOIN asked a ON a.event_id = g.event_id AND a.destination = g.destination AND a.id = g.id AND a.resolved <> a.destination
 ), moved AS (
@@ -58,7 +58,8 @@ WITH {fence}, asked AS MATERIALIZED (
                     AND o.id = v.id
                     WHERE v.event_id = c.event_id AND v.destination = c.resolved AND o.payload = c.payload) AS same
   FROM copies c
-  WHERE NOT EXISTS (SELECT FROM moved v WHERE v.event_id = c.event_id AND v.destination = c.resolved AND v.id = c.id)
+  -- Hashed by every plan; an anti-join compares all with all where the planner guesses that there are few.
+  WHERE (c.event_id, c.resolved, c.id) NOT IN (SELECT event_id, destination, id FROM moved)
 ), buried AS (
   INSERT INTO {dead} (id, event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, key, payload,
     content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries,

@@ -4,7 +4,7 @@ FROM ({outside}
   SELECT x.*, {bytes_so_far}
   FROM unnest($1::smallint[]) AS l(lane) CROSS JOIN LATERAL (
     SELECT z.* FROM unnest($7::text[]) AS d(destination) CROSS JOIN LATERAL (
-      SELECT y.*, {size} FROM {message} y
+      SELECT {fetched} FROM {message} y
       WHERE y.lane = l.lane AND y.destination = d.destination AND y.held = 'aside' AND {not_in_hand} {in_range}
       ORDER BY y.id LIMIT $2) z
     ORDER BY z.id LIMIT $2) x

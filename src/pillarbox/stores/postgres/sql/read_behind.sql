@@ -5,7 +5,7 @@ FROM ({outside}
   FROM unnest($1::smallint[], $7::text[], $8::text[]) AS s(lane, key, destination)
   CROSS JOIN LATERAL ({blocker}) AS b(id)
   CROSS JOIN LATERAL (
-    SELECT y.*, {size} FROM {message} y
+    SELECT {fetched} FROM {message} y
     WHERE y.lane = s.lane AND y.key = s.key AND y.destination = s.destination AND y.held = 'behind'
       AND y.id < b.id AND {not_in_hand} {in_range}
     ORDER BY y.id LIMIT $2) x

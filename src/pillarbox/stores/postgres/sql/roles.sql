@@ -2,9 +2,8 @@
 
 GRANT USAGE ON SCHEMA {schema_name} TO {producer}, {relay_role}, {reader};
 
--- producer: records events, and may look whether a relay sleeps (the doorbell). Nothing else.
+-- producer: records events, and admits them in the inbox. Nothing else.
 GRANT INSERT ON {message} TO {producer};
-GRANT SELECT (asleep_until) ON {relay} TO {producer};
 GRANT INSERT ON {inbox_receipt} TO {producer};
 GRANT SELECT (consumer, event_id) ON {inbox_receipt} TO {producer};
 GRANT SELECT, INSERT, UPDATE ON {inbox_tally} TO {producer};
