@@ -85,7 +85,7 @@ class MemoryTransport:
         pace: Pace | None = None,
         deliveries: list[Outgoing] | None = None,
     ) -> None:
-        self.pace = pace or Pace()
+        self.pace = pace or Pace(in_order=True)
         self.deliveries = [] if deliveries is None else deliveries
         self.gate = Gate()
         self._clock = clock or SystemClock()
@@ -140,7 +140,7 @@ class MemoryTransport:
             raise Unavailable(_CLOSED)
         breaks, latency = len(self._breaks), self._latency()
         await self._clock.sleep(latency / 2)
-        answers = [self._arrive(one) for one in lot]
+        answers = self._arrive_together(lot)
         await self.gate.passed()
         await self._clock.sleep(latency / 2)
         if len(self._breaks) > breaks:
@@ -160,6 +160,9 @@ class MemoryTransport:
     def _break_with(self, error: Unavailable) -> None:
         self._breaks.append(error)
         self.gate.let_through()
+
+    def _arrive_together(self, lot: Sequence[Outgoing]) -> list[Result]:
+        return [self._arrive(one) for one in lot]
 
     def _arrive(self, one: Outgoing) -> Result:
         if self._closed or self._outage is not None:

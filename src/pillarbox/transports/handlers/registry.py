@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
+
+_PATTERN = re.compile(r"[*?[]")
 
 HandlerFunction = Callable[[Any, Any], Any]
 """Called with a ReceivedEvent and a HandlerContext; sync or async; what it returns does not matter."""
@@ -57,6 +61,10 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self._like: dict[bool, set[str]] = {True: set(), False: set()}
+        self._by_type: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """The names of those that name a type as it is, each with its number."""
+        self._by_pattern: list[tuple[int, Handler]] = []
 
     def add(self, handler: Handler) -> None:
         """Raises ConfigurationError for a name that is taken."""
@@ -65,7 +73,14 @@ class Registry:
                 f"handler {handler.name} is already there; give each handler a name of its own, "
                 "and one handler of several types all of them at once"
             )
+        number = len(self._handlers)
         self._handlers[handler.name] = handler
+        self._like[handler.is_async].add(handler.name)
+        if any(_PATTERN.search(given) for given in handler.event_types):
+            self._by_pattern.append((number, handler))
+        else:
+            for event_type in handler.event_types:
+                self._by_type[event_type][handler.name] = number
 
     def find(self, name: str) -> Handler | None:
         """The handler of that name."""
@@ -75,13 +90,16 @@ class Registry:
     def names(self) -> list[str]:
         return list(self._handlers)
 
-    def like(self, *, is_async: bool) -> list[str]:
+    def like(self, *, is_async: bool) -> Collection[str]:
         """The names of the async ones, or of the sync ones."""
-        return [handler.name for handler in self._handlers.values() if handler.is_async is is_async]
+        return self._like[is_async]
 
     def names_for(self, event_type: str) -> list[str]:
-        """The names of all that take this type."""
-        return [handler.name for handler in self._handlers.values() if handler.takes(event_type)]
+        """The names of all that take this type, in the order in which they were added. However many handlers there are,
+        only those with a pattern are asked."""
+        takers = {handler.name: number for number, handler in self._by_pattern if handler.takes(event_type)}
+        takers |= self._by_type.get(event_type, {})
+        return sorted(takers, key=takers.__getitem__)
 
 
 def default_name(thing: Any) -> str:

@@ -15,9 +15,10 @@ def places(most: int, handlers: int) -> int:
 
 
 def room(name: str, running: Mapping[str, int], handlers: Collection[str], *, most: int) -> int:
-    """How many more calls of the handler `name` may begin, given how many run of each of `handlers`."""
+    """How many more calls of the handler `name` may begin, given how many run of each of `handlers`; takes as long as
+    there are handlers that run, whatever the number of those that do not."""
     count = max(1, len(handlers))
     own = max(1, most // (2 * count))
     common = places(most, count) - own * count
-    borrowed = sum(max(0, running.get(other, 0) - own) for other in handlers if other != name)
+    borrowed = sum(max(0, calls - own) for other, calls in running.items() if other != name and other in handlers)
     return own + max(0, common - borrowed) - running.get(name, 0)

@@ -24,6 +24,8 @@ class RabbitAddress(Address):
     exchange: str = ""
     routing_key: str = "{event_type}"
     _parts: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    _fixed: str | None = field(init=False, repr=False, compare=False)
+    """The routing key where it asks for nothing of the message."""
 
     def __post_init__(self) -> None:
         if self.exchange != "":
@@ -32,9 +34,13 @@ class RabbitAddress(Address):
         if self.exchange == "" and not parts:
             raise ConfigurationError("the default exchange needs a routing key: the name of a queue")
         object.__setattr__(self, "_parts", parts)
+        fixed = None if any(name for _, name in parts) else "".join(literal for literal, _ in parts)
+        object.__setattr__(self, "_fixed", fixed)
 
     def key_for(self, message: Message) -> str:
         """The routing key of this message. Raises PermanentError if it lacks a value or the key cannot be sent."""
+        if self._fixed is not None:
+            return self._fixed
         key = "".join(
             literal if not name else literal + _value(message, name, self.routing_key) for literal, name in self._parts
         )

@@ -1,20 +1,24 @@
-"""pika, and what it does not offer: writing many frames at once, letting go of a connection at once, and receiving a
-message whatever its properties are.
+"""pika, and what it does not offer: writing encoded frames, reading confirms from the bytes, cutting a connection at
+once, and receiving a message whatever its properties are.
 
-The only file that touches what pika keeps to itself. Should a method be renamed, frames are written one by one again,
-and the tests of lost connections and of strange messages fail.
+The only file that touches what pika keeps to itself. If a release of pika renames something in `_INTERNALS`, a
+connection publishes through pika's own methods and the log says so once; the tests of lost connections and of strange
+messages fail.
 """
 
 from __future__ import annotations
 
+import logging
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 try:
     from pika import BasicProperties, ConnectionParameters, PlainCredentials, SSLOptions
+    from pika import __version__ as _pika_version
     from pika.adapters.asyncio_connection import AsyncioConnection
     from pika.channel import Channel as RawChannel
     from pika.exceptions import (
@@ -31,6 +35,7 @@ try:
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('RabbitMQ needs pika: pip install "pillarbox[rabbitmq]"') from missing
 
+from pillarbox.transports.rabbitmq.frames import leading_confirms
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.received import Received
 
@@ -49,6 +54,13 @@ __all__ = [
     "reason_of",
 ]
 
+OnConfirm = Callable[[int, bool, bool], None]
+"""Called with the tag of a confirm, whether it is multiple, and whether the broker accepted."""
+
+_log = logging.getLogger("pillarbox.rabbitmq")
+
+_INTERNALS = ("_adapter_emit_data", "_read_frame", "_frame_buffer", "bytes_received", "frames_received", "bytes_sent")
+"""What has to exist in pika for frames to be written and confirms to be read without it."""
 _FRAME_START = 7
 _HEADER = struct.Struct(">BHLHHQ")
 """Kind of frame, channel, size; class, weight, size of the body. The properties follow, and a byte that ends it."""
@@ -58,11 +70,44 @@ _CHUNK = 1 << 16
 
 
 class Wire(AsyncioConnection):
-    """One connection. pika writes each frame by itself, three a message; joined they cost half the processor time."""
+    """One connection. pika builds and writes each frame by itself, three a message, and makes three objects of each
+    confirm; frames that were encoded already and confirms go past it."""
+
+    # pika's, and not in the stubs.
+    bytes_sent: int
+    bytes_received: int
+    frames_received: int
+    _frame_buffer: bytes
 
     _parts: list[bytes] | None = None
     _size = 0
     _emitted = 0
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._on_confirm: dict[int, OnConfirm] = {}
+        super().__init__(*arguments, **named)
+        missing = [name for name in _INTERNALS if not (name in vars(self) or hasattr(AsyncioConnection, name))]
+        self.direct = not missing
+        """Whether this release of pika lets frames and confirms go past it."""
+        if missing:
+            _warn_of_missing(", ".join(missing))
+
+    def write(self, pieces: Sequence[bytes]) -> None:
+        """Write encoded frames; only where the connection is `direct`."""
+        if not pieces:
+            return
+        data = b"".join(pieces)
+        self.bytes_sent += len(data)
+        for start in range(0, len(data), _CHUNK):
+            self._adapter_emit_data(data[start : start + _CHUNK])
+
+    def take_confirms(self, channel: RawChannel, on_confirm: OnConfirm) -> None:
+        """Read the confirms of a channel from the bytes until it is closed, in their order among all other frames.
+        pika is not told of them; only where the connection is `direct`."""
+        number = channel.channel_number
+        self._on_confirm[number] = on_confirm
+        # pika gives the number to another channel only after this.
+        channel.add_on_close_callback(lambda *_: self._on_confirm.pop(number, None))
 
     @contextmanager
     def joined(self) -> Iterator[None]:
@@ -77,10 +122,10 @@ class Wire(AsyncioConnection):
     @property
     def transmitted(self) -> int:
         """Bytes that have left: those that were written, without what pika and the kernel still hold."""
-        stream: Any = self._transport  # type: ignore[attr-defined] # not in the stubs
+        stream: Any = getattr(self, "_transport", None)
         if stream is None:
             return self._emitted
-        return self._emitted - int(stream.get_write_buffer_size()) - _unsent(stream._sock)
+        return self._emitted - int(stream.get_write_buffer_size()) - _unsent(getattr(stream, "_sock", None))
 
     def let_go(self) -> None:
         """Cut it, whatever the other side does or does not answer; the callbacks hear of it soon."""
@@ -97,8 +142,12 @@ class Wire(AsyncioConnection):
         super()._on_connection_workflow_done(result)  # type: ignore[misc] # not in the stubs
 
     def _read_frame(self) -> tuple[int, object]:
+        if not self.direct:
+            return super()._read_frame()  # type: ignore[misc,no-any-return] # not in the stubs
+        if self._on_confirm:
+            self._read_confirms()
         # pika decodes the properties of a message here, and drops the connection over what it cannot decode.
-        frame: bytes = self._frame_buffer  # type: ignore[attr-defined] # not in the stubs
+        frame = self._frame_buffer
         if len(frame) < _HEADER.size or frame[0] != _HEADER_FRAME:
             return super()._read_frame()  # type: ignore[misc,no-any-return] # not in the stubs
         _, channel, size, _, _, body_size = _HEADER.unpack_from(frame)
@@ -107,10 +156,19 @@ class Wire(AsyncioConnection):
             return 0, None
         return end + 1, Header(channel, body_size, Received(frame[_HEADER.size : end]))  # type: ignore[arg-type]
 
+    def _read_confirms(self) -> None:
+        confirms, size = leading_confirms(self._frame_buffer, self._on_confirm)
+        if confirms:
+            self._frame_buffer = self._frame_buffer[size:]
+            # pika takes a peer of which it counts no more bytes for dead.
+            self.bytes_received += size
+            self.frames_received += len(confirms)
+            for channel, tag, multiple, accepted in confirms:
+                self._on_confirm[channel](tag, multiple, accepted)
+
     def _adapter_emit_data(self, data: bytes) -> None:
         if self._parts is None:
-            self._emitted += len(data)
-            super()._adapter_emit_data(data)  # type: ignore[misc] # not in the stubs
+            self._emit(data)
             return
         self._parts.append(data)
         self._size += len(data)
@@ -119,10 +177,37 @@ class Wire(AsyncioConnection):
 
     def _flush(self) -> None:
         if self._parts:
-            self._emitted += self._size
-            super()._adapter_emit_data(b"".join(self._parts))  # type: ignore[misc] # not in the stubs
+            self._emit(b"".join(self._parts))
             self._parts.clear()
             self._size = 0
+
+    def _emit(self, data: bytes) -> None:
+        self._emitted += len(data)
+        if rest := data[self._send_now(data) :]:
+            super()._adapter_emit_data(rest)  # type: ignore[misc] # not in the stubs
+
+    def _send_now(self, data: bytes) -> int:
+        """Give the kernel what it takes, instead of waiting until it says that it takes something; returns how many
+        bytes that were. None while pika still has some, of an encrypted stream, and where anything is wrong: pika finds
+        that out."""
+        stream: Any = getattr(self, "_transport", None)
+        plain = getattr(stream, "_sock", None)
+        if not self.direct or type(plain) is not socket.socket or stream.get_write_buffer_size():
+            return 0
+        try:
+            return plain.send(data)
+        except OSError:
+            return 0
+
+
+@cache
+def _warn_of_missing(names: str) -> None:
+    _log.warning(
+        "pika %s has no %s: messages are published through pika's own methods, which takes more CPU time; "
+        "install a release of pika that this version was tested with",
+        _pika_version,
+        names,
+    )
 
 
 def parameters_of(place: Place, *, heartbeat: float) -> ConnectionParameters:

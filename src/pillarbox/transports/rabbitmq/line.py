@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Unavailable
-from pillarbox.core.patience import patience
+from pillarbox.core.patience import Patience
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.topology import Declaration
@@ -59,7 +59,7 @@ class Line:
     async def while_it_moves(self, link: Link, work: Coroutine[Any, Any, T]) -> T:
         """Do it for as long as bytes leave or messages are confirmed within each time for answers; else drop the
         connection. On a slow link, what is on its way must not be sent a second time. Raises Unavailable."""
-        return await self._bounded(link, patience(self._answer_timeout, lambda: link.progress), work)
+        return await self._bounded(link, Patience(self._answer_timeout, lambda: link.progress), work)
 
     @property
     def progress(self) -> object:

@@ -7,10 +7,11 @@ stays open, because the broker says on it when it may be used again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import ConfigurationError, Unavailable
 from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.declaring import Second, declare
 from pillarbox.transports.rabbitmq.driver import ConnectionMethods, Method, Wire, parameters_of, reason_of
@@ -20,6 +21,10 @@ from pillarbox.transports.rabbitmq.topology import Declaration, Queue
 
 _GOODBYE = 2.0
 """Seconds to wait for the broker's goodbye before the connection is cut."""
+CHANNELS = 5
+"""Channels over which queues are declared at once: 3 times as fast as one, and more of them are no faster."""
+_Queues = deque[tuple[str, Declaration | Second | None]]
+"""Names of queues to be declared; those that exist otherwise come once more, with what to declare instead."""
 
 
 class Link:
@@ -76,23 +81,39 @@ class Link:
                 left = await declare(channel, self._place, left)
         self.declared = True
 
-    async def declare_queue(self, name: str) -> None:
-        """A durable quorum queue of that name, once per connection. Raises ConfigurationError, Unavailable."""
-        if name in self._queues:
-            return
+    def has_queue(self, name: str) -> bool:
+        """Whether `declare_queues` declared it, and nothing since spoke against it."""
+        return name in self._queues
+
+    async def declare_queues(self, names: Iterable[str]) -> dict[str, ConfigurationError | Unavailable]:
+        """Declare durable quorum queues of these names, each once per connection and several at a time; returns the
+        errors of those that could not be declared. Raises Unavailable."""
+        refused: dict[str, ConfigurationError | Unavailable] = {}
         # A second declaration would be told that the queue exists before it does, and the first message be nacked.
         async with self._declaring:
-            if name not in self._queues:
-                left: list[Declaration | Second] = [Queue(name=name)]
-                while left:
-                    async with self._channel() as channel:
-                        left = await declare(channel, self._place, left)
-                self._queues.add(name)
+            left: _Queues = deque((name, None) for name in names if name not in self._queues)
+            await asyncio.gather(*(self._declare_in_turn(left, refused) for _ in range(min(CHANNELS, len(left)))))
+        return refused
 
-    def doubt(self) -> None:
-        """Something declared may be gone: declare it again before the next lot."""
+    async def _declare_in_turn(self, left: _Queues, refused: dict[str, ConfigurationError | Unavailable]) -> None:
+        """Declare one after another over one channel, and over a new one when the broker closed it."""
+        while left:
+            async with self._channel() as channel:
+                while left and channel.failure is None:
+                    name, second = left.popleft()
+                    try:
+                        again = await declare(channel, self._place, [second or Queue(name=name)])
+                    except (ConfigurationError, Unavailable) as error:
+                        refused[name] = error
+                        continue
+                    left.extend((name, other) for other in again)
+                    if not again:
+                        self._queues.add(name)
+
+    def doubt(self, queues: Iterable[str] = ()) -> None:
+        """The configured topology, or one of these queues, may be gone: declare it again before the next lot."""
         self.declared = False
-        self._queues.clear()
+        self._queues.difference_update(queues)
 
     @property
     def wire(self) -> Wire:

@@ -1,7 +1,10 @@
-"""A channel in confirm mode that carries one window of messages at a time: all published in one go, then one wait.
+"""A channel in confirm mode that publishes one window of messages at a time: all in one go, then one wait.
 
-Always persistent, always mandatory. The broker sends back what no queue is bound for *before* it acks it; a return
-carries no delivery tag, hence it is matched by message id, exchange and routing key.
+Always persistent, always mandatory. The broker returns what no queue is bound for *before* it acks it; a return carries
+no delivery tag, hence it is matched by message id, exchange and routing key.
+
+Messages are encoded and confirms are read here, without pika (see frames.py). pika publishes what the encoder does not
+take, in its turn, and everything where its internals are not what this version knows.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from pillarbox.transports.rabbitmq.driver import (
     RawChannel,
     Wire,
 )
+from pillarbox.transports.rabbitmq.frames import PublishEncoder
 from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.properties import properties_of
@@ -33,50 +37,60 @@ Identity = tuple[str | None, str | None, str | None]
 
 
 class Window:
-    """What was published and is being confirmed. A message's place in `parcels` is its tag, counted from the first."""
+    """What was published and waits for its confirms. A message's position in `parcels` is its tag, counted from the
+    first."""
 
     def __init__(self, parcels: Sequence[Parcel], first_tag: int) -> None:
         self._parcels = parcels
         self.confirms = Confirms(first_tag, len(parcels))
         self.returned: dict[int, str] = {}
-        self._places: dict[Identity, deque[int]] | None = None
+        self._positions: dict[Identity, deque[int]] | None = None
 
     def take_back(self, identity: Identity, reason: str) -> None:
         """Note a return for the first message of that identity that is neither confirmed nor returned."""
-        if self._places is None:
-            self._places = {}
-            for place, parcel in enumerate(self._parcels):
+        if self._positions is None:
+            self._positions = {}
+            for position, parcel in enumerate(self._parcels):
                 known_by = (parcel.event_id, parcel.exchange, parcel.routing_key)
-                self._places.setdefault(known_by, deque()).append(place)
-        places = self._places.get(identity, deque())
-        while places:
-            place = places.popleft()
-            if self.confirms.accepted(place) is None:
-                self.returned[place] = reason
+                self._positions.setdefault(known_by, deque()).append(position)
+        positions = self._positions.get(identity, deque())
+        while positions:
+            position = positions.popleft()
+            if self.confirms.accepted(position) is None:
+                self.returned[position] = reason
                 return
+
+    @property
+    def unroutable(self) -> list[Parcel]:
+        """What the broker sent back."""
+        return [self._parcels[position] for position in self.returned]
 
     def tell(self, answers: Answers) -> None:
         """Write down what is known; what is unconfirmed stays open."""
-        for place, parcel in enumerate(self._parcels):
-            accepted = self.confirms.accepted(place)
+        if not self.returned and self.confirms.all_accepted:
+            answers.accept(self._parcels)
+            return
+        for position, parcel in enumerate(self._parcels):
+            accepted = self.confirms.accepted(position)
             if accepted is None:
                 continue
             if not accepted:
                 answers.answer(parcel.place, _nacked(parcel))
-            elif place in self.returned:
-                answers.answer(parcel.place, _unroutable(parcel, self.returned[place]))
+            elif position in self.returned:
+                answers.answer(parcel.place, _unroutable(parcel, self.returned[position]))
             else:
                 answers.answer(parcel.place, None)
 
 
 class Publisher:
-    """One lot at a time; `idle` says whether it may take the next."""
+    """One window at a time; `idle` says whether it may take the next."""
 
     def __init__(self, place: Place, *, on_confirm: Callable[[], None] = lambda: None) -> None:
-        """`on_confirm` is told whenever the broker confirms something."""
+        """`on_confirm` is called whenever the broker confirms something."""
         self._channel = Channel(place)
         self._on_confirm = on_confirm
         self._wire: Wire | None = None
+        self._encoder: PublishEncoder | None = None
         self._window: Window | None = None
         self._next_tag = 1
 
@@ -86,15 +100,19 @@ class Publisher:
             return
         self._wire = wire
         await self._channel.open(wire)
-        self._channel.raw.add_on_return_callback(self._returned)
-        await self._channel.call(self._channel.raw.confirm_delivery, ack_nack_callback=self._confirmed)
+        raw = self._channel.raw
+        raw.add_on_return_callback(self._returned)
+        await self._channel.call(raw.confirm_delivery, ack_nack_callback=self._confirmed_by_pika)
+        if wire.direct:
+            self._encoder = PublishEncoder(raw.channel_number, wire.params.frame_max)
+            wire.take_confirms(raw, self._confirmed)
 
     @property
     def idle(self) -> bool:
         return self._channel.failure is None and self._window is None
 
-    async def carry(self, parcels: Sequence[Parcel], answers: Answers) -> bool:
-        """Publish and wait for every confirm; True if none came back unroutable.
+    async def carry(self, parcels: Sequence[Parcel], answers: Answers) -> list[Parcel]:
+        """Publish and wait for every confirm; returns what came back unroutable.
 
         What is known is written down however it ends. Raises ChannelRefused, Unavailable; then, and when cancelled, the
         channel is of no more use, so that a late confirm finds nobody.
@@ -109,7 +127,7 @@ class Publisher:
             self._window = None
         finally:
             window.tell(answers)
-        return not window.returned
+        return window.unroutable
 
     def fail(self, error: Unavailable) -> None:
         self._channel.fail(error)
@@ -118,41 +136,60 @@ class Publisher:
         self._channel.close()
 
     def _published(self, parcels: Sequence[Parcel], answers: Answers) -> list[Parcel]:
-        published = []
-        raw, wire, now = self._channel.raw, self._wire, int(time.time())
+        raw, wire, encoder, now = self._channel.raw, self._wire, self._encoder, int(time.time())
         assert wire is not None  # noqa: S101 - an open channel has one
+        if not raw.is_open:
+            raise Unavailable("the channel is gone: it is no longer open")
+        published: list[Parcel] = []
+        pieces: list[bytes] = []
         with wire.joined():
             for parcel in parcels:
-                try:
-                    properties = properties_of(parcel.outgoing, now, wire.params.frame_max)
-                    raw.basic_publish(
-                        parcel.exchange, parcel.routing_key, parcel.outgoing.body, properties, mandatory=True
-                    )
-                except PermanentError as error:
-                    answers.answer(parcel.place, error)
-                except (ChannelWrongStateError, ConnectionWrongStateError) as error:
-                    raise Unavailable(f"the channel is gone: {error}") from error
-                except (AMQPError, ValueError, TypeError, struct.error) as error:
-                    answers.answer(parcel.place, _not_encodable(parcel, error))
-                else:
+                if encoder is not None and (encoded := encoder.encode(*parcel[1:], now)) is not None:
+                    pieces += encoded
                     published.append(parcel)
+                    continue
+                # The messages before this one go first: their tags are counted in this order.
+                wire.write(pieces)
+                pieces.clear()
+                if (refusal := _publish_by_pika(raw, parcel, now, wire.params.frame_max)) is None:
+                    published.append(parcel)
+                else:
+                    answers.answer(parcel.place, refusal)
+            wire.write(pieces)
         return published
 
-    def _confirmed(self, frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
+    def _confirmed_by_pika(self, frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
+        method = frame.method
+        self._confirmed(method.delivery_tag, method.multiple, isinstance(method, Basic.Ack))
+
+    def _confirmed(self, tag: int, multiple: bool, accepted: bool) -> None:
         if self._window is not None:
             failpoints.hit("before-confirm")
             self._on_confirm()
-            method = frame.method
-            self._window.confirms.resolve(
-                method.delivery_tag, multiple=method.multiple, accepted=isinstance(method, Basic.Ack)
-            )
-            if not self._window.confirms.open:
+            confirms = self._window.confirms
+            confirms.resolve(tag, multiple=multiple, accepted=accepted)
+            if not confirms.open:
                 self._channel.answered()
 
     def _returned(self, _: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
         if self._window is not None:
             identity = (properties.message_id, method.exchange, method.routing_key)
             self._window.take_back(identity, f"{method.reply_text} ({method.reply_code})")
+
+
+def _publish_by_pika(raw: RawChannel, parcel: Parcel, timestamp: int, frame_max: int) -> PermanentError | None:
+    """Publish one message; the error if it cannot be encoded, and then no byte of it is written. Raises Unavailable."""
+    outgoing = parcel.outgoing
+    try:
+        properties = properties_of(outgoing, timestamp, frame_max)
+        raw.basic_publish(parcel.exchange, parcel.routing_key, outgoing.body, properties, mandatory=True)
+    except PermanentError as error:
+        return error
+    except (ChannelWrongStateError, ConnectionWrongStateError) as error:
+        raise Unavailable(f"the channel is gone: {error}") from error
+    except (AMQPError, ValueError, TypeError, struct.error) as error:
+        return _not_encodable(parcel, error)
+    return None
 
 
 def _not_encodable(parcel: Parcel, error: Exception) -> PermanentError:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 
 class Room:
@@ -15,16 +13,8 @@ class Room:
         self._free = places
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    @asynccontextmanager
-    async def places(self, count: int) -> AsyncIterator[None]:
-        """Hold `count` places, as soon as they are free and nobody waits who came earlier."""
-        await self._take(count)
-        try:
-            yield
-        finally:
-            self._give(count)
-
-    async def _take(self, count: int) -> None:
+    async def take(self, count: int) -> None:
+        """Take `count` places, as soon as they are free and nobody waits who came earlier; `give` them back."""
         if not self._waiting and self._free >= count:
             self._free -= count
             return
@@ -34,12 +24,13 @@ class Room:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                self._give(0)
+                self.give(0)
             else:
-                self._give(count)
+                self.give(count)
             raise
 
-    def _give(self, count: int) -> None:
+    def give(self, count: int) -> None:
+        """Give places back."""
         self._free += count
         while self._waiting:
             wanted, turn = self._waiting[0]

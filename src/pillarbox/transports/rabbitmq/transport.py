@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected, SendError, Unavailable
@@ -27,8 +28,12 @@ _PERMANENT = (311, 406)
 _ELSEWHERE = (403, 404)
 """Forbidden; no such exchange."""
 
+LOT = 500
+"""Messages in one lot."""
 LOT_BYTES = 1024 * 1024
 """Bytes in one lot: on a slow link, what was confirmed is settled before the rest has left."""
+NEW_QUEUES = 100
+"""Queues that a send declares before it publishes to them and declares more."""
 
 
 class RabbitMQ:
@@ -53,12 +58,16 @@ class RabbitMQ:
         connect_timeout: Duration = "10s",
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.pace = Pace(lot=500, lots=2, bytes=LOT_BYTES, progress=lambda: self._line.progress)
+        self._declaring = 0
+        """How many sends wait for new queues."""
         self._place = place_of(url, tls)
         self._declarations = Topology(exchanges=exchanges, queues=queues).declarations()
         self._queues = frozenset(item.name for item in self._declarations if isinstance(item, Queue))
         self._declare = declare
         self._window = at_least_one("window", window)
+        self._pace = Pace(
+            lot=min(LOT, window), lots=2, in_order=True, bytes=LOT_BYTES, progress=lambda: self._line.progress
+        )
         self._room = Room(self._window)
         self._line = Line(
             self._place,
@@ -76,6 +85,11 @@ class RabbitMQ:
     def __repr__(self) -> str:
         return f"<RabbitMQ at {self._place}>"
 
+    @property
+    def pace(self) -> Pace:
+        """Sends that wait for new queues leave their turn to others: known queues take events meanwhile."""
+        return replace(self._pace, lots=self._pace.lots + self._declaring) if self._declaring else self._pace
+
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         """The durable queue named after the type, which the first send declares."""
         return {event_type: RabbitAddress()}
@@ -86,12 +100,12 @@ class RabbitMQ:
         answers = Answers(len(lot))
         parcels = [parcel for place, outgoing in enumerate(lot) if (parcel := _addressed(place, outgoing, answers))]
         for start in range(0, len(parcels), self._window):
-            window = parcels[start : start + self._window]
-            async with self._room.places(len(window)):
-                try:
-                    await self._deliver(window, answers)
-                except (Unavailable, ConfigurationError) as error:
-                    answers.close(window, _unavailable(error))
+            try:
+                await self._deliver(parcels[start : start + self._window], answers)
+            except (Unavailable, ConfigurationError) as error:
+                # Not the rest over a new connection: it would overtake those of its keys that are cut off.
+                answers.close(parcels[start:], _unavailable(error))
+                break
         return answers.results()
 
     async def ping(self) -> None:
@@ -119,32 +133,49 @@ class RabbitMQ:
         parcels, one_by_one = list(window), False
         while parcels:
             link = await self._ready()
-            if parcels := await self._with_queues(link, parcels, answers):
-                batch = parcels[:1] if one_by_one else parcels
-                try:
+            batch = self._with_queues(link, parcels) or await self._with_new_queues(link, parcels, answers)
+            batch = batch[:1] if one_by_one else batch
+            await self._room.take(len(batch))
+            try:
+                if batch and link.lost is None:  # it may be lost after a wait for places: then there is a new one
                     await self._line.while_it_moves(link, self._carry(link, batch, answers))
-                except ChannelRefused as refusal:
-                    if len(batch) == 1:
-                        self._blame(link, batch[0], refusal, parcels, answers)
-                    one_by_one = len(batch) > 1
-                parcels = answers.without(parcels)
+            except ChannelRefused as refusal:
+                if len(batch) == 1:
+                    self._blame(link, batch[0], refusal, parcels, answers)
+                one_by_one = len(batch) > 1
+            finally:
+                self._room.give(len(batch))
+            parcels = answers.without(parcels)
 
     async def _carry(self, link: Link, parcels: Sequence[Parcel], answers: Answers) -> None:
         async with link.publisher() as publisher:
-            if not await publisher.carry(parcels, answers):
-                link.doubt()
+            if unroutable := await publisher.carry(parcels, answers):
+                link.doubt(parcel.routing_key for parcel in unroutable if parcel.exchange == "")
 
-    async def _with_queues(self, link: Link, parcels: list[Parcel], answers: Answers) -> list[Parcel]:
+    def _with_queues(self, link: Link, parcels: Sequence[Parcel]) -> list[Parcel]:
         """Those whose queue exists: what goes to the default exchange is sent to a queue that nobody else declares."""
-        if not self._declare:
-            return parcels
-        for queue in {parcel.routing_key for parcel in parcels if parcel.exchange == ""} - self._queues:
-            try:
-                await self._line.in_time(link, link.declare_queue(queue))
-            except (ConfigurationError, Unavailable) as error:
-                mine = [parcel for parcel in parcels if parcel.exchange == "" and parcel.routing_key == queue]
-                answers.close(mine, _unavailable(error))
-        return answers.without(parcels)
+        return [
+            parcel
+            for parcel in parcels
+            if not self._declare
+            or parcel.exchange != ""
+            or parcel.routing_key in self._queues
+            or link.has_queue(parcel.routing_key)
+        ]
+
+    async def _with_new_queues(self, link: Link, parcels: Sequence[Parcel], answers: Answers) -> list[Parcel]:
+        """Those whose queue was declared just now: some at a time, so that a connection that is lost meanwhile does not
+        undo the work for all of them."""
+        names = list(dict.fromkeys(parcel.routing_key for parcel in parcels))[:NEW_QUEUES]
+        self._declaring += 1
+        try:
+            refused = await self._line.while_it_moves(link, link.declare_queues(names))
+        finally:
+            self._declaring -= 1
+        for parcel in parcels:
+            if (error := refused.get(parcel.routing_key)) is not None:
+                answers.answer(parcel.place, _unavailable(error))
+        return self._with_queues(link, answers.without(parcels))
 
     def _blame(
         self, link: Link, culprit: Parcel, refusal: ChannelRefused, parcels: list[Parcel], answers: Answers
@@ -152,7 +183,7 @@ class RabbitMQ:
         if refusal.code in _PERMANENT:
             answers.answer(culprit.place, PermanentError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
         elif refusal.code in _ELSEWHERE:
-            link.doubt()
+            link.doubt([culprit.routing_key] if culprit.exchange == "" else [])
             where = f"exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}"
             error = Unavailable(f"RabbitMQ at {self._place} takes nothing for {where}: {refusal}")
             # Nobody else who goes there has to lose a channel over it.

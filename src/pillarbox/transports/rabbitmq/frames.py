@@ -1,0 +1,178 @@
+"""The two kinds of frames that travel once per message: encodes a publish, recognises the confirms that come back.
+
+Pure: bytes in, bytes out. Everything else on a connection is pika's, and so is every message that this encoder does not
+take: what is too long, too large or of another type goes to pika, which encodes it or says why it cannot.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Container, Hashable
+from typing import TypeVar
+
+from pillarbox.core.transport import Outgoing
+
+K = TypeVar("K", bound=Hashable)
+
+_METHOD, _HEADER, _BODY, _END = 1, 2, 3, 0xCE
+_END_BYTE = b"\xce"
+_OVERHEAD = 8
+"""Bytes of a frame beside its payload."""
+_CLASS_BASIC = 60
+_PUBLISH = struct.pack(">HHH", _CLASS_BASIC, 40, 0)
+_MANDATORY = b"\x01"
+_PERSISTENT = b"\x02"
+_FLAGS = 1 << 15 | 1 << 13 | 1 << 12 | 1 << 7 | 1 << 6 | 1 << 5
+"""Content type, headers, delivery mode, message id, timestamp, type: the properties that every message has."""
+_CORRELATION_ID = 1 << 10
+_HEADER_SIZE = 18
+"""Bytes of a header frame's payload beside the properties: class, weight, body size, flags, length of the table."""
+_OWN_HEADERS = frozenset(("correlationId", "schemaVersion"))
+"""Headers that are sent as something else: a property, a number."""
+_RESERVE = 8192
+"""Bytes of a header frame that are left to everything but the headers; as in properties.py."""
+_CACHE_SIZE = 1024
+
+_frame_start = struct.Struct(">BHI").pack
+_header_start = struct.Struct(">BHIHHQH").pack
+_between = struct.Struct(">BBHI").pack
+_uint32 = struct.Struct(">I").pack
+_uint64 = struct.Struct(">Q").pack
+
+
+class _Cache(dict[K, bytes]):
+    """Encodes each value once. Starts afresh when it is full, so that endless routing keys take no endless memory."""
+
+    def __init__(self, encode: Callable[[K], bytes]) -> None:
+        self._encode = encode
+
+    def __missing__(self, value: K) -> bytes:
+        encoded = self._encode(value)
+        if len(self) >= _CACHE_SIZE:
+            self.clear()
+        self[value] = encoded
+        return encoded
+
+
+class PublishEncoder:
+    """Encodes the messages of one channel: persistent and mandatory, as `properties_of` and pika would."""
+
+    def __init__(self, channel: int, frame_max: int) -> None:
+        self._channel = channel
+        self._largest_body = frame_max - _OVERHEAD
+        self._largest_table = frame_max - _RESERVE
+        self._methods: _Cache[tuple[str, str]] = _Cache(self._method)
+        self._texts: _Cache[str] = _Cache(_short_string)
+        self._names: _Cache[str] = _Cache(_header_name)
+        self._versions: _Cache[int] = _Cache(_schema_version)
+
+    def encode(self, outgoing: Outgoing, exchange: str, routing_key: str, timestamp: int) -> tuple[bytes, ...] | None:
+        """The frames of one message, in pieces to be joined. None: pika has to encode it, or to refuse it."""
+        try:
+            return self._encode(outgoing, exchange, routing_key, timestamp)
+        except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
+            return None
+
+    def _encode(self, outgoing: Outgoing, exchange: str, routing_key: str, timestamp: int) -> tuple[bytes, ...]:
+        message, body = outgoing.message, outgoing.body
+        if type(body) is not bytes:
+            raise TypeError(type(body))
+        method = self._methods[exchange, routing_key]
+        content_type, event_type = self._texts[outgoing.content_type], self._texts[message.event_type]
+        table = self._table(outgoing)
+        event_id = message.event_id.encode()
+        flags, correlation_id = _FLAGS, b""
+        if message.correlation_id is not None:
+            flags, correlation_id = _FLAGS | _CORRELATION_ID, _short_string(message.correlation_id)
+        # A message id of more than 255 bytes overflows %c.
+        rest = b"%b%b%c%b%b%b" % (
+            _PERSISTENT,
+            correlation_id,
+            len(event_id),
+            event_id,
+            _uint64(timestamp),
+            event_type,
+        )
+        size, length = len(body), len(table)
+        payload = _HEADER_SIZE + len(content_type) + length + len(rest)
+        start = _header_start(_HEADER, self._channel, payload, _CLASS_BASIC, 0, size, flags)
+        if 0 < size <= self._largest_body:
+            between = _between(_END, _BODY, self._channel, size)
+            return method, start, content_type, _uint32(length), table, rest, between, body, _END_BYTE
+        return (method, start, content_type, _uint32(length), table, rest, _END_BYTE, *self._body_frames(body))
+
+    def _body_frames(self, body: bytes) -> list[bytes]:
+        pieces: list[bytes] = []
+        for start in range(0, len(body), self._largest_body):
+            piece = body[start : start + self._largest_body]
+            pieces += (_frame_start(_BODY, self._channel, len(piece)), piece, _END_BYTE)
+        return pieces
+
+    def _table(self, outgoing: Outgoing) -> bytes:
+        version = outgoing.message.schema_version
+        if type(version) is not int:
+            raise TypeError(type(version))
+        names = self._names
+        parts = [self._versions[version]]
+        left_out = 0
+        for name, value in outgoing.headers.items():
+            raw = value.encode()
+            if name in _OWN_HEADERS:
+                left_out += len(name) + len(raw)
+                continue
+            parts += (names[name], _uint32(len(raw)), raw)
+        table = b"".join(parts)
+        # `properties_of` counts those that are left out, too, and refuses what is too large.
+        if len(table) + left_out > self._largest_table:
+            raise ValueError(len(table))
+        return table
+
+    def _method(self, address: tuple[str, str]) -> bytes:
+        exchange, routing_key = address
+        payload = _PUBLISH + _short_string(exchange) + _short_string(routing_key) + _MANDATORY
+        return _frame_start(_METHOD, self._channel, len(payload)) + payload + _END_BYTE
+
+
+Confirm = tuple[int, int, bool, bool]
+"""An ack or a nack of the broker: channel, tag, whether it is multiple, whether it is an ack."""
+_confirm = struct.Struct(">BHIIQBB").unpack_from
+"""Type of frame, channel, size; class and method, tag, bits; the byte that ends a frame."""
+_CONFIRM_SIZE = 21
+_CONFIRM_PAYLOAD = _CONFIRM_SIZE - _OVERHEAD
+_ACK = _CLASS_BASIC << 16 | 80
+_NACK = _CLASS_BASIC << 16 | 120
+
+
+def leading_confirms(data: bytes, channels: Container[int]) -> tuple[list[Confirm], int]:
+    """The confirms of these channels with which the data begins, and how many bytes they take; it ends at anything
+    else, also at a confirm whose last bytes are still to come."""
+    confirms: list[Confirm] = []
+    offset, last = 0, len(data) - _CONFIRM_SIZE
+    while offset <= last:
+        kind, channel, size, method, tag, bits, end = _confirm(data, offset)
+        if kind != _METHOD or size != _CONFIRM_PAYLOAD or end != _END or channel not in channels:
+            break
+        if method != _ACK and method != _NACK:
+            break
+        confirms.append((channel, tag, bits & 1 == 1, method == _ACK))
+        offset += _CONFIRM_SIZE
+    return confirms, offset
+
+
+def _short_string(text: str) -> bytes:
+    """Raises ValueError for more than 255 bytes, which no single byte counts, and for what is not UTF-8."""
+    raw = text.encode()
+    return bytes((len(raw),)) + raw
+
+
+def _header_name(name: str) -> bytes:
+    """With the type of its value, a long string."""
+    return _short_string(name) + b"S"
+
+
+def _schema_version(version: int) -> bytes:
+    """Raises struct.error for what 64 bits cannot hold."""
+    name = _short_string("schemaVersion")
+    if -(2**31) <= version < 2**31:
+        return name + struct.pack(">ci", b"I", version)
+    return name + struct.pack(">cq", b"l", version)
