@@ -11,7 +11,7 @@ from typing import Any
 from pillarbox.core.errors import HandleRefused
 from pillarbox.handles import pools
 from pillarbox.handles.asyncpg import AsyncpgConnection
-from pillarbox.handles.handle import AsyncHandle, Database, Errand, Rows, Statement, Steps, SyncHandle, T
+from pillarbox.handles.handle import AsyncHandle, Dialect, Errand, Rows, Statement, Steps, SyncHandle, T
 from pillarbox.handles.kinds import kind_of
 from pillarbox.handles.psycopg import PsycopgAsyncConnection, PsycopgConnection
 from pillarbox.handles.sqlalchemy import (
@@ -23,7 +23,7 @@ from pillarbox.handles.sqlalchemy import (
 from pillarbox.handles.sqlite import SqliteConnection
 from pillarbox.handles.strangers import refusal
 
-__all__ = ["Database", "Errand", "Rows", "Statement", "Steps", "arun", "run"]
+__all__ = ["Dialect", "Errand", "Rows", "Statement", "Steps", "arun", "run"]
 
 _SYNC: dict[tuple[str, str], Callable[[Any], SyncHandle]] = {
     ("sqlalchemy", "Session"): SqlAlchemySession,

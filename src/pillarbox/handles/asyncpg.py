@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pillarbox.core.errors import HandleRefused, NotInTransaction
-from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, adrive, guarded
+from pillarbox.handles.handle import Errand, Rows, Statement, Steps, T, adrive, guarded
 
 
 def guard(connection: Any, *, begins: bool, remedy: str) -> Steps[None]:
@@ -30,7 +30,7 @@ class AsyncpgConnection:
 
     async def arun(self, errand: Errand[T]) -> T:
         own = self._own()
-        steps = guarded(guard(own, begins=False, remedy=self.remedy), errand, Database("postgresql", own))
+        steps = guarded(guard(own, begins=False, remedy=self.remedy), errand, "postgresql")
         return await adrive(steps, self._execute)
 
     async def _execute(self, statement: Statement) -> Rows:
@@ -38,7 +38,7 @@ class AsyncpgConnection:
         return rows
 
     def _own(self) -> Any:
-        """The connection behind a pool's proxy, which cannot be remembered weakly."""
+        """The connection behind a pool's proxy, which says more precisely what is wrong."""
         own = getattr(self._connection, "_con", self._connection)
         if own is None:
             raise HandleRefused(

@@ -22,16 +22,9 @@ class Statement(NamedTuple):
     parameters: tuple[object, ...] = ()
 
 
-class Database(NamedTuple):
-    """What an errand may know of where it runs."""
-
-    dialect: Dialect
-    connection: object
-    """The driver's own connection: only to remember by, never to run anything on."""
-
-
 Steps = Generator[Statement, Rows, T]
-Errand = Callable[[Database], Steps[T]]
+Errand = Callable[[Dialect], Steps[T]]
+"""Given the SQL that the database speaks."""
 
 
 class SyncHandle(Protocol):
@@ -50,10 +43,10 @@ class AsyncHandle(Protocol):
         ...
 
 
-def guarded(guard: Steps[None], errand: Errand[T], database: Database) -> Steps[T]:
+def guarded(guard: Steps[None], errand: Errand[T], dialect: Dialect) -> Steps[T]:
     """The errand, once its guard has found a transaction."""
     yield from guard
-    return (yield from errand(database))
+    return (yield from errand(dialect))
 
 
 def drive(steps: Steps[T], execute: Callable[[Statement], Rows]) -> T:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from pillarbox.core.errors import HandleRefused, NotInTransaction
 from pillarbox.core.names import Names
 from pillarbox.core.sqlfiles import statement as load
-from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, adrive, drive, guarded
+from pillarbox.handles.handle import Errand, Rows, Statement, Steps, T, adrive, drive, guarded
 from pillarbox.handles.placeholders import Style, render
 
 # libpq's PGTransactionStatusType.
@@ -42,12 +43,13 @@ class PsycopgConnection:
         return drive(_steps(self._connection, errand, self.remedy), self._execute)
 
     def _execute(self, statement: Statement) -> Rows:
-        with self._connection.cursor(row_factory=_as_tuples) as cursor:
-            cursor.execute(render(statement.sql, _style(cursor)), statement.parameters)
-            if _in_pipeline(self._connection):
-                with self._connection.pipeline() as pipeline:
-                    pipeline.sync()
-            return list(cursor.fetchall()) if cursor.description else []
+        cursor = self._connection.cursor(row_factory=_as_tuples)
+        cursor.execute(render(statement.sql, _style(cursor.__class__)), statement.parameters)
+        if _in_pipeline(self._connection):
+            with self._connection.pipeline() as pipeline:
+                pipeline.sync()
+        rows: Rows = cursor.fetchall() if cursor.description else ()
+        return rows
 
 
 class PsycopgAsyncConnection:
@@ -62,16 +64,17 @@ class PsycopgAsyncConnection:
         return await adrive(_steps(self._connection, errand, self.remedy), self._execute)
 
     async def _execute(self, statement: Statement) -> Rows:
-        async with self._connection.cursor(row_factory=_as_tuples) as cursor:
-            await cursor.execute(render(statement.sql, _style(cursor)), statement.parameters)
-            if _in_pipeline(self._connection):
-                async with self._connection.pipeline() as pipeline:
-                    await pipeline.sync()
-            return list(await cursor.fetchall()) if cursor.description else []
+        cursor = self._connection.cursor(row_factory=_as_tuples)
+        await cursor.execute(render(statement.sql, _style(cursor.__class__)), statement.parameters)
+        if _in_pipeline(self._connection):
+            async with self._connection.pipeline() as pipeline:
+                await pipeline.sync()
+        rows: Rows = await cursor.fetchall() if cursor.description else ()
+        return rows
 
 
 def _steps(connection: Any, errand: Errand[T], remedy: str) -> Steps[T]:
-    return guarded(guard(connection, remedy=remedy), errand, Database("postgresql", connection))
+    return guarded(guard(connection, remedy=remedy), errand, "postgresql")
 
 
 def _in_pipeline(connection: Any) -> bool:
@@ -84,7 +87,8 @@ def _as_tuples(_cursor: object) -> type[tuple[Any, ...]]:
     return tuple
 
 
-def _style(cursor: object) -> Style:
+@cache
+def _style(cursor: type) -> Style:
     """The caller may have made RawCursor, which takes $1, the cursor of the connection."""
-    raw = any(kind.__name__ == "RawCursorMixin" for kind in type(cursor).__mro__)
+    raw = any(kind.__name__ == "RawCursorMixin" for kind in cursor.__mro__)
     return Style.DOLLAR if raw else Style.PERCENT

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pillarbox.core.errors import HandleRefused, NotInTransaction
 from pillarbox.handles import asyncpg, psycopg, sqlite
-from pillarbox.handles.handle import Database, Dialect, Errand, Rows, Statement, Steps, T, drive, guarded
+from pillarbox.handles.handle import Dialect, Errand, Rows, Statement, Steps, T, drive, guarded
 from pillarbox.handles.kinds import kind_of
 from pillarbox.handles.placeholders import Style, render
 
@@ -85,7 +85,7 @@ class SqlAlchemyConnection:
             result = self._connection.exec_driver_sql(sql, statement.parameters)
             return list(result.fetchall()) if result.returns_rows else []
 
-        return drive(guarded(driver.guard(own, adapter), errand, Database(driver.dialect, own)), execute)
+        return drive(guarded(driver.guard(own, adapter), errand, driver.dialect), execute)
 
 
 class SqlAlchemySession:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pillarbox.core.errors import HandleRefused, NotInTransaction
-from pillarbox.handles.handle import Database, Errand, Rows, Statement, Steps, T, drive, guarded
+from pillarbox.handles.handle import Errand, Rows, Statement, Steps, T, drive, guarded
 from pillarbox.handles.placeholders import Style, render
 
 # sqlite3.LEGACY_TRANSACTION_CONTROL, the mode of Python 3.11 and the default ever since.
@@ -39,7 +39,7 @@ class SqliteConnection:
 
     def run(self, errand: Errand[T]) -> T:
         self._check_open()
-        steps = guarded(guard(self._connection, remedy=self.remedy), errand, Database("sqlite", self._connection))
+        steps = guarded(guard(self._connection, remedy=self.remedy), errand, "sqlite")
         return drive(steps, self._execute)
 
     def _execute(self, statement: Statement) -> Rows:

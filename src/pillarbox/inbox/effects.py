@@ -55,7 +55,7 @@ class Effects:
         self._consumer = consumer
         self._inbox = inbox
         self._open = open_block
-        self._threads = Threads[bool](workers)
+        self._threads = Threads(workers)
         self._effects: list[Effect] = []
         self.around: Around | None = None
         self._blocking = asyncio.Lock()

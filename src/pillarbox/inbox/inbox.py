@@ -71,14 +71,14 @@ class Inbox:
         receipt = receipt_of(consumer, event)
         if _is_in_process(handle):
             return handle.admit_receipt(receipt)
-        return handles.run(handle, lambda database: self._admitting(database, receipt), instead="await inbox.aadmit(…)")
+        return handles.run(handle, lambda dialect: self._admitting(dialect, receipt), instead="await inbox.aadmit(…)")
 
     async def aadmit(self, handle: object, consumer: str, event: str | Identified) -> bool:
         """`admit` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
         receipt = receipt_of(consumer, event)
         if _is_in_process(handle):
             return handle.admit_receipt(receipt)
-        return await handles.arun(handle, lambda database: self._admitting(database, receipt), instead="inbox.admit(…)")
+        return await handles.arun(handle, lambda dialect: self._admitting(dialect, receipt), instead="inbox.admit(…)")
 
     def once(self, consumer: str) -> Once:
         """Decorate a function `(handle, event, …)`, sync or async: a repeat is answered None without calling it.
@@ -103,14 +103,14 @@ class Inbox:
         if _is_in_process(handle):
             handle.add_tally(tally)
         else:
-            handles.run(handle, lambda database: self._tallying(database, tally), instead="await inbox.atally(…)")
+            handles.run(handle, lambda dialect: self._tallying(dialect, tally), instead="await inbox.atally(…)")
 
     async def atally(self, handle: object, tally: Tally) -> None:
         """`tally` for handles that are awaited."""
         if _is_in_process(handle):
             handle.add_tally(tally)
         else:
-            await handles.arun(handle, lambda database: self._tallying(database, tally), instead="inbox.tally(…)")
+            await handles.arun(handle, lambda dialect: self._tallying(dialect, tally), instead="inbox.tally(…)")
 
     async def prune(self, store: Store) -> int:
         """Drop receipts and tallies older than the retention, in bites; returns how many went.
@@ -121,11 +121,11 @@ class Inbox:
             return 0
         return sum([gone async for gone in bites(store.upkeep, Retention(receipts=self._retention))])
 
-    def _admitting(self, database: handles.Database, receipt: Receipt) -> handles.Steps[bool]:
-        return bool((yield from self._explained(self._admit[database.dialect], receipt, RECEIPTS)))
+    def _admitting(self, dialect: handles.Dialect, receipt: Receipt) -> handles.Steps[bool]:
+        return bool((yield from self._explained(self._admit[dialect], receipt, RECEIPTS)))
 
-    def _tallying(self, database: handles.Database, tally: Tally) -> handles.Steps[None]:
-        yield from self._explained(self._tally[database.dialect], tally, TALLIES)
+    def _tallying(self, dialect: handles.Dialect, tally: Tally) -> handles.Steps[None]:
+        yield from self._explained(self._tally[dialect], tally, TALLIES)
 
     def _explained(self, sql: str, row: Receipt | Tally, deed: Deed) -> handles.Steps[handles.Rows]:
         try:

@@ -51,7 +51,7 @@ class Outbox:
         prefix, schema: where the tables are; the schema concerns PostgreSQL only.
         registry: event types to validate against; without one every type is welcome.
         duplicate: what becomes of an id that already waits: "error" raises, "ignore" leaves it out.
-        wakeup: "doorbell" wakes a sleeping relay at commit, "none" needs the right to INSERT only.
+        wakeup: "doorbell" wakes a sleeping relay at commit, "none" does not: for two-phase commit.
         strict_order: writers of one key wait for each other until they commit (PostgreSQL; SQLite has one writer).
         max_payload: bytes, or text such as "1 MiB"; at most 64 MiB.
         observers: told what was recorded, within the transaction; they must neither raise nor block.
@@ -68,7 +68,7 @@ class Outbox:
         self._postgres = PostgresAppend(
             self._names,
             ignore_duplicates=self._ignore_duplicates,
-            ring=wakeup == "doorbell",
+            notify=wakeup == "doorbell",
             strict_order=strict_order,
         )
         self._sqlite = SqliteAppend(Names(prefix=prefix), ignore_duplicates=self._ignore_duplicates)
@@ -90,7 +90,7 @@ class Outbox:
             handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
         else:
             instead = "await outbox.arecord(…)"
-            handles.run(handle, lambda database: self._steps(database, rows), instead=instead, own_transaction=True)
+            handles.run(handle, lambda dialect: self._steps(dialect, rows), instead=instead, own_transaction=True)
         return self._recorded(events)
 
     async def arecord(self, handle: object, *events: Event) -> list[str]:
@@ -106,13 +106,13 @@ class Outbox:
         else:
             instead = "outbox.record(…)"
             await handles.arun(
-                handle, lambda database: self._steps(database, rows), instead=instead, own_transaction=True
+                handle, lambda dialect: self._steps(dialect, rows), instead=instead, own_transaction=True
             )
         return self._recorded(events)
 
     def _rows(self, events: tuple[Event, ...]) -> list[Row]:
         rows = [row_of(event, registry=self._registry, max_payload=self._max_payload) for event in events]
-        if not self._ignore_duplicates:
+        if len(rows) > 1 and not self._ignore_duplicates:
             check_distinct(rows)
         return rows
 
@@ -124,11 +124,11 @@ class Outbox:
                     observer(told)
         return [event.event_id for event in events]
 
-    def _steps(self, database: handles.Database, rows: list[Row]) -> handles.Steps[None]:
+    def _steps(self, dialect: handles.Dialect, rows: list[Row]) -> handles.Steps[None]:
         try:
-            match database.dialect:
+            match dialect:
                 case "postgresql":
-                    yield from self._postgres.steps(database, rows)
+                    yield from self._postgres.steps(rows)
                 case "sqlite":
                     yield from self._sqlite.steps(rows)
         except Exception as error:

@@ -18,6 +18,8 @@ from typing import assert_never
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.message import Message
 from pillarbox.core.observations import (
+    BatchDelivered,
+    BatchObserver,
     BatchRead,
     BatchSettled,
     BreakerChanged,
@@ -63,7 +65,7 @@ _LANE = "%(count)d lane: relay=%(relay)s lanes=%(lanes)s"
 _LANES = "%(count)d lanes: relay=%(relay)s lanes=%(lanes)s"
 
 
-class LogListener:
+class LogListener(BatchObserver):
     """An observer that logs. `clock` turns delays into the times that people read."""
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -135,6 +137,12 @@ class LogListener:
                 say(RELAY, INFO, text, relay=relay, count=count)
             case _:
                 assert_never(observation)
+
+    def delivered(self, batch: BatchDelivered) -> None:
+        """Log each of them, if anybody wants to know."""
+        if EVENTS.isEnabledFor(INFO):
+            for delivered in batch.events():
+                _delivered(delivered)
 
     def _retried(self, retried: EventRetried) -> None:
         if not EVENTS.isEnabledFor(ERROR if retried.charged else WARNING):

@@ -17,11 +17,27 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from pillarbox.core.message import Message
-from pillarbox.core.observations import EventDelivered, EventDied, EventRetried, Observation
+from pillarbox.core.observations import (
+    BatchDelivered,
+    BatchObserver,
+    EventDelivered,
+    EventDied,
+    EventRetried,
+    Observation,
+)
 
 try:
     from opentelemetry.context import Context
-    from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider, get_tracer
+    from opentelemetry.trace import (
+        NoOpTracerProvider,
+        ProxyTracerProvider,
+        SpanKind,
+        Status,
+        StatusCode,
+        TracerProvider,
+        get_tracer,
+        get_tracer_provider,
+    )
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('tracing needs opentelemetry-api: pip install "pillarbox[tracing]"') from missing
@@ -41,7 +57,7 @@ class Traced(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
 
-class RelayTracing:
+class RelayTracing(BatchObserver):
     """An observer for `Relay(observers=[…])`: a span for every send of an event that was recorded within a trace.
 
     The span ends with the answer of the transport and began when the lot was sent.
@@ -49,36 +65,47 @@ class RelayTracing:
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
         """provider: default: the application's own, `opentelemetry.trace.get_tracer_provider()`."""
+        self._provider = provider
         self._tracer = get_tracer("pillarbox.relay", tracer_provider=provider)
 
     def __call__(self, observation: Observation) -> None:
         """Make its span, if it is about a send."""
         match observation:
-            case EventDelivered():
-                self._span(observation, Status(StatusCode.UNSET))
-            case EventRetried(error=error) | EventDied(error=error) if observation.seconds:
-                self._span(observation, Status(StatusCode.ERROR, error))
+            case EventDelivered(message=message, destination=destination, seconds=seconds):
+                self._span(message, destination, seconds)
+            case EventRetried(message=message, destination=destination, seconds=seconds, error=error) if seconds:
+                self._span(message, destination, seconds, error)
+            case EventDied(message=message, destination=destination, seconds=seconds, error=error) if seconds:
+                self._span(message, destination, seconds, error)
 
-    def _span(self, sent: EventDelivered | EventRetried | EventDied, status: Status) -> None:
-        context = _context(_traceparent(sent.message))
+    def delivered(self, batch: BatchDelivered) -> None:
+        """Make the spans of a batch; looks at no event while no provider keeps spans."""
+        provider = self._provider or get_tracer_provider()
+        if not isinstance(provider, ProxyTracerProvider | NoOpTracerProvider):
+            for message in batch.messages:
+                self._span(message, batch.destination, batch.seconds)
+
+    def _span(self, message: Message, destination: str, seconds: float, error: str | None = None) -> None:
+        context = _context(_traceparent(message))
         if context is None:
             return
         end = time.time_ns()
         span = self._tracer.start_span(
-            f"send {sent.destination}",
+            f"send {destination}",
             context=context,
             kind=SpanKind.PRODUCER,
-            start_time=end - int(sent.seconds * _NANOSECONDS),
+            start_time=end - int(seconds * _NANOSECONDS),
             attributes={
                 "messaging.operation.name": "send",
                 "messaging.operation.type": "send",
-                "messaging.destination.name": sent.destination,
-                "messaging.message.id": sent.message.event_id,
-                "pillarbox.event_type": sent.message.event_type,
-                "pillarbox.attempt": sent.message.failures + 1,
+                "messaging.destination.name": destination,
+                "messaging.message.id": message.event_id,
+                "pillarbox.event_type": message.event_type,
+                "pillarbox.attempt": message.failures + 1,
             },
         )
-        span.set_status(status)
+        if error is not None:
+            span.set_status(Status(StatusCode.ERROR, error))
         span.end(end)
 
 

@@ -1,18 +1,21 @@
 """What relays announce, as metrics. One listener serves every relay of a process: counters add up, and what relays
 hold is added up when it is asked for.
 
-A delivered event costs one look into a dictionary and three calls of children that were bound before.
+A batch of deliveries costs one update of each series that it changes; children are bound once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import assert_never
 
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.message import Message
 from pillarbox.core.observations import (
+    BatchDelivered,
+    BatchObserver,
     BatchRead,
     BatchSettled,
     BreakerChanged,
@@ -53,6 +56,7 @@ from pillarbox.telemetry.prometheus.client import (
     Counter,
     Histogram,
 )
+from pillarbox.telemetry.prometheus.histogram import BatchHistogram
 from pillarbox.telemetry.prometheus.holdings import Holdings
 
 _BATCH = (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000)
@@ -62,15 +66,15 @@ _BATCH = (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000)
 class _Way:
     """What is counted for the events of one type on their way to one destination."""
 
-    published: Callable[[], None]
+    published: Callable[[float], None]
     failed: Callable[[], None]
     retried: Callable[[], None]
     dead: Callable[[], None]
-    took: Callable[[float], None]
-    lag: Callable[[float], None]
+    took: Callable[[Sequence[float]], None]
+    lag: Callable[[Sequence[float]], None]
 
 
-class MetricsListener:
+class MetricsListener(BatchObserver):
     """An observer for `Relay(observers=[…])`; `registry` is what to serve.
 
     Two listeners need two registries: give the same one to every relay of a process instead.
@@ -88,14 +92,14 @@ class MetricsListener:
         self._failed = self._per_way("outbox_failed", "Sends that failed, whatever became of the message.")
         self._retries = self._per_way("outbox_retries", "Failed sends after which the message comes again.")
         self._dead = self._per_way("outbox_dead", "Messages given up on.")
-        self._duration = Histogram(
+        self._duration = BatchHistogram(
             "outbox_publish_duration_seconds",
             "From the send of a lot to its confirmation, for each message delivered.",
             ["destination"],
             buckets=WORK,
             registry=self.registry,
         )
-        self._lag = Histogram(
+        self._lag = BatchHistogram(
             "outbox_lag_seconds",
             "From the recording of an event, or from when it was due, to its confirmation.",
             ["destination"],
@@ -139,11 +143,6 @@ class MetricsListener:
     def __call__(self, observation: Observation) -> None:
         """Count it."""
         match observation:  # what comes most often is asked for first
-            case EventDelivered(message=message, destination=destination, seconds=seconds):
-                way = self._ways.get((destination, message.event_type)) or self._way(destination, message.event_type)
-                way.published()
-                way.took(seconds)
-                way.lag(self._under_way(message))
             case Sending() | LookedInVain():
                 return
             case BatchRead(messages=messages, seconds=seconds):
@@ -152,6 +151,10 @@ class MetricsListener:
             case BatchSettled(duplicates=duplicates, seconds=seconds):
                 self._settling.observe(seconds)
                 self._in_table.inc(duplicates)
+            case EventDelivered(relay=relay, message=message, destination=destination, seconds=seconds):
+                self.delivered(
+                    BatchDelivered(relay=relay, destination=destination, messages=(message,), seconds=seconds)
+                )
             case EventRetried(message=message, destination=destination):
                 way = self._way(destination, message.event_type)
                 way.failed()
@@ -187,11 +190,18 @@ class MetricsListener:
             case _:
                 assert_never(observation)
 
-    def _under_way(self, message: Message) -> float:
-        due = message.available_at
-        since = due if due is not None and not message.failures else message.recorded_at
-        # The database's clock and this one may differ by a little.
-        return max(0.0, (self._clock.now() - since).total_seconds())
+    def delivered(self, batch: BatchDelivered) -> None:
+        """Count them together."""
+        counts: dict[str, int] = {}  # a collections.Counter costs more than all the rest where there is one event
+        for message in batch.messages:
+            counts[message.event_type] = counts.get(message.event_type, 0) + 1
+        for event_type, count in counts.items():
+            self._way(batch.destination, event_type).published(count)
+        # Durations are counted by destination only: any way that leads there will do.
+        way = self._way(batch.destination, batch.messages[0].event_type)
+        way.took([batch.seconds] * len(batch.messages))
+        now = self._clock.now()
+        way.lag([_lag(message, now) for message in batch.messages])
 
     def _way(self, destination: str, event_type: str) -> _Way:
         if (way := self._ways.get((destination, event_type))) is not None:
@@ -202,8 +212,8 @@ class MetricsListener:
             failed=self._failed.labels(*labels).inc,
             retried=self._retries.labels(*labels).inc,
             dead=self._dead.labels(*labels).inc,
-            took=self._duration.labels(labels[0]).observe,
-            lag=self._lag.labels(labels[0]).observe,
+            took=self._duration.labels(labels[0]).observe_all,
+            lag=self._lag.labels(labels[0]).observe_all,
         )
         self._ways[labels] = way  # by its labels only: what is beyond their bound must not be remembered
         return way
@@ -213,3 +223,11 @@ class MetricsListener:
 
     def _plain(self, name: str, about: str) -> Counter:
         return Counter(name, about, registry=self.registry)
+
+
+def _lag(message: Message, now: datetime) -> float:
+    since = message.recorded_at
+    if message.available_at is not None and not message.failures:
+        since = message.available_at
+    # The database's clock and this one may differ by a little.
+    return max(0.0, (now - since).total_seconds())
