@@ -16,6 +16,8 @@ from pillarbox.core.consumption import (
     TallyFailed,
 )
 from pillarbox.core.observations import (
+    BatchDelivered,
+    BatchObserver,
     BatchRead,
     BatchSettled,
     BreakerChanged,
@@ -50,6 +52,8 @@ from pillarbox.core.observations import (
 
 __all__ = [
     "AnswerLost",
+    "BatchDelivered",
+    "BatchObserver",
     "BatchRead",
     "BatchSettled",
     "BreakerChanged",

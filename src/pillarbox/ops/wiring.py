@@ -1,4 +1,7 @@
-"""The composition root: settings become stores, outboxes, transports and relays. Nothing here opens a connection."""
+"""The composition root: settings become stores, outboxes, transports and relays. Nothing here opens a connection.
+
+Most commands need a store and nothing else, so each function imports what it makes.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,19 @@ from pillarbox.core.broker_letters import BrokerLetters
 from pillarbox.core.duration import Duration
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.observations import Observer
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.settings.sources import NO_TRANSPORT
 from pillarbox.ops.settings.ways_out import DestinationSettings, QueueSettings, TransportSettings
-from pillarbox.record.outbox import Outbox
-from pillarbox.relay.bodies import Body, CloudEvents, Envelope, Payload
-from pillarbox.relay.relay import Relay
-from pillarbox.relay.routing import Destination, Route
 
 if TYPE_CHECKING:
+    from pillarbox.core.observations import Observer
+    from pillarbox.record.outbox import Outbox
+    from pillarbox.relay.bodies import Body
+    from pillarbox.relay.relay import Relay
+    from pillarbox.relay.routing import Destination, Route
     from pillarbox.transports.rabbitmq import Queue, RabbitMQ
     from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 
@@ -56,6 +59,8 @@ def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_ti
 
 def make_outbox(settings: Settings) -> Outbox:
     """An outbox as the settings want it. Raises ConfigurationError."""
+    from pillarbox.record.outbox import Outbox
+
     return Outbox(
         prefix=settings.store.prefix,
         schema=settings.store.schema,
@@ -124,6 +129,8 @@ def make_relay(
     fail_fast: bool = False,
 ) -> Relay:
     """A relay as the settings want it, between this store and these transports. Raises ConfigurationError."""
+    from pillarbox.relay.relay import Relay
+
     destinations = {name: _destination(settings, name, given) for name, given in settings.destinations.items()}
     for to, destination in destinations.items():
         with _placed(settings, "destinations", to):
@@ -211,8 +218,12 @@ def _queue(given: QueueSettings) -> Queue:
 
 
 def _destination(settings: Settings, name: str, given: DestinationSettings) -> Destination:
+    from pillarbox.relay.routing import Destination
+
     with _placed(settings, "destinations", name):
-        return Destination(_address(settings, name, given), body=_body(given), rate_limit=given.rate_limit)
+        return Destination(
+            _address(settings, name, given), body=_body(given), rate_limit=given.rate_limit, ordering=given.ordering
+        )
 
 
 def _address(settings: Settings, name: str, given: DestinationSettings) -> Address:
@@ -247,6 +258,8 @@ def _check_handler(address: Address, transports: Mapping[str, Transport]) -> Non
 
 
 def _body(given: DestinationSettings) -> Body:
+    from pillarbox.relay.bodies import CloudEvents, Envelope, Payload
+
     match given.body:
         case "payload":
             return Payload()
@@ -262,6 +275,8 @@ def _body(given: DestinationSettings) -> Body:
 
 
 def _route(settings: Settings, at: int) -> Route:
+    from pillarbox.relay.routing import Route
+
     given = settings.routes[at]
     with _placed(settings, f"routes[{at}]"):
         return Route(event_type=given.event_type, aggregate_type=given.aggregate_type, to=given.to)

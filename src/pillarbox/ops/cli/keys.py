@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey
+from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey, HotKey
 from pillarbox.ops.cli.exits import NotFound
 from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
@@ -63,22 +63,32 @@ def _until(key: BlockedKey) -> str:
 @limit_option
 @as_json
 def hot(limit: int, as_json: bool) -> None:
-    """The keys with the most messages among the first that wait.
+    """The keys with the most messages among the first that wait; and what would let them leave faster.
 
     \b
     Examples:
       pillarbox keys hot
       pillarbox keys hot --limit 5 --json
     """
+    from pillarbox.core.store import Store
+    from pillarbox.ops import hot_keys
+    from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import with_shared_store
 
-    found = with_shared_store(lambda store: store.keys.hot(limit=limit))
+    async def look(store: Store) -> tuple[list[HotKey], HotKey | None]:
+        hot = await store.keys.hot(limit=limit)
+        return hot, await hot_keys.find_limited(store, hot)
+
+    found, limited = with_shared_store(look)
+    advice = hot_keys.advice(current_settings()) if limited is not None else ""
     if as_json:
-        print_json({"hot": [key._asdict() for key in found], "of_the_first": SAMPLE})
+        print_json({"hot": [key._asdict() for key in found], "of_the_first": SAMPLE, "advice": advice or None})
     elif not found:
         click.echo("nothing with a key waits")
     else:
         print_table(["key", "waiting"], [[key.key, number(key.waiting)] for key in found])
+        if limited is not None and advice:
+            click.echo(f"{limited.key}: {advice}", err=True)
 
 
 @keys.command()

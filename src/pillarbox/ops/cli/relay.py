@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import Mapping
@@ -146,12 +147,21 @@ async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_f
             await opened.enter_async_context(monitor.shows(carrier, store))
         stop_on_signals(carrier.stop)
         _tell_start(settings, carrier.id, name, monitor.address if monitor else None, as_json)
+        collect_rarely()
         if times is not None:
             # A sentence does not belong among the events, where the way out is standard output.
             left = await carrier.run_until_empty(recorded_after=times.after, recorded_before=times.before)
             _tell(_what_is_left(left), {"relay": carrier.id, "left": left}, as_json, err=not as_json)
         else:
             await carrier.run()
+
+
+def collect_rarely() -> None:
+    """Spend less CPU time on garbage collection: it takes a sixth of the relay's own, although its objects hardly form
+    cycles and imported modules are never freed."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _tell_start(settings: Settings, relay: str, name: str, listens: str | None, as_json: bool) -> None:

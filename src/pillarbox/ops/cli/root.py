@@ -15,6 +15,7 @@ from pillarbox.telemetry.log_lines import log_to_stderr
 
 COMMANDS = {
     "audit": "Who did what: list it.",
+    "bench": "Measure a relay on your own store and transport.",
     "completion": "Print the completion script of a shell.",
     "config": "The settings: show them, check them.",
     "console": "Serve the web console until SIGTERM or SIGINT.",

@@ -7,12 +7,14 @@ from functools import partial
 
 from pillarbox.core.browsing import LetterFilter
 from pillarbox.core.diagnosis import LOOKED_AT, MANY_TRIES, Answer, Check, failed, passed, reason, warned
+from pillarbox.core.keys import SAMPLE
 from pillarbox.core.overview import COUNTED, Overview
 from pillarbox.core.steering import EVERYWHERE
 from pillarbox.core.store import Store
 from pillarbox.core.wording import noun, plural
 from pillarbox.ops.flow import DestinationView, destinations_of
 from pillarbox.ops.grouping import groups
+from pillarbox.ops.hot_keys import advice, find_limited
 from pillarbox.ops.settings import Settings
 
 LONG_WAIT = 300.0
@@ -32,6 +34,7 @@ def checks(settings: Settings, store: Store) -> Sequence[Check]:
         Check(name="symptoms.backlog", ask=partial(_backlog, store)),
         Check(name="symptoms.tries", ask=partial(_tries, store)),
         Check(name="symptoms.blocked", ask=partial(_blocked, store)),
+        Check(name="symptoms.hot_keys", ask=partial(_hot_keys, settings, store)),
         Check(name="symptoms.dead", ask=partial(_dead, store)),
     ]
 
@@ -129,6 +132,15 @@ async def _blocked(store: Store) -> Answer:
             f"`pillarbox dead retry {blocked[0].event_id}` once it is mended, or `pillarbox dead discard` it",
         )
     return passed("no key is held by an event that was given up")
+
+
+async def _hot_keys(settings: Settings, store: Store) -> Answer:
+    limited = await find_limited(store, await store.keys.hot(limit=1))
+    if limited is not None and (fix := advice(settings)):
+        return warned(
+            f"{limited.waiting:,} of the first {SAMPLE:,} events that wait have the key {reason(limited.key)}", fix
+        )
+    return passed("no key has so many events that they wait for one another")
 
 
 async def _dead(store: Store) -> Answer:

@@ -76,7 +76,7 @@ class RecordSettings:
     )
     wakeup: Literal["doorbell", "none"] = key(
         Choice(("doorbell", "none")),
-        "`doorbell` wakes a sleeping relay at commit; `none` needs the right to INSERT only",
+        "`doorbell` wakes a sleeping relay at commit; `none` does not, as two-phase commit demands",
         default="doorbell",
     )
 

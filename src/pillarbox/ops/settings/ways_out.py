@@ -134,6 +134,13 @@ class DestinationSettings:
     numeric_id: bool = key(Truth(), "the aggregate id as a JSON number", default=False, only_for=("envelope",))
     source: str = key(Text(), "who speaks: a URI reference", default="pillarbox", only_for=("cloudevents",))
     rate_limit: str | None = key(Rate(), "the most messages over all relays: `500/s`, `30/m`, `1000/h`", default=None)
+    ordering: Literal["strict", "pipelined"] = key(
+        Choice(("strict", "pipelined")),
+        "`strict`: the next event of a key is sent once the one before was confirmed; `pipelined`: several events of a "
+        "key are sent in one batch, in order, and one that the broker refuses arrives after those behind it",
+        default="strict",
+        only_for=("rabbitmq",),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,80 @@
+"""`pillarbox bench`: measure the relay on the store and the transport of the settings."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from pillarbox.ops.cli.context import current_settings, quiet_drivers
+from pillarbox.ops.cli.output import as_json, print_facts, print_json, progress
+from pillarbox.ops.cli.relay import collect_rarely
+from pillarbox.ops.cli.signals import SIGNALS
+from pillarbox.ops.cli.working import refuse_memory
+
+if TYPE_CHECKING:
+    from pillarbox.ops.bench.measuring import Outcome, Tell
+    from pillarbox.ops.bench.site import Site
+
+
+@click.command()
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="About how long to measure.",
+)
+@click.option("--transport", default="", metavar="NAME", help="A RabbitMQ of the settings; default: the first.")
+@as_json
+def bench(seconds: float, transport: str, as_json: bool) -> None:
+    """Measure a relay on your own store and transport: rate, latency, CPU, and the part that limits.
+
+    It creates tables with a prefix of its own (on SQLite, a file beside yours) and a quorum queue of its own, and
+    removes them at the end, also after Ctrl-C or an error. It loads both servers while it runs. Your own tables, queues
+    and handlers take no part: without a RabbitMQ in the settings, events go to a handler that does nothing.
+
+    \b
+    Examples:
+      pillarbox bench
+      pillarbox bench --seconds 60 --json
+      PILLARBOX_STORE=postgresql://app@127.0.0.1/shop PILLARBOX_TRANSPORT=amqp://app@127.0.0.1/ pillarbox bench
+    """
+    from pillarbox.ops.bench.measuring import PHASES
+    from pillarbox.ops.bench.report import facts, figures
+    from pillarbox.ops.bench.site import Site
+
+    settings = current_settings()
+    refuse_memory(settings)
+    quiet_drivers()
+    site = Site.of(settings, transport)
+    collect_rarely()
+    with progress("bench", size=PHASES) as advance:
+        outcome = asyncio.run(_measure(site, seconds, lambda events: advance(amount=1, events=events)))
+    told = figures(site, outcome)
+    if as_json:
+        print_json(told)
+    else:
+        print_facts(facts(told))
+
+
+async def _measure(site: Site, seconds: float, tell: Tell) -> Outcome:
+    """Runs to its end, or until SIGINT or SIGTERM, and removes everything; a second signal ends the process at once."""
+    from pillarbox.ops.bench.measuring import Bench
+
+    task = asyncio.create_task(Bench(site, seconds, tell).run())
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+        task.cancel()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
