@@ -10,10 +10,18 @@ import pytest
 
 from tests.faults.mutants import Guard
 from tests.faults.stage import Stage
+from tests.servers import forkserver
 from tests.servers.availability import available
 from tests.servers.rabbitmq import RabbitMQServer
 
 MakeStage = Callable[..., Stage]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fork_server() -> Iterator[None]:
+    """Relays are forks of a process that has imported their libraries. It ends after everything else."""
+    yield
+    forkserver.SERVER.close()
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from tests.faults.relays import LEASE
 NOTES = Path("notes.txt")
 BLOCKING = Path("blocking.txt")
 """There from the moment at which the event loop stands still."""
+ENOUGH = Path("enough.txt")
+"""The test makes it once the event loop has stood still for long enough."""
 
 odd = Handlers()
 """Do what the event says: kill the process, or block its event loop."""
@@ -38,8 +40,11 @@ async def refuse(event: ReceivedEvent, context: HandlerContext) -> None:
 
 
 def block() -> None:
+    """For longer than a lease, and until the test has seen what it wants to see."""
     BLOCKING.touch()
     time.sleep(LEASE + 2)
+    while not ENOUGH.exists():
+        time.sleep(0.01)
 
 
 def note(event_id: str) -> None:

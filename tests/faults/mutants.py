@@ -1,4 +1,4 @@
-"""`python -m tests.faults.mutants GUARD relay …`: the command line with one guard taken out.
+"""Guards of the relay, and how to take each of them out of this process.
 
 A harness that does not find the fault in a mutant would not find it in Pillarbox either. A mutant whose guard is no
 longer where it is looked for does not start.
@@ -7,29 +7,21 @@ longer where it is looked for does not start.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pillarbox.core import sqlfiles
 from pillarbox.core.transport import Outgoing, Result
-from pillarbox.ops.cli import main
 from pillarbox.relay.hand import Hand, Item
-from pillarbox.transports.rabbitmq import RabbitMQ
-from pillarbox.transports.rabbitmq.driver import RawChannel
+from pillarbox.transports.rabbitmq import RabbitMQ, frames
 
 Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
 
 
 def without_mandatory() -> None:
     """The broker drops what no queue is bound for, and says that it took it."""
-    publish = RawChannel.basic_publish
-
-    def basic_publish(self: RawChannel, *arguments: Any, mandatory: bool) -> None:
-        assert mandatory
-        publish(self, *arguments)
-
-    _replace(RawChannel, "basic_publish", basic_publish)
+    assert frames._MANDATORY == b"\x01"
+    _replace(frames, "_MANDATORY", b"\x00")
 
 
 def without_confirm() -> None:
@@ -79,7 +71,7 @@ def _cut_from_fence(guard: str) -> None:
     _replace(sqlfiles, "text", cut)
 
 
-def _replace(owner: object, name: str, by: Callable[..., object]) -> None:
+def _replace(owner: object, name: str, by: object) -> None:
     assert hasattr(owner, name), f"{owner} has no {name} any more"
     setattr(owner, name, by)
 
@@ -92,7 +84,7 @@ MUTATIONS: dict[Guard, Callable[[], None]] = {
     "held-back": without_held_back,
 }
 
-if __name__ == "__main__":
-    guard = sys.argv.pop(1)
+
+def mutate(guard: str) -> None:
+    """Take out the guard of this name."""
     {str(name): mutation for name, mutation in MUTATIONS.items()}[guard]()
-    main()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
 from tests.faults.mutants import Guard
-from tests.servers import processes
+from tests.servers import forkserver, processes
 from tests.servers.processes import Started
 
 LEASE = 4.0
@@ -60,18 +58,11 @@ class RelayProcess:
         self.log = folder / f"{self.name}.log"
         named = {"STORE": _named(settings["STORE"], self.name)}
         environment = {f"PILLARBOX_{name}": value for name, value in (_TUNING | dict(settings) | named).items()}
-        environment |= {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "PATH": os.defpath}
-        program = ["pillarbox"] if without is None else ["tests.faults.mutants", without]
+        environment |= {"PATH": os.defpath}
+        self._flag = folder / f"{self.name}.freeze"
+        program = ["tests.faults.program", str(self._flag), without or "", "relay", "--name", self.name]
         with self.log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", *program, "relay", "--name", self.name],
-                env=environment,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            process = forkserver.start(*program, folder=folder, environment=environment, log=output)
         self._started = Started(name=self.name, process=process, log=self.log, ports=())
         processes.registry.processes.append(self._started)
 
@@ -82,11 +73,19 @@ class RelayProcess:
     def freeze(self) -> None:
         self._started.process.send_signal(signal.SIGSTOP)
 
+    def freeze_before_settlement(self) -> None:
+        """Ask it to freeze between a confirm and its settlement."""
+        self._flag.touch()
+
+    @property
+    def frozen(self) -> bool:
+        return processes.state(self._started.pid) == "T"
+
     def thaw(self) -> None:
         self._started.process.send_signal(signal.SIGCONT)
 
     def terminate(self) -> None:
-        self._started.process.send_signal(signal.SIGTERM)
+        self._started.terminate()
 
     def kill(self) -> None:
         self._started.process.kill()

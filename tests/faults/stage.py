@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 import psycopg
@@ -28,9 +28,11 @@ TIMES = int(os.environ.get("FAULTS_TIMES", "1"))
 DELIVERED_WITHIN = 60.0
 """Seconds after a fault has ended within which everything deliverable is delivered: generous, for a busy machine."""
 WITNESS = Path(__file__).with_name("witness.sql")
-STATEMENTS = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND application_name = 'pillarbox'"
 A_FEW = 200
+PACE = 0.5
+"""Seconds between two writes under load: the relays stay busy, and the CPU is not saturated."""
 PLENTY = 1_000
+"""The load pauses while so many events are pending."""
 
 
 class Stage:
@@ -58,8 +60,9 @@ class Stage:
         self.arrived: list[str] = []
         self.folder = folder
         self._without = without
-        with psycopg.connect(store, autocommit=True) as connection:
-            connection.execute(WITNESS.read_bytes())
+        self._asking = Lock()
+        self._connection = psycopg.connect(store, autocommit=True)
+        self._connection.execute(WITNESS.read_bytes())
 
     # -- relays and load ------------------------------------------------------------------------------------------
 
@@ -94,13 +97,14 @@ class Stage:
 
     @contextmanager
     def under_load(self) -> Iterator[None]:
-        """Write all the while, so that something always waits."""
+        """Write at an even pace all the while, as long as the relays keep up."""
         over = Event()
 
         def write() -> None:
             while not over.is_set():
-                self.workload.write(A_FEW)
-                self.wait_until(lambda: over.is_set() or self.waiting() < PLENTY, what="the relays keep up")
+                if self.waiting() < PLENTY:
+                    self.write(A_FEW)
+                over.wait(PACE)
 
         with ThreadPoolExecutor(1) as pool:
             writing = pool.submit(write)
@@ -113,8 +117,16 @@ class Stage:
     # -- what can be known ----------------------------------------------------------------------------------------
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-        with psycopg.connect(self.store, autocommit=True) as connection:
-            return connection.execute(statement, parameters).fetchall()
+        """Ask over one connection for the whole test: a wait polls a hundred times a second."""
+        with self._asking:
+            try:
+                return self._connection.execute(statement, parameters).fetchall()
+            except psycopg.OperationalError:
+                if not self._connection.closed:
+                    raise
+                # The server crashed and is back.
+                self._connection = psycopg.connect(self.store, autocommit=True)
+                return self._connection.execute(statement, parameters).fetchall()
 
     def number(self, statement: str, *parameters: object) -> int:
         return int(self.query(statement, *parameters)[0][0])
@@ -181,20 +193,10 @@ class Stage:
         self.wait_until(lambda: self.waiting() == 0, what="nothing waits any more", bound=bound)
 
     def freeze_unsettled(self, relay: RelayProcess) -> None:
-        """Freeze it between a confirm and its settlement; a moment at which nothing is in between does not count.
-
-        Whoever dies here has sent something that is sent once more.
-        """
-
-        def frozen() -> bool:
-            relay.freeze()
-            # A settlement that is under way in the database goes on without its relay.
-            if self.unsettled(relay) and self.number(STATEMENTS) == 0 and self.unsettled(relay):
-                return True
-            relay.thaw()
-            return False
-
-        self.wait_until(frozen, what=f"{relay.name} is frozen between a confirm and its settlement")
+        """Freeze it between a confirm and its settlement. If it dies there, what it had sent is sent once more."""
+        relay.freeze_before_settlement()
+        self.wait_until(lambda: relay.frozen, what=f"{relay.name} is frozen between a confirm and its settlement")
+        assert self.unsettled(relay), f"{relay.name} had nothing to settle"
 
     def unsettled(self, relay: RelayProcess) -> bool:
         """Whether something waits in its lanes that the relay says was confirmed."""
@@ -231,6 +233,7 @@ class Stage:
     def close(self) -> None:
         for relay in self.relays:
             relay.end()
+        self._connection.close()
 
 
 def assert_sound(findings: Findings, *, duplicates: range) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import pytest
+from contextlib import contextmanager
 
 from tests.faults.relays import IN_HAND
 from tests.faults.scenarios import kill_a_silent_broker, unbind_the_queue, wait_for_outage
@@ -14,10 +13,13 @@ from tests.servers.rabbitmq import RabbitMQServer
 EVENTS = 2_000
 
 
-@pytest.fixture
-def healed(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
-    yield victim
-    victim.ctl("set_vm_memory_high_watermark", "0.4")
+@contextmanager
+def low_on_memory(broker: RabbitMQServer) -> Iterator[None]:
+    broker.ctl("set_vm_memory_high_watermark", "0.0000001")
+    try:
+        yield
+    finally:
+        broker.ctl("set_vm_memory_high_watermark", "0.4")
 
 
 def assert_waited_for(stage: Stage, *, because: str) -> None:
@@ -48,16 +50,15 @@ def test_a_killed_broker_burns_no_attempts(tormented: Stage, victim: RabbitMQSer
     assert_sound(findings, duplicates=range(IN_HAND + 1))
 
 
-def test_a_memory_alarm_is_waited_for(tormented: Stage, healed: RabbitMQServer) -> None:
+def test_a_memory_alarm_is_waited_for(tormented: Stage, victim: RabbitMQServer) -> None:
     relay = tormented.start()
     with tormented.under_load():
         tormented.freeze_unsettled(relay)
     tormented.write(EVENTS)
-    healed.ctl("set_vm_memory_high_watermark", "0.0000001")
-    relay.thaw()
-    wait_for_outage(tormented, probes=1)
-    assert tormented.waiting() > 0
-    healed.ctl("set_vm_memory_high_watermark", "0.4")
+    with low_on_memory(victim):
+        relay.thaw()
+        wait_for_outage(tormented, probes=1)
+        assert tormented.waiting() > 0
     tormented.wait_drained()
     assert_waited_for(tormented, because="is blocked (low on memory)")
     assert_sound(tormented.judge(), duplicates=range(IN_HAND + 1))

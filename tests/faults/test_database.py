@@ -14,6 +14,7 @@ from tests.faults.stage import Stage, assert_sound
 from tests.servers.availability import available
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
+from tests.servers.waiting import wait_until
 
 EVENTS = 4_000
 FEW = 500
@@ -42,13 +43,15 @@ def shares(stage: Stage) -> list[int]:
 
 
 def crash_at_work(stage: Stage, database: PostgresServer) -> None:
-    """In the middle of their work, as every relay notices."""
+    """In the middle of their work, until every relay has noticed."""
     stage.wait_until(lambda: all(relay.said("delivered event") for relay in stage.relays), what="all are at work")
-    database.restart("immediate")
+    database.stop("immediate")
+    wait_until(lambda: all(relay.said("store failed") for relay in stage.relays), bound=60, what="all have noticed")
+    database.start()
     assert stage.waiting() > 0
     stage.write(FEW)
     stage.wait_drained()
-    assert all(relay.running and relay.said("store failed") for relay in stage.relays)
+    assert all(relay.running for relay in stage.relays)
     assert stage.charged() == 0
 
 

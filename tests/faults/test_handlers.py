@@ -65,6 +65,7 @@ def test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes(odd: Stage
     odd.write(EVENTS)
     odd.wait_until(lambda: odd.waiting_for(bystander) == [], what="the other relay's keys are served")
     assert blocking in odd.waiting_for(blocked)
+    (tmp_path / handling.ENOUGH).touch()
     odd.wait_drained()
     assert odd.query("SELECT lane, epoch, owner FROM outbox_lane ORDER BY lane") == owners
     assert odd.charged() == 0

@@ -58,6 +58,7 @@ RABBITMQ_SERVER = Binary(
 )
 RABBITMQCTL = Binary(name="rabbitmqctl", package="rabbitmq-server", elsewhere="/usr/lib/rabbitmq/bin:", on_path=False)
 EPMD = Binary(name="epmd", package="rabbitmq-server")
+ERL_CALL = Binary(name="erl_call", package="rabbitmq-server")
 PGBOUNCER = Binary(name="pgbouncer", package="pgbouncer", elsewhere="/usr/sbin:")
 SQLITE = Binary(name="sqlite3", package="sqlite3")
 OPENSSL = Binary(name="openssl", package="openssl")
@@ -78,6 +79,7 @@ ALL = (
     RABBITMQ_SERVER,
     RABBITMQCTL,
     EPMD,
+    ERL_CALL,
     PGBOUNCER,
     SQLITE,
     OPENSSL,

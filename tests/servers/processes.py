@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from tests.servers.ports import is_open
 from tests.servers.waiting import wait_until
@@ -20,10 +21,30 @@ from tests.servers.waiting import wait_until
 _PROC = Path("/proc")
 _MEMORY = Path("/dev/shm")
 _PLENTY = 4 * 1024**3
+_START = 60.0
+"""Seconds for a start, generous, for a busy machine."""
 
 
 class ServerFailed(Exception):
     """A server or one of its tools ended in a way it should not have."""
+
+
+class Process(Protocol):
+    """What the tests use of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -31,7 +52,7 @@ class Started:
     """What the leak check needs to know of one process."""
 
     name: str
-    process: "subprocess.Popen[bytes]"
+    process: Process
     log: Path
     ports: tuple[int, ...]
     family: set[int] = field(default_factory=set)
@@ -49,6 +70,15 @@ class Started:
         self.family |= descendants(self.pid)
         if self.running:
             self.process.send_signal(number)
+
+    def terminate(self) -> None:
+        """SIGTERM, as soon as the process catches it: one that is still starting would die of it."""
+        wait_until(
+            lambda: not self.running or _catches(self.pid, signal.SIGTERM),
+            bound=_START,
+            what=f"{self.name} (pid {self.pid}) catches SIGTERM",
+        )
+        self.signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Ends the process and all its descendants at once, as a power cut would."""
@@ -142,13 +172,13 @@ def forget(started: Started) -> None:
     registry.processes.remove(started)
 
 
-def run(command: Sequence[str], *, folder: Path, environment: Mapping[str, str] | None = None) -> str:
+def run(command: Sequence[str], *, folder: Path, environment: Mapping[str, str] | None = None, input: str = "") -> str:
     """Runs a server's tool to its end as the servers' user; ServerFailed with what it said if it fails."""
     done = subprocess.run(
         [*_dropping_privileges(), *command],
         cwd=folder,
         env=clean_environment(folder) | dict(environment or {}),
-        stdin=subprocess.DEVNULL,
+        input=input,
         capture_output=True,
         text=True,
         check=False,
@@ -184,14 +214,34 @@ def tail(log: Path, lines: int = 20) -> str:
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
 
 
+def state(pid: int) -> str | None:
+    """The letter that /proc has for it; T: stopped. None: it is gone."""
+    stat = _stat(pid)
+    return None if stat is None else stat[0]
+
+
 def _parent(pid: int) -> int | None:
+    stat = _stat(pid)
+    return None if stat is None or stat[0] == "Z" else int(stat[1])
+
+
+def _stat(pid: int) -> list[str] | None:
+    """What /proc tells of it after its name."""
     try:
         # The name in brackets may itself hold blanks and brackets.
-        after_name = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    state, parent = after_name[0], int(after_name[1])
-    return None if state == "Z" else parent
+
+
+def _catches(pid: int, number: signal.Signals) -> bool:
+    """Whether it has a handler of its own for this signal."""
+    try:
+        status = (_PROC / str(pid) / "status").read_text()
+    except OSError:
+        return False
+    caught = int(status.partition("\nSigCgt:")[2].partition("\n")[0], 16)
+    return bool(caught >> (number - 1) & 1)
 
 
 def _alive(pid: int) -> bool:

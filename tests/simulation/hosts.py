@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailable, Unavailable
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.relay import Relay
 from pillarbox.stores.memory import MemoryStore
@@ -98,10 +98,23 @@ class MachineTransport(MemoryTransport):
     machine: Machine
     on_send: Callable[[], None] = staticmethod(lambda: None)
     """Called as a relay begins a send."""
+    loses: Callable[[int], tuple[int, int] | None] = staticmethod(lambda _: None)
+    """Asked with the size of each batch: how many of it arrive before the connection is lost, and how many of those are
+    confirmed; None: it is not lost."""
+    on_arrival: Callable[[Sequence[Outgoing], Sequence[Result]], None] = staticmethod(lambda _, __: None)
+    """Told what became of each batch where it arrived, whether or not anybody hears of it."""
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         self.on_send()
-        answers: list[Result] = await self.machine.call(super().send, lot)
+        lost = self.loses(len(lot))
+        arrive, confirmed = (len(lot), len(lot)) if lost is None else lost
+        answers: list[Result] = await self.machine.call(super().send, lot[:arrive])
+        cut_off: list[Result] = [Unavailable("the simulated connection was lost")] * (len(lot) - confirmed)
+        return answers[:confirmed] + cut_off
+
+    def _arrive_together(self, lot: Sequence[Outgoing]) -> list[Result]:
+        answers = super()._arrive_together(lot)
+        self.on_arrival(lot, answers)
         return answers
 
 

@@ -92,7 +92,12 @@ async def judge(world: World) -> None:
     allowed = (world.faults + lost_leases) * TUNING.most_in_hand * len(names) + len(world.edited) * len(names)
     if len(everything) - len(arrived) > allowed:
         found.append(f"duplicates: {len(everything) - len(arrived)} of at most {allowed}")
-    if world.plan.rejected == 0 and any(isinstance(one, EventRetried) and one.charged for one in world.observed):
+    # Pipelined, the last message of a batch may be the only one without an answer twice: then it is charged.
+    if (
+        world.plan.rejected == 0
+        and not world.plan.pipelined
+        and any(isinstance(one, EventRetried) and one.charged for one in world.observed)
+    ):
         found.append("attempts: an outage was counted as an attempt")
     edits = {identity(one) for one in world.deliveries if one.body == EDITED}
     if unsent := _for_all(world, world.edited) - edits - dead - dropped:
@@ -119,7 +124,12 @@ def _judge_order(world: World, key: str, ids: list[str], name: str, everything: 
             if destination == name and event_id.startswith(f"{key}/") and event_id not in world.moved
         )
     )
-    arrived = set(first)
-    if first != (expected := [event_id for event_id in ids if event_id in arrived]):
-        at = next(index for index, (one, other) in enumerate(zip(first, expected, strict=True)) if one != other)
-        world.violations.append(f"order: {key} at {name}: {first[at : at + 4]} instead of {expected[at : at + 4]}")
+    arrived = {event_id: place for place, event_id in enumerate(first)}
+    expected = [event_id for event_id in ids if event_id in arrived]
+    if first == expected:
+        return
+    for at, earlier in enumerate(expected):
+        for later in expected[at + 1 :]:
+            if arrived[later] < arrived[earlier] and ((earlier, name), (later, name)) not in world.excused:
+                world.violations.append(f"order: {key} at {name}: {later} arrived before {earlier}")
+                return

@@ -53,6 +53,8 @@ class Plan:
     """How often an operator retries, reschedules, discards or dead-letters a pending event, or edits a dead letter."""
     store_latency: float = 0.0
     ledger: bool = False
+    pipelined: bool = False
+    """Several events of a key go in one send; connections are lost in the middle of some."""
 
     @property
     def slow(self) -> bool:
@@ -89,6 +91,10 @@ class Plan:
                 return plan._with_stragglers(chance)
             case _:
                 return plan
+
+    def made_pipelined(self) -> Plan:
+        """The same with pipelined destinations, and a backlog in few keys."""
+        return replace(self, pipelined=True, keys=min(self.keys, 2), events=max(self.events, 40), burst=12)
 
     def _with_lanes_that_come_and_go(self, chance: random.Random) -> Plan:
         """A backlog in one key; answers arrive after their lane was lost and taken back, and nothing else disturbs."""

@@ -1,4 +1,5 @@
-"""One schedule of the simulation by its seed: `python -m tests.simulation.replay SEED`, or `FIRST LAST` for a range.
+"""One schedule of the simulation by its seed: `python -m tests.simulation.replay SEED`, or `FIRST LAST` for a range;
+with `pipelined` before the seeds to pipelined destinations.
 
 It imports nothing of the relay's inside, so that it also runs against another version of the package.
 """
@@ -12,25 +13,29 @@ from tests.simulation.plan import Plan
 from tests.simulation.world import World
 
 
-def run(seed: int) -> None:
+def run(seed: int, *, pipelined: bool = False) -> None:
     """Raise AssertionError with the violations of this schedule, and its plan."""
 
     async def story(simulation: Simulation) -> None:
         plan = Plan.drawn(simulation.chance)
+        if pipelined:
+            plan = plan.made_pipelined()
         try:
             await World(simulation, plan).run()
         except BaseException as error:
-            error.add_note(f"{plan}\nreplay with `python -m tests.simulation.replay {seed}`")
+            words = f"pipelined {seed}" if pipelined else f"{seed}"
+            error.add_note(f"{plan}\nreplay with `python -m tests.simulation.replay {words}`")
             raise
 
     simulate(story, seed=seed, max_time=86_400, max_steps=5_000_000)
 
 
 def main() -> None:
-    first, last = int(sys.argv[1]), int(sys.argv[-1])
+    pipelined = sys.argv[1] == "pipelined"
+    first, last = int(sys.argv[1 + pipelined]), int(sys.argv[-1])
     for seed in range(first, last + 1):
         try:
-            run(seed)
+            run(seed, pipelined=pipelined)
         except Exception as error:
             print(f"seed {seed}: {error}", flush=True)
 

@@ -26,6 +26,8 @@ class Stage:
     simulation: Simulation
     tuning: Tuning = TUNING
     observed: list[Observation] = field(default_factory=list)
+    _found: dict[type[Observation], tuple[int, list[Any]]] = field(default_factory=dict)
+    """Per kind: how many observations were searched, and the matches."""
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(lanes=8, clock=self.simulation.clock)
@@ -69,7 +71,11 @@ class Stage:
         await self.simulation.clock.sleep(seconds)
 
     def seen(self, kind: type[Observation]) -> list[Any]:
-        return [one for one in self.observed if isinstance(one, kind)]
+        """Return the observations of a kind so far; search only those that came since the last call."""
+        searched, found = self._found.get(kind, (0, []))
+        found = found + [one for one in self.observed[searched:] if isinstance(one, kind)]
+        self._found[kind] = (len(self.observed), found)
+        return found
 
 
 def ids(deliveries: Sequence[Outgoing]) -> list[str]:

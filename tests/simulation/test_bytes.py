@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
+from random import Random
 
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import Rejected
+from pillarbox.core.errors import Rejected, Unavailable
 from pillarbox.core.looks import Fetched, Look
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.relay import Relay
+from pillarbox.relay.routing import Route
+from pillarbox.relay.tuning import BreakerConfig
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport
-from tests.simulation.stage import Stage
+from tests.simulation.stage import TUNING, Stage, ids
 
 BOUND = 8192
 KEYS = 5
@@ -158,3 +162,30 @@ def test_a_large_event_is_not_kept_out_by_small_ones_that_keep_coming(refused: b
         assert arrived.index("large") < 500
 
     simulate(story, seed=1)
+
+
+@pytest.mark.parametrize("seed", [2, 4, *range(100, 108)])
+def test_large_and_small_events_that_were_put_aside_for_several_destinations_all_arrive(seed: int) -> None:
+    """With seeds 2 and 4 a relay once fetched the same small event for ever, and so never the large one alone."""
+
+    async def story(simulation: Simulation) -> None:
+        chance, names = Random(seed), ("a", "b", "c")
+        breaker = BreakerConfig(probe="500ms", max="500ms", jitter="none")
+        stage = Stage(simulation, replace(TUNING, breaker=breaker))
+        stage.transport = MemoryTransport(clock=simulation.clock, latency=0.001)
+        failures = [Unavailable("no") if chance.random() < 0.2 else None for _ in range(300)]
+        stage.transport.script(lambda _: failures.pop() if failures else None)
+        stage.record(
+            *(
+                Event(chance.choice(names), {"p": "x" * chance.choice([0, 50, 3000])}, event_id=f"{number}")
+                for number in range(300)
+            )
+        )
+        async with stage.running(
+            destinations={name: MemoryTransport.to(name) for name in names},
+            routes=[Route(event_type=name, to=[name]) for name in names],
+            tuned={"batch_size": 3, "in_flight": 1, "max_in_flight_bytes": "2000 B"},
+        ):
+            await stage.until(lambda: len(set(ids(stage.transport.deliveries))) == 300, within=300)
+
+    simulate(story, seed=seed)

@@ -34,16 +34,22 @@ def test_nothing_is_lost_and_order_is_kept(first: int) -> None:
         run(seed)
 
 
+@pytest.mark.parametrize("first", range(0, SCHEDULES // 4, AT_ONCE))
+def test_nothing_is_lost_pipelined_and_only_refused_events_are_overtaken(first: int) -> None:
+    for seed in range(first, min(first + AT_ONCE, SCHEDULES // 4)):
+        run(seed, pipelined=True)
+
+
 @pytest.mark.parametrize("seed", FOUND_A_DEFECT)
 def test_schedules_that_found_a_defect_find_none_any_more(seed: int) -> None:
     run(seed)
 
 
-def noticed() -> bool:
+def noticed(*, pipelined: bool = False) -> bool:
     """Whether any of a few schedules fails."""
     for seed in range(ENOUGH_TO_NOTICE):
         try:
-            run(seed)
+            run(seed, pipelined=pipelined)
         except AssertionError:
             return True
     return False
@@ -61,13 +67,14 @@ def test_settling_before_the_confirm_would_be_noticed(monkeypatch: pytest.Monkey
     assert noticed()
 
 
-def test_a_retry_that_is_overtaken_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pipelined", [False, True], ids=["strict", "pipelined"])
+def test_a_retry_that_is_overtaken_would_be_noticed(monkeypatch: pytest.MonkeyPatch, pipelined: bool) -> None:
     def overtaken(self: Hand, item: Item) -> list[Item]:
         self.confirmed(item)
         return []
 
     monkeypatch.setattr(Hand, "stopped", overtaken)
-    assert noticed()
+    assert noticed(pipelined=pipelined)
 
 
 def test_not_putting_messages_behind_their_key_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,14 +86,14 @@ def test_not_putting_messages_behind_their_key_would_be_noticed(monkeypatch: pyt
 
 
 def test_sending_a_whole_line_at_once_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_at_once(self: Hand, destination: str, most: int, *, most_bytes: int) -> list[Item]:
+    def all_at_once(self: Hand, destination: str, most: int, *, most_bytes: int, pipelined: bool) -> list[Item]:
         going: list[Item] = []
         queue = self._sendable.pop(destination)
         while queue and len(going) < most:
             line = queue.popleft()
             line.queued = False
             going += line.waiting
-            line.waiting = []
+            line.sending, line.waiting = dict.fromkeys(line.waiting), []
         return going
 
     monkeypatch.setattr(Hand, "sendable", all_at_once)

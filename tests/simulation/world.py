@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -13,9 +14,9 @@ from pillarbox import Event, Outbox
 from pillarbox.core.errors import PermanentError, Rejected, SendError
 from pillarbox.core.observations import Observation
 from pillarbox.core.retry import Exponential
-from pillarbox.core.transport import Outgoing, Pace
+from pillarbox.core.transport import Outgoing, Pace, Result
 from pillarbox.relay.relay import Relay
-from pillarbox.relay.routing import Route
+from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation
 from pillarbox.transports.memory import MemoryTransport
@@ -46,6 +47,8 @@ class World:
     observed: list[Observation] = field(default_factory=list)
     refusals: dict[Identity, int] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
+    excused: set[tuple[Identity, Identity]] = field(default_factory=set)
+    """Of each pair the second event may arrive first."""
     expired: set[str] = field(default_factory=set)
     """Relays that lost a lease before it ended: they cannot know, and may begin sends until they do."""
     calm: bool = False
@@ -94,16 +97,22 @@ class World:
             clock=clock,
             latency=lambda: chance.random() * self.plan.latency,
             deliveries=self.deliveries,
-            pace=Pace(bounded=self.plan.slow),
+            # Pipelined, a key has more in flight than one batch.
+            pace=Pace(lot=4 if self.plan.pipelined else 500, bounded=self.plan.slow, in_order=True),
         )
         transport.machine = machine
+        if self.plan.pipelined:
+            transport.loses, transport.on_arrival = self._loses, self._note_refused
         transport.script(self._refuses)
         if self._down:
             transport.outage()
         relay = Relay(
             store=MachineStore(self.store, machine),
             transports={"memory": transport},
-            destinations={name: MemoryTransport.to(name) for name in self.names},
+            destinations={
+                name: Destination(MemoryTransport.to(name), ordering="pipelined" if self.plan.pipelined else "strict")
+                for name in self.names
+            },
             routes=[Route(to=self.names)],
             retry=Exponential(base="1s", max=f"{LONGEST_RETRY}s", max_attempts=0),
             tuning=TUNING,
@@ -122,6 +131,21 @@ class World:
             left = row.lease_end - self.simulation.clock.monotonic()
             if left < LONGEST_SEND - 1e-6:
                 self.violations.append(f"lease: a send began with {left:.2f} s of lease left")
+
+    def _note_refused(self, lot: Sequence[Outgoing], answers: Sequence[Result]) -> None:
+        """Pipelined, a refused event arrives after those sent behind it in its batch."""
+        for position, answer in enumerate(answers):
+            if isinstance(answer, Rejected | PermanentError):
+                self.excused.update((identity(lot[position]), identity(later)) for later in lot[position + 1 :])
+
+    def _loses(self, size: int) -> tuple[int, int] | None:
+        """A connection lost in the middle of every tenth send: some arrived, some of those are known to have."""
+        chance = self.simulation.chance
+        if self.calm or chance.random() > 0.1:
+            return None
+        self.faults += 1
+        arrive = chance.randint(0, size)
+        return arrive, chance.randint(0, arrive)
 
     def _refuses(self, one: Outgoing) -> SendError | None:
         """A message refused a few times, or for good; decided once per message and destination."""

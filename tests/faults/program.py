@@ -1,0 +1,37 @@
+"""`python -m tests.faults.program FLAG GUARD relay …`: the command line, which freezes itself when it is asked to.
+
+The moment between a confirm and its settlement is too short for a signal from outside. If the file FLAG is there, the
+process removes it and stops at that moment, as by SIGSTOP. GUARD names the guard to be taken out, or is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from pillarbox.core import failpoints
+from pillarbox.core.failpoints import Point
+from pillarbox.ops.cli import main
+from tests.faults import mutants
+
+
+def freeze_before_settlement(flag: Path) -> None:
+    hit = failpoints.hit
+
+    def hit_or_freeze(point: Point) -> None:
+        if point == "before-settle" and flag.exists():
+            flag.unlink()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        hit(point)
+
+    failpoints.hit = hit_or_freeze
+
+
+if __name__ == "__main__":
+    flag, guard = Path(sys.argv.pop(1)), sys.argv.pop(1)
+    freeze_before_settlement(flag)
+    if guard:
+        mutants.mutate(guard)
+    main()

@@ -1,0 +1,218 @@
+"""Between two fetches: what wakes the relay, and when producers notify it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import pairwise
+
+from pillarbox import Event
+from pillarbox.core.looks import Fetched, Look, Ready
+from pillarbox.relay.idle import AWAKE_FOR, AWAKE_PAUSE, MOST_EMPTY, WINDOW, IdleWait
+from pillarbox.stores.memory.messages import MemoryMessages
+from pillarbox.stores.memory.wakeup import MemoryWakeup
+from pillarbox.testing.simulation import Simulation, simulate
+from tests.simulation.stage import TUNING, Stage
+
+
+class Watched(MemoryWakeup):
+    """A wake-up that remembers when the relay asked to be notified, and when no longer; answers take `latency`."""
+
+    asleep: list[float]
+    awake: list[float]
+    now: Callable[[], float]
+    latency = 0.0
+
+    async def doze(self, relay: str, seconds: float) -> None:
+        await asyncio.sleep(self.latency)
+        self.asleep.append(self.now())
+        await super().doze(relay, seconds)
+
+    async def rouse(self, relay: str) -> None:
+        await asyncio.sleep(self.latency)
+        self.awake.append(self.now())
+        await super().rouse(relay)
+
+
+def watch(stage: Stage, simulation: Simulation) -> Watched:
+    wakeup = Watched(stage.store._tables)
+    wakeup.asleep, wakeup.awake, wakeup.now = [], [], simulation.clock.monotonic
+    stage.store.wakeup = wakeup
+    return wakeup
+
+
+@asynccontextmanager
+async def waiting(simulation: Simulation) -> AsyncIterator[tuple[Stage, IdleWait, Watched]]:
+    """An idle wait with its two tasks."""
+    stage = Stage(simulation)
+    wakeup = watch(stage, simulation)
+    idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, tuning=TUNING)
+    tasks = [simulation.loop.create_task(work()) for work in (idle.listen, idle.tell_producers)]
+    try:
+        yield stage, idle, wakeup
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def fetch(idle: IdleWait, stage: Stage, *, until: float, found: int = 0, takes: float = 0.0) -> list[float]:
+    """Fetch again and again with one result; returns the times of the fetches."""
+    at = []
+    while stage.now < until:
+        at.append(stage.now)
+        idle.begin_fetch()
+        await asyncio.sleep(takes)
+        await idle.after_fetch(found)
+    return at
+
+
+def test_an_idle_relay_asks_producers_to_notify_it_and_fetches_once_more() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, wakeup):
+            wakeup.latency = 0.02
+            began = stage.now
+            at = await fetch(idle, stage, until=began + 0.05)
+            assert round(wakeup.asleep[0] - began, 3) == 0.02
+            assert [round(time - began, 3) for time in at] == [0, 0.005, 0.015, 0.02]
+
+    simulate(story, seed=1)
+
+
+def test_the_fetch_loop_does_not_wait_for_the_statement_that_tells_producers() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, wakeup):
+            wakeup.latency = 3600
+            at = await fetch(idle, stage, until=stage.now + 5)
+            assert max(after - before for before, after in pairwise(at)) <= 0.1 + 1e-6
+
+    simulate(story, seed=1)
+
+
+def test_notified_in_vain_many_times_it_fetches_by_itself_for_a_while() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, wakeup):
+            await fetch(idle, stage, until=stage.now + 1)
+            recorded = 0
+            while not wakeup.awake:
+                stage.record(Event("another.relays", {}))
+                recorded += 1
+                await fetch(idle, stage, until=stage.now + 0.2)
+            assert MOST_EMPTY // 2 <= recorded <= MOST_EMPTY + 1  # the memory store may notify twice of one
+            asked, since = len(wakeup.asleep), stage.now
+            at = await fetch(idle, stage, until=since + AWAKE_FOR - 0.5)
+            assert wakeup.awake
+            assert len(wakeup.asleep) == asked
+            assert max(after - before for before, after in pairwise(at)) <= AWAKE_PAUSE + 0.001
+            await fetch(idle, stage, until=stage.now + 2)
+            assert len(wakeup.asleep) > asked
+
+    simulate(story, seed=1)
+
+
+def test_a_notification_that_brought_an_event_is_not_counted_as_one_in_vain() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, wakeup):
+            await fetch(idle, stage, until=stage.now + 1)
+            for _ in range(3 * MOST_EMPTY):
+                stage.record(Event("mine", {}))
+                await stage.rest(0.01)
+                idle.begin_fetch()
+                await idle.after_fetch(1)
+                await fetch(idle, stage, until=stage.now + 0.1)
+            assert not wakeup.awake
+
+    simulate(story, seed=1)
+
+
+def test_where_events_arrive_often_producers_are_told_not_to_notify_until_few_arrive() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, wakeup):
+            await fetch(idle, stage, until=stage.now + 1)
+            assert not wakeup.awake
+            await fetch(idle, stage, until=stage.now + 1, found=1, takes=0.001)
+            assert len(wakeup.awake) == 1
+            asked, since = len(wakeup.asleep), stage.now
+            await fetch(idle, stage, until=since + 4 * WINDOW, found=1, takes=0.005)
+            assert len(wakeup.asleep) == asked, "still more than those that bring them back"
+            await fetch(idle, stage, until=stage.now + 3 * WINDOW, found=1, takes=0.01)
+            assert len(wakeup.asleep) > asked
+
+    simulate(story, seed=1)
+
+
+def test_a_relay_with_a_backlog_is_not_notified() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (_, idle, wakeup):
+            for _ in range(60):
+                idle.begin_fetch()
+                await asyncio.sleep(0.02)
+                await idle.after_fetch(500)
+            assert len(wakeup.awake) == 1
+            assert max(wakeup.asleep) < wakeup.awake[0] < WINDOW
+
+    simulate(story, seed=1)
+
+
+def test_told_to_it_fetches_at_a_fixed_delay_after_the_last_fetch() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        tuning = replace(TUNING, poll_interval="2s", adaptive=False, doorbell=False)
+        idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, tuning=tuning)
+        at = await fetch(idle, stage, until=stage.now + 20)
+        assert {round(after - before, 3) for before, after in pairwise(at)} == {2.0}
+
+    simulate(story, seed=1)
+
+
+def test_a_relay_at_a_fixed_delay_carries_everything() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation, replace(TUNING, poll_interval="2s", adaptive=False, doorbell=False))
+        async with stage.running():
+            for number in range(5):
+                stage.record(Event("a", {}, event_id=f"{number}", key="k"))
+                await stage.rest(2.5)
+        assert [one.message.event_id for one in stage.transport.deliveries] == [f"{number}" for number in range(5)]
+
+    simulate(story, seed=1)
+
+
+class Slow(MemoryMessages):
+    """Fetches of ready events that take `latency` seconds after they saw the table."""
+
+    latency = 0.0
+    fetching: asyncio.Event
+
+    async def read(self, look: Look) -> Fetched:
+        found = await super().read(look)
+        if isinstance(look, Ready) and self.latency:
+            self.fetching.set()
+            await asyncio.sleep(self.latency)
+        return found
+
+
+def slow(stage: Stage) -> Slow:
+    messages = Slow(stage.store._tables)
+    messages.fetching = asyncio.Event()
+    stage.store.messages = messages
+    return messages
+
+
+def test_a_notification_during_a_fetch_is_not_lost() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation, replace(TUNING, poll_interval="60s"))
+        messages = slow(stage)
+        async with stage.running() as relay:
+            for number in range(5):
+                await stage.rest(300)  # idle for so long that the pauses are as long as they get
+                messages.latency = 0.01
+                messages.fetching.clear()
+                relay._idle.wake()
+                await messages.fetching.wait()
+                stage.record(Event("a", {}, event_id=f"{number}"))
+                await stage.rest(0.1)
+                assert len(stage.transport.deliveries) == number + 1
+                messages.latency = 0.0
+
+    simulate(story, seed=1)

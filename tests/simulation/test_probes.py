@@ -1,0 +1,89 @@
+"""A probe that tells nothing of its destination is over: the next one goes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pillarbox import Constant, Destination, Event, Route
+from pillarbox.core.errors import Nacked, PermanentError, SendError, StoreUnavailable, Unavailable
+from pillarbox.core.ledger import Before
+from pillarbox.core.outcome import Resolved
+from pillarbox.core.transport import Outgoing
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.transports.memory import MemoryTransport
+from tests.simulation.stage import Stage
+
+WITHIN = 10.0
+"""Seconds of virtual time: a few probes."""
+TO = {"destinations": {"d": Destination(MemoryTransport.to("d"))}, "routes": [Route(to=["d"])]}
+
+
+async def delivered_soon(stage: Stage, **options: Any) -> None:
+    """Event 1 opens the breaker, the next event is its probe, and then all flow."""
+    async with stage.running(retry=Constant(wait="200ms"), **TO, **options):
+        stage.record(Event("a", {}, event_id="1", key="k1"))
+        await stage.rest(0.1)
+        stage.record(Event("a", {}, event_id="2", key="k2"))
+        await stage.rest(0.1)
+        stage.record(*(Event("a", {}, event_id=f"{number}", key=f"k{number}") for number in range(3, 6)))
+        await stage.until(lambda: not stage.store._tables.waiting, within=WITHIN)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outages"),
+    [(PermanentError("too large"), "wait"), (Unavailable("lost"), "count")],
+    ids=["permanent", "an outage that counts"],
+)
+def test_a_probe_that_fails_by_itself(answer: SendError, outages: str) -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        answers: list[SendError] = [Nacked("full"), answer]
+        stage.transport.script(lambda _: answers.pop(0) if answers else None)
+        await delivered_soon(stage, tuned={"outages": outages})
+
+    for seed in range(5):
+        simulate(story, seed=seed)
+
+
+def test_a_probe_that_the_ledger_knows() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=True)
+        # Event 2 was sent before: a relay died between the confirm and the settlement.
+        stage.store._tables.note(("2", "d"), "SUCCESS")
+
+        def full(one: Outgoing) -> Nacked | None:
+            return Nacked("full") if one.message.event_id == "1" and stage.now < 1 else None
+
+        stage.transport.script(full)
+        await delivered_soon(stage)
+
+    for seed in range(5):
+        simulate(story, seed=seed)
+
+
+def test_a_probe_that_the_ledger_could_not_note() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=True)
+        ledger = stage.store.ledger
+        assert ledger is not None
+        begin, calls = ledger.begin, 0
+
+        async def begin_but_once(messages: Sequence[Resolved]) -> list[Before]:
+            nonlocal calls
+            calls += 1
+            if calls == 2:
+                raise StoreUnavailable("deadlock detected")
+            return await begin(messages)
+
+        ledger.begin = begin_but_once  # type: ignore[method-assign]
+        stage.transport.fail_next(Nacked("full"))
+        await delivered_soon(stage)
+
+    for seed in range(5):
+        simulate(story, seed=seed)
