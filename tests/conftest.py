@@ -3,11 +3,12 @@
 import asyncio
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.databases import cloned, make_template
+from tests.databases import cloned, make_sqlite_template, make_template
 from tests.servers import leaks
 from tests.servers.availability import available
 from tests.servers.pgbouncer import PgBouncer
@@ -51,6 +52,14 @@ def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """A database of the test's own without any table."""
     with cloned(postgres_server, None) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the tables of the current schema, to be copied."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    asyncio.run(make_sqlite_template(path))
+    return path
 
 
 @pytest.fixture(scope="session")

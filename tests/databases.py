@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import TypeAlias
 
 import asyncpg
 
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
 from tests.servers.postgres import PostgresServer
 
 # Generic for the type checker only.
@@ -24,6 +26,13 @@ async def make_template(server: PostgresServer) -> str:
     await store.schema.apply(aliases=True)
     await store.aclose()
     return TEMPLATE
+
+
+async def make_sqlite_template(path: Path) -> None:
+    """A file with tables, to be copied and never used itself."""
+    store = SqliteStore(path)
+    await store.schema.apply()
+    await store.aclose()
 
 
 @contextmanager

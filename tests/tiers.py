@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +52,8 @@ class Tier:
     folder: str | None = None
     without: str | None = None
     """A folder in that folder that is a tier of its own."""
+    marked: str | None = None
+    """Run only the tests that carry this mark."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, output: IO[str]) -> Row:
@@ -77,15 +79,24 @@ class Tier:
         statuses = [self._call(command, output, cpu) for command in self.commands]
         if self.folder is not None:
             left_out = [f"--ignore={self.without}"] if self.without else []
-            status = self._call(_python("-m", "pytest", self.folder, *left_out), output, cpu)
+            chosen = ["-m", self.marked] if self.marked else []
+            status = self._pytest([self.folder, *left_out, *chosen], output, cpu)
             if status == _NO_TESTS_COLLECTED and not any(statuses):
                 return Result.SKIPPED
             statuses.append(status)
         return Result.FAILED if any(statuses) else Result.PASSED
 
-    def _call(self, command: Sequence[str], output: IO[str], cpu: list[float]) -> int:
+    def _pytest(self, arguments: Sequence[str], output: IO[str], cpu: list[float]) -> int:
+        """Run pytest with a temporary folder of its own: where several use one, they delete each other's."""
+        with TemporaryDirectory(prefix="pillarbox-", ignore_cleanup_errors=True) as folder:
+            command = _python("-m", "pytest", f"--basetemp={folder}/t", *arguments)
+            return self._call(command, output, cpu, PYTEST_DEBUG_TEMPROOT=folder)
+
+    def _call(self, command: Sequence[str], output: IO[str], cpu: list[float], **variables: str) -> int:
         print("$", *(Path(command[0]).name, *command[1:]), file=output, flush=True)
-        environment = os.environ | dict(self.environment)
+        environment = os.environ | dict(self.environment) | variables
+        # Without bytecode, every process of a tier would compile the package again.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -125,6 +136,7 @@ TIERS = (
         name="sqlalchemy20",
         commands=(_python("-c", _ASSERT_SQLALCHEMY_20),),
         folder="tests/integration/record",
+        marked="sqlalchemy",
         environment={"PYTHONPATH": str(_SQLALCHEMY_20)},
     ),
     Tier(name="plans", folder="tests/plans"),

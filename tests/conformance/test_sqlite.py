@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -11,8 +12,8 @@ from tests.conformance.harnesses import SqliteHarness
 
 class TestSqliteStore(StoreConformance):
     @pytest.fixture
-    async def harness(self, tmp_path: Path) -> AsyncIterator[SqliteHarness]:
+    async def harness(self, tmp_path: Path, sqlite_template: Path) -> AsyncIterator[SqliteHarness]:
+        copyfile(sqlite_template, tmp_path / "outbox.db")
         harness = SqliteHarness(tmp_path)
-        await harness.store.schema.apply()
         yield harness
         await harness.aclose()

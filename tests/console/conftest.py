@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import httpx
 import pytest
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 
 from pillarbox.core.store import Store
-from pillarbox.ops.console import Console, NoLogin
+from pillarbox.ops.console import Console, NoLogin, desk, passwords
 from pillarbox.ops.console.logins import Login
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
+from tests.console.serving import aside, chromium
 from tests.integration.cli.conftest import Stock, shop, sqlite_url, stock, store_url, with_letters
+from tests.servers.availability import available
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 __all__ = ["shop", "sqlite_url", "stock", "store_url", "with_letters"]
 
 LOCAL = "http://127.0.0.1:8980"
+# Tests log in hundreds of times: the least work for a password that is accepted.
+passwords.LOG_COST = 10
+
 _TOKEN = re.compile(r'<meta name="token" content="([^"]+)">')
 
 
@@ -53,6 +64,28 @@ def states(stock: Stock, *event_ids: str) -> list[str]:
     return [found.get(event_id, "") for event_id in event_ids]
 
 
+class Compiled(BytecodeCache):
+    """The templates that any console of this process has compiled."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._code:
+            bucket.bytecode_from_string(self._code[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_templates() -> Iterator[None]:
+    """Each test has a console of its own; to compile its templates takes longer than to draw ten pages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(desk, "Environment", partial(Environment, bytecode_cache=Compiled()))
+        yield
+
+
 class Visit(Protocol):
     async def __call__(self, stock: Stock, *, login: Login | None = None, **settings: Any) -> Visitor: ...
 
@@ -71,3 +104,28 @@ async def visit() -> AsyncIterator[Visit]:
             return Visitor(client, store)
 
         yield make
+
+
+class Chromium(NamedTuple):
+    """The browser of the session, between two tests."""
+
+    browser: Browser
+    aside: ExitStack
+
+
+@pytest.fixture(scope="session")
+def shared_chromium() -> Iterator[Chromium]:
+    """Started at the first request. Its event loop is aside unless a test has it."""
+    with available(chromium) as browser, ExitStack() as stack:
+        stack.enter_context(aside())
+        yield Chromium(browser, stack)
+
+
+@pytest.fixture
+def browser(shared_chromium: Chromium) -> Iterator[Browser]:
+    """A real browser; a test makes profiles of its own in it. Nothing else may run an event loop meanwhile."""
+    shared_chromium.aside.close()
+    yield shared_chromium.browser
+    for context in shared_chromium.browser.contexts:
+        context.close()
+    shared_chromium.aside.enter_context(aside())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from asyncio import events
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ from tests.servers.waiting import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+NAMES = "--host-resolver-rules=MAP console.test 127.0.0.1, MAP evil.test 127.0.0.1"
+"""Hosts that are not loopback by their names, for the browser alone."""
 
 
 @contextmanager
@@ -48,21 +52,32 @@ def serving(url: str, folder: Path, *arguments: str, **variables: str) -> Iterat
             process.wait()
 
 
-def chromium(*arguments: str) -> AbstractContextManager[Browser]:
-    """A real browser with these arguments, to be entered. Raises MissingServer.
+def chromium() -> AbstractContextManager[Browser]:
+    """A real browser, to be entered. Raises MissingServer.
 
-    While it is open, this thread has a running event loop: nothing else may start one.
+    While it is open, this thread has a running event loop: nothing else may start one outside `aside`.
     """
-    return _launched(CHROMIUM.path(), arguments)
+    return _launched(CHROMIUM.path())
 
 
 @contextmanager
-def _launched(path: str, arguments: Sequence[str]) -> Iterator[Browser]:
+def _launched(path: str) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu", *arguments])
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu", NAMES])
         try:
             yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Take the browser's event loop out of this thread: meanwhile others may run, and the browser does nothing."""
+    loop = events.get_running_loop()
+    events._set_running_loop(None)
+    try:
+        yield
+    finally:
+        events._set_running_loop(loop)

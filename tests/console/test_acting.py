@@ -8,7 +8,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from tests.console.conftest import Visit, states
 from tests.integration.cli.conftest import Stock
-from tests.integration.cli.running import fresh_pillarbox
+from tests.integration.cli.running import pillarbox
 
 
 def audit(stock: Stock) -> list[tuple[str, str, str, int]]:
@@ -124,11 +124,13 @@ async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stoc
 async def test_the_audit_does_not_tell_the_console_from_the_command(
     visit: Visit, with_letters: Stock, action: tuple[str, dict[str, str]], command: tuple[str, ...]
 ) -> None:
-    await (await visit(with_letters)).post(action[0], **action[1])
+    visitor = await visit(with_letters)
+    await visitor.post(action[0], **action[1])
+    await visitor.store.aclose()
     [by_console] = audit(with_letters)
     assert by_console[0] == "ada"
     await asyncio.to_thread(_undo, with_letters)
-    done = fresh_pillarbox(*command, PILLARBOX_STORE=with_letters.url, USER="ben", LOGNAME="ben")
+    done = pillarbox(*command, PILLARBOX_STORE=with_letters.url, USER="ben", LOGNAME="ben")
     assert done.returncode == 0, done.stderr
     assert audit(with_letters)[-1] == ("ben", *by_console[1:])
 

@@ -15,24 +15,24 @@ from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit, states
 from tests.integration.cli.conftest import Stock
-from tests.integration.cli.running import fresh_pillarbox
+from tests.integration.cli.running import pillarbox
 
 
 async def test_events_are_those_of_the_command(visit: Visit, with_letters: Stock) -> None:
+    done = pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_letters.url)
     told = (await (await visit(with_letters)).client.get("/api/v1/events?status=FAILED")).json()
-    done = fresh_pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_letters.url)
     assert told == json.loads(done.stdout)
 
 
 async def test_an_event_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
+    done = pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_letters.url)
     told = (await (await visit(with_letters)).client.get("/api/v1/event?id=dead1")).json()
-    done = fresh_pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_letters.url)
     assert told == json.loads(done.stdout)
 
 
 async def test_status_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
+    done = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     told = (await (await visit(with_letters)).client.get("/api/v1/status")).json()
-    done = json.loads(fresh_pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     common = ("state", "why", "backlog", "exact", "dead", "lanes")
     assert {name: told[name] for name in common} == {name: done[name] for name in common}
 
@@ -41,8 +41,8 @@ async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> N
     with stock.transaction() as transaction:
         Inbox().admit(transaction, "by hand", "e1")
         Inbox().tally(transaction, Tally("billing", 3, 1, 2, 1, "no address", 60.0))
+    done = pillarbox("inbox", "list", "--json", PILLARBOX_STORE=stock.url)
     told = (await (await visit(stock, settings=Settings.load(None, {}, {}))).client.get("/api/v1/inbox")).json()
-    done = fresh_pillarbox("inbox", "list", "--json", PILLARBOX_STORE=stock.url)
     assert told == json.loads(done.stdout)
     billing, by_hand = told["consumers"]
     failed_at = datetime.fromisoformat(billing.pop("last_failed_at"))

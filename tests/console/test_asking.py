@@ -11,7 +11,7 @@ from pillarbox.ops.console import counting
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
-from tests.integration.cli.running import fresh_pillarbox
+from tests.integration.cli.running import fresh_pillarbox, pillarbox
 
 MANY = BITE + 500
 REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDER BY request_id"
@@ -32,7 +32,7 @@ REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDE
 async def test_a_command_and_a_button_ask_the_same(
     visit: Visit, with_letters: Stock, arguments: tuple[str, ...], path: str, fields: dict[str, str]
 ) -> None:
-    done = fresh_pillarbox("events", *arguments, PILLARBOX_STORE=with_letters.url)
+    done = pillarbox("events", *arguments, PILLARBOX_STORE=with_letters.url)
     assert done.returncode == 0, done.stderr
     await (await visit(with_letters)).post(path, **fields)
     by_command, by_button = with_letters.ask(REQUESTS)
@@ -104,11 +104,11 @@ async def test_what_cannot_be_counted_in_time_is_refused(
 
 
 def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:
-    done = fresh_pillarbox("events", "discard", "--type", "order.placed", "--dry-run", PILLARBOX_STORE=shop.url)
+    done = pillarbox("events", "discard", "--type", "order.placed", "--dry-run", PILLARBOX_STORE=shop.url)
     assert done.stdout == "would discard 1 event\n"
-    assert fresh_pillarbox("events", "discard", "fresh", PILLARBOX_STORE=shop.url).returncode == 2
+    assert pillarbox("events", "discard", "fresh", PILLARBOX_STORE=shop.url).returncode == 2
     assert shop.ask(REQUESTS) == []
-    done = fresh_pillarbox("events", "retry", "--key", "k", "--json", PILLARBOX_STORE=shop.url)
+    done = pillarbox("events", "retry", "--key", "k", "--json", PILLARBOX_STORE=shop.url)
     assert json.loads(done.stdout) == {"matched": 0, "requested": 0, "dry_run": False}
 
 
@@ -122,6 +122,6 @@ def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_told(shop: Stock, arguments: tuple[str, ...], code: int, said: str) -> None:
-    done = fresh_pillarbox("events", *arguments, PILLARBOX_STORE=shop.url)
+    done = pillarbox("events", *arguments, PILLARBOX_STORE=shop.url)
     assert done.returncode == code
     assert said in done.stderr

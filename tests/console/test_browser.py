@@ -16,10 +16,9 @@ from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.users import User, write
 from tests.console.conftest import states
 from tests.console.scene import fill, past
-from tests.console.serving import chromium, serving
+from tests.console.serving import serving
 from tests.console.watching import Watched, watched
 from tests.integration.cli.conftest import Stock, filled
-from tests.servers.availability import available
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -54,21 +53,24 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
-def test_every_page_fits_can_be_read_and_breaks_no_rule(scene: str) -> None:
-    with available(chromium) as browser:
-        for width, scheme in product((1280, 390), SCHEMES):
-            with watched(browser, scene, scheme=scheme, width=width) as visitor:
-                for path in (*PAGES, *MORE):
-                    page = visitor.go(path)
-                    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-                    assert (path, max(wide, 0)) == (path, 0), f"{width} {scheme}"
-                    assert page.evaluate("document.documentElement.dataset.theme") == scheme
-                    assert (path, page.evaluate(CONTRAST)) == (path, [])
-                    visitor.check()
+def test_every_page_fits_can_be_read_and_breaks_no_rule(scene: str, browser: Browser) -> None:
+    for scheme in SCHEMES:
+        with watched(browser, scene, scheme=scheme) as visitor:
+            for path, width in product((*PAGES, *MORE), (1280, 390)):
+                page = visitor.page
+                page.set_viewport_size({"width": width, "height": 860})
+                # A style follows the width at once; charts are drawn in that which the page is loaded with.
+                if width == 1280 or path == "/":
+                    visitor.go(path)
+                wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert (path, max(wide, 0)) == (path, 0), f"{width} {scheme}"
+                assert page.evaluate("document.documentElement.dataset.theme") == scheme
+                assert (path, page.evaluate(CONTRAST)) == (path, [])
+                visitor.check()
 
 
-def test_charts_are_drawn_from_what_was_measured(scene: str) -> None:
-    with available(chromium) as browser, watched(browser, scene) as visitor:
+def test_charts_are_drawn_from_what_was_measured(scene: str, browser: Browser) -> None:
+    with watched(browser, scene) as visitor:
         page = visitor.go("/")
         page.wait_for_selector("#chart-rate canvas")
         page.wait_for_selector("#chart-lag canvas")
@@ -90,8 +92,8 @@ def without_scripts(browser: Browser, scene: str) -> None:
     context.close()
 
 
-def test_the_keyboard_leads_everywhere(scene: str) -> None:
-    with available(chromium) as browser, watched(browser, scene) as visitor:
+def test_the_keyboard_leads_everywhere(scene: str, browser: Browser) -> None:
+    with watched(browser, scene) as visitor:
         page = visitor.go("/")
         page.keyboard.press("g")
         page.keyboard.press("e")
@@ -118,8 +120,8 @@ def test_the_keyboard_leads_everywhere(scene: str) -> None:
         visitor.check()
 
 
-def test_a_copy_button_copies_the_whole_value(scene: str) -> None:
-    with available(chromium) as browser, watched(browser, scene) as visitor:
+def test_a_copy_button_copies_the_whole_value(scene: str, browser: Browser) -> None:
+    with watched(browser, scene) as visitor:
         visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = visitor.go("/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003")
         page.get_by_role("button", name="Copy the id").click()
@@ -129,15 +131,16 @@ def test_a_copy_button_copies_the_whole_value(scene: str) -> None:
 
 @pytest.fixture
 def letters(store_url: str) -> Stock:
-    return filled(Stock(store_url))
+    """Dead letters, one of them with code in it."""
+    stock = filled(Stock(store_url))
+    stock.record(Event("order.odd", {"note": VECTOR}, event_id="odd", headers={"x-note": VECTOR}))
+    stock.settle(odd=(Dead(error="invalid note"), "orders"))
+    return stock
 
 
-def test_people_act(letters: Stock, tmp_path: Path) -> None:
-    letters.record(Event("order.odd", {"note": VECTOR}, event_id="odd", headers={"x-note": VECTOR}))
-    letters.settle(odd=(Dead(error="invalid note"), "orders"))
+def test_people_act(letters: Stock, tmp_path: Path, browser: Browser) -> None:
     with (
         serving(letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
-        available(chromium) as browser,
         watched(browser, base) as visitor,
     ):
         edit_and_retry(visitor, letters)
@@ -216,11 +219,11 @@ def replay_as_new(visitor: Watched, stock: Stock) -> None:
     assert len(stock.ask("SELECT event_id FROM outbox_event WHERE event_type = 'order.placed'")) == 5
 
 
-def test_people_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Path) -> None:
+def test_people_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Path, browser: Browser) -> None:
     known = hashed("correct horse")
     people = [Person(name="vera"), Person(name="olga", role=Role.OPERATOR), Person(name="ada", role=Role.ADMIN)]
     write(tmp_path / "pillarbox.users", {one.name: User(person=one, hash=known) for one in people})
-    with serving(shop.url, tmp_path) as base, available(chromium) as browser:
+    with serving(shop.url, tmp_path) as base:
         for name, buttons in {"vera": 0, "olga": 1, "ada": 1}.items():
             with watched(browser, base) as visitor:
                 page = visitor.go("/keys")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.console.serving import serving
 from tests.integration.cli.conftest import Stock
-from tests.integration.cli.running import environment, fresh_pillarbox
+from tests.integration.cli.running import environment, pillarbox
 from tests.servers.ports import free_port, is_open
 from tests.servers.waiting import wait_until
 
@@ -35,11 +35,11 @@ def test_people_are_added_changed_listed_and_removed(tmp_path: Path) -> None:
     assert add(tmp_path, "ada", "--role", "admin", "--payloads").stdout == "added: ada, admin, in pillarbox.users\n"
     assert add(tmp_path, "ben").stdout == "added: ben, viewer, in pillarbox.users\n"
     assert add(tmp_path, "ben", "--role", "operator").stdout == "changed: ben, operator, in pillarbox.users\n"
-    listed = fresh_pillarbox("console", "user", "list", cwd=tmp_path)
+    listed = pillarbox("console", "user", "list", cwd=tmp_path)
     assert listed.stdout.splitlines() == ["name\trole\tpayloads", "ada\tadmin\tyes", "ben\toperator\tno"]
-    assert fresh_pillarbox("console", "user", "remove", "ben", cwd=tmp_path).returncode == 0
-    assert fresh_pillarbox("console", "user", "remove", "ben", cwd=tmp_path).returncode == 4
-    told = fresh_pillarbox("console", "user", "list", "--json", cwd=tmp_path).stdout
+    assert pillarbox("console", "user", "remove", "ben", cwd=tmp_path).returncode == 0
+    assert pillarbox("console", "user", "remove", "ben", cwd=tmp_path).returncode == 4
+    told = pillarbox("console", "user", "list", "--json", cwd=tmp_path).stdout
     assert told == '{"users": [{"name": "ada", "role": "admin", "payloads": true}]}\n'
 
 
@@ -88,7 +88,7 @@ def test_what_cannot_work_is_refused_at_the_start(
     shop: Stock, tmp_path: Path, variables: dict[str, str], said: str
 ) -> None:
     given = {f"PILLARBOX_CONSOLE__{name}": value for name, value in variables.items()}
-    done = fresh_pillarbox("console", cwd=tmp_path, PILLARBOX_STORE=shop.url, **given)
+    done = pillarbox("console", cwd=tmp_path, PILLARBOX_STORE=shop.url, **given)
     assert done.returncode == 2
     assert said in done.stderr
     assert "secret" not in done.stderr
@@ -97,7 +97,7 @@ def test_what_cannot_work_is_refused_at_the_start(
 def test_a_port_that_is_taken_is_told(shop: Stock, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = fresh_pillarbox(
+        done = pillarbox(
             "--set", "console.login=none", "console", "--listen", listen, cwd=tmp_path, PILLARBOX_STORE=shop.url
         )
     assert done.returncode == 2
@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_told(shop: Stock, tmp_path: Path) -> None:
 
 
 def test_a_store_without_tables_is_told(tmp_path: Path) -> None:
-    done = fresh_pillarbox(
+    done = pillarbox(
         "--set", "console.login=none", "console", cwd=tmp_path, PILLARBOX_STORE=f"sqlite:///{tmp_path / 'new.db'}"
     )
     assert done.returncode == 1

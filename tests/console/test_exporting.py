@@ -13,7 +13,7 @@ from pillarbox.ops.console import Person
 from pillarbox.ops.console.logins import HostLogin
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
-from tests.integration.cli.running import fresh_pillarbox
+from tests.integration.cli.running import pillarbox
 
 CARRIED = {"content_type", "headers", "payload", "payload_base64"}
 
@@ -50,8 +50,8 @@ async def test_everything_that_fits_leaves_whole_in_bounded_pieces(
 
 
 async def test_the_file_is_that_of_the_command(visit: Visit, graves: Stock) -> None:
+    done = pillarbox("dead", "export", "--type", "order.placed", PILLARBOX_STORE=graves.url)
     told = (await (await visit(graves)).client.get("/dead/export?type=order.placed")).text
-    done = fresh_pillarbox("dead", "export", "--type", "order.placed", PILLARBOX_STORE=graves.url)
     assert read(told) == read(done.stdout)
     assert len(read(told)) == 4
 

@@ -19,12 +19,11 @@ from pillarbox.ops.console import Person, Role, UserLogin, app
 from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.users import User, write
 from tests.console.conftest import LOCAL, Visit, Visitor
-from tests.console.serving import chromium, serving
+from tests.console.serving import serving
 from tests.integration.cli.conftest import Stock
-from tests.servers.availability import available
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 PASSWORD = "correct horse battery"
 ADA = User(person=Person(name="ada", role=Role.ADMIN, payloads=True), hash=hashed(PASSWORD))
@@ -268,11 +267,10 @@ IN_A_BROWSER = ("/everything", "/dead/decide", "/logout", "/api/v1/everything", 
     ],
 )
 def test_a_page_elsewhere_that_an_operators_browser_visits_does_nothing(
-    shop: Stock, tmp_path: Path, ours: str, theirs: str, way: str
+    shop: Stock, tmp_path: Path, browser: Browser, ours: str, theirs: str, way: str
 ) -> None:
     write(tmp_path / "pillarbox.users", {"ada": ADA})
-    names = "--host-resolver-rules=MAP console.test 127.0.0.1, MAP evil.test 127.0.0.1"
-    with serving(shop.url, tmp_path) as address, available(lambda: chromium(names)) as browser:
+    with serving(shop.url, tmp_path) as address:
         base, before = address.replace("127.0.0.1", ours), witnessed(shop)
         password = {"username": "ada", "password": PASSWORD} if way == "cached password" else None
         page = browser.new_context(http_credentials=password).new_page()  # type: ignore[arg-type]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pillarbox.core.event import Event
-from tests.console.serving import chromium, serving
+from tests.console.serving import serving
 from tests.console.watching import Watched, watched
 from tests.integration.cli.conftest import Stock, filled
-from tests.servers.availability import available
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 PAUSE = """
 fetch('/api/v1/everything', {method: 'POST', body: JSON.stringify({do: 'pause'}), headers: {
@@ -28,11 +27,9 @@ def letters(sqlite_url: str) -> Stock:
     return filled(Stock(sqlite_url))
 
 
-def test_pages_move_by_themselves(letters: Stock, tmp_path: Path) -> None:
-    with (
-        serving(letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none", PILLARBOX_CONSOLE__SLO="1ms") as base,
-        available(chromium) as browser,
-    ):
+def test_pages_move_by_themselves(letters: Stock, tmp_path: Path, browser: Browser) -> None:
+    given = {"PILLARBOX_CONSOLE__LOGIN": "none", "PILLARBOX_CONSOLE__SLO": "1ms"}
+    with serving(letters.url, tmp_path, **given) as base:
         with watched(browser, base) as visitor:
             numbers_come_as_a_stream(visitor, letters)
             a_list_keeps_the_focus(visitor, letters)

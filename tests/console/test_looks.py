@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.core.stats import Carried
 from pillarbox.core.store import Store
-from tests.console.serving import chromium, serving
+from tests.console.serving import serving
 from tests.console.watching import watched
 from tests.integration.cli.conftest import Stock
-from tests.servers.availability import available
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 NAME, VALUE = "\u05e9\u05dd", "\u05e2\u05e8\u05da"
 LARGEST = "~987,654,321"
@@ -28,7 +29,9 @@ _DRAWN = """canvas => {
 """Is anything drawn in the colour of p99?"""
 
 
-def test_what_is_long_wide_or_alone_is_shown_as_it_is(sqlite_url: str, tmp_path: Path) -> None:
+@pytest.fixture
+def long_and_wide(sqlite_url: str) -> Stock:
+    """An event with a long name and a long error, one of bytes, and a single sample."""
     stock = Stock(sqlite_url)
     stock.record(
         Event("bill.wanted." + "long." * 20, {NAME: VALUE}, event_id="stuck", key="k"),
@@ -36,10 +39,11 @@ def test_what_is_long_wide_or_alone_is_shown_as_it_is(sqlite_url: str, tmp_path:
     )
     stock.settle(stuck=(Dead(error="no " * 700, block=True), "orders"))
     stock.run(_measure_once_and_pause)
-    with (
-        serving(stock.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
-        available(chromium) as browser,
-    ):
+    return stock
+
+
+def test_what_is_long_wide_or_alone_is_shown_as_it_is(long_and_wide: Stock, tmp_path: Path, browser: Browser) -> None:
+    with serving(long_and_wide.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base:
         for width in (1280, 800, 390):
             with watched(browser, base, width=width) as visitor:
                 the_largest_number_fits(visitor.go("/"))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import pytest
@@ -25,10 +26,12 @@ from pillarbox.ops.console import Person, Role
 from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.users import User, write
 from pillarbox.testing.conformance.owner import Owner
-from tests.console.serving import chromium, serving
+from tests.console.serving import serving
 from tests.console.watching import watched
 from tests.integration.cli.conftest import Stock
-from tests.servers.availability import available
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 BREAKOUTS = ("", '"', "'", '">', "'>", "</pre>", "</title>", "</textarea>", "-->", "`}}")
 CODE = (
@@ -117,15 +120,20 @@ def test_there_are_a_hundred_vectors() -> None:
     assert len(set(VECTORS)) == 100
 
 
-def test_nothing_that_an_event_says_is_obeyed(sqlite_url: str, tmp_path: Path) -> None:
+@pytest.fixture
+def full_of_code(sqlite_url: str) -> Stock:
+    """A store with a vector in every field that an event, a relay, a consumer or an operator brings in."""
     stock = Stock(sqlite_url)
     stock.record(*events())
     stock.run(work)
     consume(stock)
+    return stock
+
+
+def test_nothing_that_an_event_says_is_obeyed(full_of_code: Stock, tmp_path: Path, browser: Browser) -> None:
     title = {"PILLARBOX_CONSOLE__TITLE": VECTORS[11]}
     with (
-        serving(stock.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none", **title) as base,
-        available(chromium) as browser,
+        serving(full_of_code.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none", **title) as base,
         watched(browser, base) as visitor,
     ):
         for path in paths():
@@ -136,12 +144,11 @@ def test_nothing_that_an_event_says_is_obeyed(sqlite_url: str, tmp_path: Path) -
             assert max(wide, 0) == 0, f"{path} is too wide"
 
 
-def test_nothing_that_a_stranger_says_is_obeyed(shop: Stock, tmp_path: Path) -> None:
+def test_nothing_that_a_stranger_says_is_obeyed(shop: Stock, tmp_path: Path, browser: Browser) -> None:
     known = hashed("correct horse")
     write(tmp_path / "pillarbox.users", {"ada": User(person=Person(name="ada", role=Role.ADMIN), hash=known)})
     with (
         serving(shop.url, tmp_path) as base,
-        available(chromium) as browser,
         watched(browser, base) as visitor,
     ):
         for number, vector in enumerate(VECTORS[::5]):
@@ -172,22 +179,21 @@ class Careless(BaseHTTPRequestHandler):
         return
 
 
-def test_the_witness_would_notice() -> None:
+def test_the_witness_would_notice(browser: Browser) -> None:
     server = HTTPServer(("127.0.0.1", 0), Careless)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
         base = f"http://127.0.0.1:{server.server_port}"
-        with available(chromium) as browser:
-            with watched(browser, base) as visitor:
-                visitor.go("/")
-                assert visitor.page.evaluate("window.hits") == 1
-                assert visitor.wrong == ["dialog 1"]
-            with watched(browser, base) as visitor:
-                visitor.go("/strict")
-                with pytest.raises(AssertionError):
-                    visitor.check()
-                assert any(wrong.startswith("CSP: script-src") for wrong in visitor.wrong)
+        with watched(browser, base) as visitor:
+            visitor.go("/")
+            assert visitor.page.evaluate("window.hits") == 1
+            assert visitor.wrong == ["dialog 1"]
+        with watched(browser, base) as visitor:
+            visitor.go("/strict")
+            with pytest.raises(AssertionError):
+                visitor.check()
+            assert any(wrong.startswith("CSP: script-src") for wrong in visitor.wrong)
     finally:
         server.shutdown()
         server.server_close()

@@ -19,7 +19,7 @@ from pillarbox.ops.flow import destinations_of, flow
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from tests.docs.pages import ROOT
-from tests.integration.cli.running import fresh_pillarbox
+from tests.integration.cli.running import pillarbox
 
 PAGE = (ROOT / "docs/how-to/troubleshooting.md").read_text(encoding="utf-8")
 
@@ -112,12 +112,12 @@ class Desk:
     def typed(self, *words: str) -> str:
         """What a command of the page shows; the page has it."""
         assert f"pillarbox {' '.join(words)}" in PAGE
-        done = fresh_pillarbox(*words, PILLARBOX_STORE=self.url)
+        done = pillarbox(*words, PILLARBOX_STORE=self.url)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def event(self, event_id: str = "evt-42") -> dict[str, Any]:
-        shown = json.loads(fresh_pillarbox("events", "show", event_id, "--json", PILLARBOX_STORE=self.url).stdout)
+        shown = json.loads(pillarbox("events", "show", event_id, "--json", PILLARBOX_STORE=self.url).stdout)
         found: dict[str, Any] = shown["events"][0] | {"charged": [each["charged"] for each in shown["failures"]]}
         return found
 
@@ -176,5 +176,5 @@ def test_failed_and_sent_again(desk: Desk) -> None:
 
 
 def test_a_repeat_is_refused_while_the_first_waits(desk: Desk) -> None:
-    done = fresh_pillarbox("record", "order.placed", "--id", "evt-42", PILLARBOX_STORE=desk.url)
+    done = pillarbox("record", "order.placed", "--id", "evt-42", PILLARBOX_STORE=desk.url)
     assert (done.returncode, "evt-42" in done.stderr) == (1, True)

@@ -30,6 +30,7 @@ _COMMAND = re.compile(r"(\w*)\$ (.+)")
 _CHANGING = re.compile(  # ids, times, spans
     r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z|\d+\.\d s\b|…"
 )
+_PAUSE = 0.2
 _LOOKS = re.compile(r"pillarbox (status|events|dead list)\b")
 
 
@@ -166,6 +167,7 @@ class Reader:
         again = time.monotonic() + BOUND if self._looks.match(turn.command) else 0
         while shell.wait_for(shell.idle) and turn.shows and not re.fullmatch(turn.pattern, _text(shell)):
             assert time.monotonic() < again, _differs(turn, shell)
+            time.sleep(_PAUSE)  # or the looks would take the CPU from what they wait for
             shell.type(turn.command)
         assert shell.idle(), _differs(turn, shell)
 

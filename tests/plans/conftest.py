@@ -59,9 +59,24 @@ FROM generate_series(1, 1000) g;
 """
 
 
+_INDEXES = """
+SELECT indexrelid::regclass::text AS name, replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ') AS definition
+FROM pg_index
+WHERE indrelid = ANY ('{outbox_history, outbox_message, outbox_dead}'::regclass[])
+  AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
+"""
+"""Those that no constraint needs. Of a partitioned table, with all partitions."""
+
+
 async def _load(url: str) -> None:
     connection = await asyncpg.connect(url)
+    # An index built over all rows at once costs less CPU than one that grows row by row.
+    indexes = await connection.fetch(_INDEXES)
+    for index in indexes:
+        await connection.execute(f"DROP INDEX {index['name']}")
     await connection.execute(_LOAD)
+    for index in indexes:
+        await connection.execute(index["definition"])
     await connection.execute("VACUUM ANALYZE")
     await connection.close()
 

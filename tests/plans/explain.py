@@ -21,6 +21,8 @@ class Cost:
     returned: int
     everywhere: int
     """Rows that any scan of any table of the outbox looked at."""
+    compared: int
+    """Rows that any node of the plan brought or threw away, those that a join compared in vain included."""
     plan: str
 
     def __str__(self) -> str:
@@ -45,10 +47,14 @@ class Explainer:
         finally:
             await connection.close()
         [plan] = json.loads(explained)
-        root = plan["Plan"]
-        pages = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
-        returned = round(root["Actual Rows"] * root["Actual Loops"])
-        return Cost(_rows(root), pages, returned, _rows(root, everywhere=True), _outline(root))
+        return cost_of(plan["Plan"])
+
+
+def cost_of(root: dict[str, Any]) -> Cost:
+    """The cost of a plan as EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) shows it."""
+    pages = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+    returned = round(root["Actual Rows"] * root["Actual Loops"])
+    return Cost(_rows(root), pages, returned, _rows(root, everywhere=True), _compared(root), _outline(root))
 
 
 def _rows(node: dict[str, Any], *, everywhere: bool = False) -> int:
@@ -59,6 +65,12 @@ def _rows(node: dict[str, Any], *, everywhere: bool = False) -> int:
         thrown_away = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
         own = round((node["Actual Rows"] + thrown_away) * node["Actual Loops"])
     return own + sum(_rows(child, everywhere=everywhere) for child in node.get("Plans", ()))
+
+
+def _compared(node: dict[str, Any]) -> int:
+    thrown_away = sum(value for name, value in node.items() if name.startswith("Rows Removed by"))
+    own: int = round((node["Actual Rows"] + thrown_away) * node["Actual Loops"])
+    return own + sum(_compared(child) for child in node.get("Plans", ()))
 
 
 def _outline(node: dict[str, Any], depth: int = 0) -> str:

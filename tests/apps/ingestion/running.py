@@ -14,7 +14,7 @@ from typing import Self
 
 import httpx
 
-from tests.servers import processes
+from tests.servers import forkserver, processes
 from tests.servers.ports import free_port
 from tests.servers.processes import Started
 from tests.servers.waiting import wait_until
@@ -31,15 +31,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 def ingestion(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """A command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "apps.ingestion", *words],
-        env=environment(**variables),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return forkserver.run("apps.ingestion", *words, folder=cwd, environment=environment(**variables))
 
 
 class Running:
@@ -50,14 +42,8 @@ class Running:
     def __init__(self, command: str, folder: Path, variables: Mapping[str, str], *ports: int) -> None:
         log = folder / f"{command}-{next(_numbers)}.log"
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "apps.ingestion", command],
-                env=environment(**variables),
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+            process = forkserver.start(
+                "apps.ingestion", command, folder=folder, environment=environment(**variables), log=output
             )
         self.started = Started(name=command, process=process, log=log, ports=ports)
         processes.registry.processes.append(self.started)

@@ -18,22 +18,16 @@ from apps.ingestion.demo.course import STATUSES, Verdict
 from apps.ingestion.demo.place import NoPlace, prepared
 from tests.apps.ingestion.running import BOUND, environment
 from tests.integration.rabbitmq.consumer import channel
+from tests.servers import forkserver
 from tests.servers.postgres import PostgresServer
 from tests.servers.waiting import wait_until
 
-COMMAND = [sys.executable, "-m", "apps.ingestion.demo"]
+MODULE = "apps.ingestion.demo"
+COMMAND = [sys.executable, "-m", MODULE]
 
 
 def demo(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *words],
-        env=environment(TMPDIR=str(folder), **variables),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return forkserver.run(MODULE, *words, folder=folder, environment=environment(TMPDIR=str(folder), **variables))
 
 
 def test_embedded_every_document_goes_all_the_way_and_nothing_is_left_behind(tmp_path: Path) -> None:

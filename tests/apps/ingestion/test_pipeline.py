@@ -88,6 +88,7 @@ def test_a_message_that_comes_twice_has_one_effect(variables: dict[str, str], br
         wait_until(lambda: service.says("Successfully published event"), bound=BOUND, what="it is published")
         [message] = take_all(broker, "document.uploaded.q")
         with channel(broker) as meddling:
+            meddling.confirm_delivery()
             for _ in range(2):
                 meddling.basic_publish("doc.events", "document.uploaded", message.body, message.properties)
         with Consuming("validate", tmp_path, variables) as validating:
@@ -115,6 +116,7 @@ def test_an_event_that_no_try_can_make_right_is_a_dead_letter_with_its_reason(
     with Consuming("validate", tmp_path, variables) as validating:
         wait_until(lambda: queue_exists(broker, "document.uploaded.q"), bound=BOUND, what="the queue is declared")
         with channel(broker) as meddling:
+            meddling.confirm_delivery()
             for body in ({"aggregateId": nobody}, {"aggregateId": 7}, ["nothing"]):
                 told = pika.BasicProperties(
                     message_id=str(uuid4()), type="DocumentUploaded", content_type="application/json"

@@ -1,5 +1,6 @@
 """Databases with every table of the application, and a broker without its queues, for each test."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,12 +33,18 @@ def postgres_database(postgres_server: PostgresServer, notifications_template: s
         yield url
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite database, to be copied."""
+    file = tmp_path_factory.mktemp("migrate") / "notifications.db"
+    migrate(f"sqlite:///{file}")
+    return file
+
+
 @pytest.fixture
-def sqlite_database(tmp_path: Path) -> str:
-    """The URL of a migrated SQLite database of the test's own; its loop is not the test's."""
-    url = f"sqlite:///{tmp_path / 'notifications.db'}"
-    migrate(url)
-    return url
+def sqlite_database(migrated_file: Path, tmp_path: Path) -> str:
+    """The URL of a migrated SQLite database of the test's own."""
+    return f"sqlite:///{shutil.copy(migrated_file, tmp_path)}"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

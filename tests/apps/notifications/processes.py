@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from itertools import count
 from pathlib import Path
 
-from tests.servers import processes
+from tests.servers import forkserver, processes
 from tests.servers.processes import Started
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,26 +29,14 @@ def environment(**variables: str) -> dict[str, str]:
 
 def notifications(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """`python -m apps.notifications`, run to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "apps.notifications", *arguments],
-        env=environment(**variables),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return forkserver.run("apps.notifications", *arguments, folder=ROOT, environment=environment(**variables))
 
 
 def carry(database: str, broker: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A relay with the shipped settings that ends when nothing waits."""
-    return subprocess.run(
-        [sys.executable, "-m", "pillarbox", "--config", str(SETTINGS), "relay", "--until-empty"],
-        env=environment(PILLARBOX_STORE=database, PILLARBOX_TRANSPORT=broker, **HURRIED, **variables),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    ways = environment(PILLARBOX_STORE=database, PILLARBOX_TRANSPORT=broker, **HURRIED, **variables)
+    return forkserver.run(
+        "pillarbox", "--config", str(SETTINGS), "relay", "--until-empty", folder=ROOT, environment=ways
     )
 
 
@@ -59,13 +46,8 @@ class Process:
     def __init__(self, folder: Path, module: str, *arguments: str, **variables: str) -> None:
         self.log = folder / f"{module}-{next(_numbers)}.log"
         with self.log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
-                env=environment(**variables),
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+            process = forkserver.start(
+                module, *arguments, folder=ROOT, environment=environment(**variables), log=output
             )
         self._started = Started(name=module, process=process, log=self.log, ports=())
         processes.registry.processes.append(self._started)
@@ -79,7 +61,7 @@ class Process:
         return self._started.running
 
     def terminate(self) -> None:
-        self._started.process.send_signal(signal.SIGTERM)
+        self._started.terminate()
 
     def kill(self) -> None:
         self._started.process.kill()

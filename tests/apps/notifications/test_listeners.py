@@ -106,8 +106,10 @@ def test_messages_without_any_properties_are_understood_and_known_when_they_are_
         bare = {"payload": {}, **told}
         nameless = {name: value for name, value in bare.items() if name != "event_id"}
         with channel(rabbit) as producer:
+            producer.confirm_delivery()
             for body in (bare, bare, nameless):
-                producer.basic_publish("notifications.exchange", audience.queue, json.dumps(body).encode())
+                message = json.dumps(body).encode()
+                producer.basic_publish("notifications.exchange", audience.queue, message, mandatory=True)
     for audience in Audience:
         wait_for(lambda: len(town.told(audience)) == 2, fleet, f"{audience} is told")  # noqa: B023 - called at once
         hears(listener, f"WARNING .*event already processed, skipping: consumer={audience.queue} event_id=evt-004")

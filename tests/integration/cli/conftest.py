@@ -1,6 +1,7 @@
 """A store of each engine with its tables in place, and hands to bring events into any state."""
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
@@ -27,10 +28,8 @@ Verdict = tuple[Outcome, str]
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    url = f"sqlite:///{tmp_path / 'shop.db'}"
-    Stock(url).run(lambda store: store.schema.apply())
-    return url
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    return f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'shop.db')}"
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
@@ -140,8 +139,7 @@ def shop(sqlite_url: str) -> Stock:
 
 def filled(stock: Stock) -> Stock:
     names = {"dead1": "k", "dead2": "k", "stuck": "s", "sent": None, "fresh": None}
-    for name, key in names.items():
-        stock.record(Event("order.placed", {}, event_id=name, key=key))
+    stock.record(*(Event("order.placed", {}, event_id=name, key=key) for name, key in names.items()))
     stock.settle(
         dead1=(Dead(error="refused"), "orders"),
         dead2=(Dead(error="timeout of 30 s"), "mail"),

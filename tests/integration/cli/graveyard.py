@@ -52,7 +52,8 @@ class Graveyard:
                     message_id=event_id, delivery_mode=2, headers={"pillarbox-queue": self.work}
                 )
                 broker.basic_publish("", self.dead, b"{}", notes)
-        self.wait_for(self.dead, count)
+            # Before the channel closes: the queue might lose unconfirmed letters with it.
+            self.wait_for(self.dead, count)
         return ids
 
     def run(self, *arguments: str, **variables: str) -> CompletedProcess[str]:

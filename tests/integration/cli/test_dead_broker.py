@@ -165,14 +165,14 @@ def test_the_first_so_many_go_back(yard: Graveyard) -> None:
 
 
 def test_many_times_as_many_letters_as_are_in_hand_go_back_in_their_order(yard: Graveyard) -> None:
-    ids = yard.bury_many(10 * WINDOW)
-    assert yard.told("requeue", "--all", "--yes")["done"] == 10 * WINDOW
+    ids = yard.bury_many(4 * WINDOW)
+    assert yard.told("requeue", "--all", "--yes")["done"] == 4 * WINDOW
     assert yard.take(yard.work) == ids
     assert ready(yard.url, yard.dead) == 0
 
 
 def test_one_is_found_behind_many_which_stay_in_their_order(yard: Graveyard) -> None:
-    *others, last = yard.bury_many(10 * WINDOW)
+    *others, last = yard.bury_many(4 * WINDOW)
     assert yard.told("requeue", "--event-id", last)["done"] == 1
     yard.wait_for(yard.dead, len(others))
     assert (yard.take(yard.work), yard.take(yard.dead)) == ([last], others)

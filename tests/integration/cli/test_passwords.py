@@ -135,10 +135,10 @@ def test_no_error_of_a_broker_shows_the_password(rabbitmq_server: RabbitMQServer
 
 
 def test_a_virtual_host_that_is_not_there_shows_no_password(rabbitmq_server: RabbitMQServer, shop: Path) -> None:
-    rabbitmq_server.ctl("add_user", "known", CANARY)
+    rabbitmq_server.add_user("known", CANARY)
     url = f"amqp://known:{CANARY}@127.0.0.1:{rabbitmq_server.port}/nowhere"
     done = pillarbox("--verbose", "relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT=url)
-    rabbitmq_server.ctl("delete_user", "known")
+    rabbitmq_server.delete_user("known")
     assert "vhost nowhere not found" in done.stderr
     assert CANARY not in done.stdout + done.stderr
 

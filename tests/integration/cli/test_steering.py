@@ -190,6 +190,18 @@ def test_the_busiest_keys(stock: Stock) -> None:
     assert told(stock, "keys", "hot")["hot"] == [{"key": "busy", "waiting": 3}, {"key": "calm", "waiting": 1}]
 
 
+def test_a_hot_key_is_told_how_it_leaves_faster(stock: Stock) -> None:
+    stock.record(*(Event("a", {}, key="busy") for _ in range(1_000)))
+    broker = "amqp://127.0.0.1/"
+    done = pillarbox("keys", "hot", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
+    assert "busy" in done.stdout
+    assert "busy: each of its events is sent once the one before was confirmed" in done.stderr
+    asked = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
+    assert 'ordering = "pipelined" in its [destinations.NAME]' in json.loads(asked.stdout)["advice"]
+    handled = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="console://")
+    assert json.loads(handled.stdout)["advice"] is None
+
+
 def test_tables_for_people(shop: Stock) -> None:
     assert "stuck" in at_terminal("keys", "blocked", PILLARBOX_STORE=shop.url).screen
     assert "no relay is running" in at_terminal("relays", "list", PILLARBOX_STORE=shop.url).screen

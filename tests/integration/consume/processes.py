@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from itertools import count
@@ -40,7 +39,7 @@ class ConsumerProcess:
         return not self._started.running
 
     def terminate(self) -> None:
-        self._started.process.send_signal(signal.SIGTERM)
+        self._started.terminate()
 
     def wait(self, bound: float = 40) -> int:
         """The return code, once it has ended by whatever means."""

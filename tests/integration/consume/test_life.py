@@ -22,17 +22,15 @@ from tests.integration.consume.broker import dead_letters, publish, ready
 from tests.integration.consume.conftest import Effects, MakeShop
 from tests.integration.rabbitmq.consumer import channel
 from tests.integration.rabbitmq.proxy import Proxy
-from tests.servers.availability import available
 from tests.servers.rabbitmq import RabbitMQServer
 
 BOUND = 90.0
 
 
 @pytest.fixture(scope="module")
-def rabbitmq_server() -> Iterator[RabbitMQServer]:
+def rabbitmq_server(victim: RabbitMQServer) -> RabbitMQServer:
     """One that may be restarted."""
-    with available(RabbitMQServer) as server:
-        yield server
+    return victim
 
 
 async def test_what_waits_outlives_the_broker_and_keeps_its_count(
@@ -68,10 +66,10 @@ async def test_what_has_waited_is_kept_until_the_work_queue_can_take_it(
 
     # `list_queues` does not show what was sent on and never confirmed.
     found = f'{{ok, Queue}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"{queue}.wait.50ms">>))'
-    ask = f"{found}, rabbit_quorum_queue:info(Queue, [messages_dlx])."
+    ask = f"{found}, [{{messages_dlx, 1}}] =:= rabbit_quorum_queue:info(Queue, [messages_dlx])"
 
     async def waits_for_its_queue() -> bool:
-        return "{messages_dlx,1}" in await asyncio.to_thread(rabbitmq_server.ctl, "eval", ask)
+        return await asyncio.to_thread(rabbitmq_server.evaluate, ask) == "true"
 
     await eventually(waits_for_its_queue, within=BOUND)
 
@@ -136,14 +134,14 @@ async def test_a_dead_letter_queue_that_is_deleted_is_declared_again_before_anyt
 
 
 @pytest.fixture
-def short_of_disk(rabbitmq_server: RabbitMQServer) -> Iterator[Callable[[], str]]:
+def short_of_disk(rabbitmq_server: RabbitMQServer) -> Iterator[Callable[[], None]]:
     """Makes the broker stop listening to publishers, until the test ends."""
-    yield lambda: rabbitmq_server.ctl("set_disk_free_limit", "1000000GB")
-    rabbitmq_server.ctl("set_disk_free_limit", "10MB")
+    yield lambda: rabbitmq_server.limit_disk("1000000GB")
+    rabbitmq_server.limit_disk("10MB")
 
 
 async def test_a_broker_that_takes_no_messages_still_hears_acks_and_loses_nothing_that_fails(
-    url: str, queue: str, make_shop: MakeShop, effects: Effects, short_of_disk: Callable[[], str]
+    url: str, queue: str, make_shop: MakeShop, effects: Effects, short_of_disk: Callable[[], None]
 ) -> None:
     publish(url, queue, "bad", "good")
     shop, go_on = make_shop(drain_timeout="500ms"), asyncio.Event()

@@ -13,9 +13,19 @@ import pytest
 
 from tests.integration.demo.running import QUICK, assert_everything_arrived, demo, environment, verdict
 
+Played = tuple[Path, "subprocess.CompletedProcess[str]"]
+"""The folder that a demo was played in, and how it ended."""
 
-def test_what_was_committed_arrives_and_what_was_rolled_back_does_not(tmp_path: Path) -> None:
-    done = demo(tmp_path, *QUICK, "--json")
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """One demo for all tests that only look at what became of it."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, demo(folder, *QUICK, "--json")
+
+
+def test_what_was_committed_arrives_and_what_was_rolled_back_does_not(played: Played) -> None:
+    _, done = played
     found = verdict(done)
     assert done.returncode == 0
     assert_everything_arrived(found)
@@ -25,8 +35,9 @@ def test_what_was_committed_arrives_and_what_was_rolled_back_does_not(tmp_path: 
     assert [receiver["receiver"] for receiver in found["receivers"]] == ["mailer", "warehouse", "search"]
 
 
-def test_the_mailer_fails_now_and_then_and_is_called_again(tmp_path: Path) -> None:
-    mailer, *others = verdict(demo(tmp_path, *QUICK, "--json"))["receivers"]
+def test_the_mailer_fails_now_and_then_and_is_called_again(played: Played) -> None:
+    _, done = played
+    mailer, *others = verdict(done)["receivers"]
     assert mailer["retried"] > 0
     assert [other["retried"] for other in others] == [0, 0]
 
@@ -56,9 +67,10 @@ def test_a_receiver_that_cheats_is_found_out(tmp_path: Path, sabotage: str, said
     assert any(said in failure for failure in verdict(done)["failures"])
 
 
-def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
-    assert demo(tmp_path, *QUICK).returncode == 0
-    assert list(tmp_path.iterdir()) == []
+def test_it_leaves_nothing_behind(played: Played) -> None:
+    folder, done = played
+    assert done.returncode == 0
+    assert list(folder.iterdir()) == []
 
 
 def test_what_is_kept_can_be_looked_at(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def schemas(url: str) -> list[str]:
         return [name for (name,) in rows]
 
 
-def test_postgresql_and_rabbitmq_with_a_consumer_that_writes_the_ledger(
+def test_postgresql_and_rabbitmq_with_a_consumer_that_writes_the_ledger_and_nothing_is_left(
     tmp_path: Path, empty_postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     done = demo(
@@ -33,6 +33,7 @@ def test_postgresql_and_rabbitmq_with_a_consumer_that_writes_the_ledger(
     assert [receiver["receiver"] for receiver in found["receivers"]] == ["consumer"]
     assert found["kills"] == 1
     assert found["epoch"] >= 2  # its successor took the lanes over
+    assert schemas(empty_postgres_url) == []
 
 
 def test_postgresql_with_handlers(tmp_path: Path, empty_postgres_url: str) -> None:
@@ -54,13 +55,12 @@ def test_a_consumer_that_cheats_is_found_out(tmp_path: Path, rabbitmq_server: Ra
     assert any("never reached consumer" in failure for failure in verdict(done)["failures"])
 
 
-def test_nothing_is_left_on_the_servers_unless_it_is_to_be_kept(
+def test_what_is_to_be_kept_stays_in_the_database_and_the_queue_goes(
     tmp_path: Path, empty_postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     servers = {"DEMO_STORE": empty_postgres_url, "DEMO_TRANSPORT": rabbitmq_server.url()}
-    assert demo(tmp_path, *QUICK, **servers).returncode == 0
-    assert schemas(empty_postgres_url) == []
     done = demo(tmp_path, *QUICK, "--keep", "here", **servers)
+    assert done.returncode == 0
     (name,) = schemas(empty_postgres_url)
     assert f"in schema {name}" in done.stderr
     with channel(rabbitmq_server.url()) as broker, pytest.raises(ChannelClosedByBroker):

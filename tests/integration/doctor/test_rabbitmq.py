@@ -1,5 +1,6 @@
 """What a broker says of itself and of what the settings want; nothing is declared and nothing stays."""
 
+import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
@@ -40,8 +41,10 @@ async def asked(check: str, address: str, **wanted: Any) -> Answer:
         return await ask(broker.checks(), check)
 
 
-def queues(server: RabbitMQServer) -> list[str]:
-    return sorted(server.ctl("list_queues", "name").split())
+def names(server: RabbitMQServer, module: str) -> list[str]:
+    """Those of the queues (`rabbit_amqqueue`) or exchanges (`rabbit_exchange`) but the default one."""
+    listed = server.evaluate(f"[binary_to_list(N) || {{_, _, _, N}} <- {module}:list_names(), N =/= <<>>]")
+    return sorted(json.loads(listed))
 
 
 async def test_a_broker_is_named_with_its_version(url: str, rabbitmq_server: RabbitMQServer) -> None:
@@ -162,7 +165,7 @@ async def test_what_a_queue_survives(
 
 
 async def test_nothing_is_declared_by_asking(url: str, name: str, rabbitmq_server: RabbitMQServer) -> None:
-    before = queues(rabbitmq_server)
+    before = names(rabbitmq_server, "rabbit_amqqueue")
     exchange = Exchange(name=name)
     async with aclosing(
         RabbitMQDiagnosis(
@@ -174,8 +177,8 @@ async def test_nothing_is_declared_by_asking(url: str, name: str, rabbitmq_serve
     ) as broker:
         found = [await check.ask() for check in broker.checks()]
     assert {answer.result for answer in found} == {"pass"}, found
-    assert queues(rabbitmq_server) == before
-    assert name not in rabbitmq_server.ctl("list_exchanges", "name").split()
+    assert names(rabbitmq_server, "rabbit_amqqueue") == before
+    assert name not in names(rabbitmq_server, "rabbit_exchange")
 
 
 async def test_messages_are_confirmed_unless_the_broker_is_silent(url: str, rabbitmq_server: RabbitMQServer) -> None:
@@ -193,10 +196,13 @@ async def test_messages_are_confirmed_unless_the_broker_is_silent(url: str, rabb
 @pytest.fixture
 async def limited(rabbitmq_server: RabbitMQServer) -> AsyncIterator[str]:
     """The URL of a user who may do nothing."""
-    rabbitmq_server.ctl("add_user", "doctor", "secret")
-    rabbitmq_server.ctl("set_permissions", "doctor", "^$", "^$", "^$")
+    rabbitmq_server.add_user("doctor", "secret")
+    rabbitmq_server.evaluate(
+        """ok = rabbit_auth_backend_internal:set_permissions(
+            <<"doctor">>, <<"/">>, <<"^$">>, <<"^$">>, <<"^$">>, <<"tests">>)"""
+    )
     yield f"amqp://doctor:secret@127.0.0.1:{rabbitmq_server.port}/%2F"
-    rabbitmq_server.ctl("delete_user", "doctor")
+    rabbitmq_server.delete_user("doctor")
 
 
 async def test_a_user_without_rights_is_told_what_could_not_be_tried(limited: str, url: str, name: str) -> None:
@@ -208,11 +214,18 @@ async def test_a_user_without_rights_is_told_what_could_not_be_tried(limited: st
         await asked("transport.queues", limited, addresses={"orders": RabbitMQ.to(routing_key=name)})
 
 
-async def test_an_alarm(mortal_rabbitmq: RabbitMQServer) -> None:
-    mortal_rabbitmq.ctl("set_vm_memory_high_watermark", "0.0000001")
-    found = await asked("transport.alarms", mortal_rabbitmq.url())
+@pytest.fixture
+def healed(rabbitmq_server: RabbitMQServer) -> Iterator[RabbitMQServer]:
+    """The shared broker, without an alarm when the test ends."""
+    yield rabbitmq_server
+    rabbitmq_server.limit_memory(0.4)
+
+
+async def test_an_alarm(healed: RabbitMQServer, url: str) -> None:
+    healed.limit_memory(0.0000001)
+    found = await asked("transport.alarms", url)
     assert (found.result, "low on memory" in found.said) == ("fail", True)
     with pytest.raises(Unavailable, match="is blocked"):
-        await asked("transport.confirms", mortal_rabbitmq.url())
-    mortal_rabbitmq.ctl("set_vm_memory_high_watermark", "0.4")
-    assert (await asked("transport.alarms", mortal_rabbitmq.url())).result == "pass"
+        await asked("transport.confirms", url)
+    healed.limit_memory(0.4)
+    assert (await asked("transport.alarms", url)).result == "pass"

@@ -7,9 +7,9 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from tests.integration.record.conftest import database, sqlite_path, sqlite_template
+from tests.integration.record.conftest import database, sqlite_path
 
-__all__ = ["database", "sqlite_path", "sqlite_template"]
+__all__ = ["database", "sqlite_path"]
 
 Receipts = Callable[[], list[tuple[str, str]]]
 

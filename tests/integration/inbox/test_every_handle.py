@@ -7,11 +7,11 @@ from tests.integration.inbox.admitting import Undo, admit
 from tests.integration.inbox.conftest import Receipts
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.way import Way
-from tests.integration.record.ways import POSTGRES, SQLITE
+from tests.integration.record.ways import EVERY
 
 pytestmark = pytest.mark.parametrize(
     ("way", "database"),
-    [(way, "postgres_url") for way in POSTGRES] + [(way, "sqlite_path") for way in SQLITE],
+    EVERY,
     indirect=["database"],
     ids=str,
 )

@@ -32,7 +32,7 @@ DEFAULTS = {
     "TimeZone": "Pacific/Kiritimati",
     "bytea_output": "escape",
     "client_encoding": "LATIN1",
-    "plan_cache_mode": "force_generic_plan",
+    "plan_cache_mode": "force_custom_plan",
 }
 
 
@@ -50,8 +50,10 @@ async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: 
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
         await store.schema.apply(aliases=True)
         await store.schema.check()
-        *working, asking, asking_too = [await let_in(connection) for connection in store._connections]
+        *working, listing, asking, asking_too = [await let_in(connection) for connection in store._connections]
         assert not set().union(*working)
+        # What this one asks for by itself.
+        assert listing == {"plan_cache_mode"}
         # Whoever looks for faults is to meet what producers meet.
         assert asking == asking_too == {"default_transaction_read_only"}
         await store.lanes.join(RelayCard(id="a"), lease=60)

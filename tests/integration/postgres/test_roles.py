@@ -21,7 +21,6 @@ INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')"
 # What each role may do, and, by leaving it out, what it may not.
 MATRIX: dict[str, tuple[str, set[str]]] = {
     "record": (INSERT, {"producer", "relay", "migrator"}),
-    "look at the doorbell": ("SELECT asleep_until FROM outbox_relay", {"producer", "relay", "reader", "migrator"}),
     "look at relays": ("SELECT id FROM outbox_relay", {"relay", "reader", "migrator"}),
     "read payloads": ("SELECT payload FROM outbox_message", {"relay", "reader", "migrator"}),
     "see events": ("SELECT status FROM outbox_event", {"relay", "reader", "migrator"}),

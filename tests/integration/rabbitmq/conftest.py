@@ -1,4 +1,4 @@
-"""Transports that are closed again, names that are removed again, and a broker to be tormented."""
+"""Transports that are closed again, and names that are removed again."""
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,7 +11,6 @@ from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ
 from tests.integration.rabbitmq.consumer import channel
 from tests.integration.rabbitmq.proxy import Proxy
-from tests.servers.availability import available
 from tests.servers.rabbitmq import RabbitMQServer
 
 
@@ -76,13 +75,6 @@ async def proxy(rabbitmq_server: RabbitMQServer) -> AsyncIterator[Proxy]:
 @pytest.fixture
 def proxied(proxy: Proxy) -> str:
     return f"amqp://guest:guest@127.0.0.1:{proxy.port}/"
-
-
-@pytest.fixture(scope="package")
-def victim() -> Iterator[RabbitMQServer]:
-    """A broker of our own, for tests that fill, block, restart or kill it and leave it running."""
-    with available(RabbitMQServer) as server:
-        yield server
 
 
 @pytest.fixture

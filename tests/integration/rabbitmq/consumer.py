@@ -19,7 +19,11 @@ class Taken(NamedTuple):
 
 @contextmanager
 def channel(url: str) -> Iterator[BlockingChannel]:
-    """A channel of a connection of its own, to look and meddle with."""
+    """A channel of a connection of its own, to look and meddle with.
+
+    Ask for confirms (`confirm_delivery`) before you publish more than one message: when the channel closes behind
+    unconfirmed ones, a quorum queue may keep the first and lose the others.
+    """
     with pika.BlockingConnection(pika.URLParameters(url)) as connection:
         yield connection.channel()
 

@@ -12,27 +12,27 @@ from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.rabbitmq import RabbitMQServer
 
 Lot = Callable[..., list[Outgoing]]
+Limit = Callable[[RabbitMQServer], None]
 
-
-MEMORY = ("set_vm_memory_high_watermark", "0.0000001"), ("set_vm_memory_high_watermark", "0.4")
-DISK = ("set_disk_free_limit", "1000000GB"), ("set_disk_free_limit", "10MB")
+MEMORY: tuple[Limit, Limit] = (lambda broker: broker.limit_memory(0.0000001)), (lambda broker: broker.limit_memory(0.4))
+DISK: tuple[Limit, Limit] = (lambda broker: broker.limit_disk("1000000GB")), (lambda broker: broker.limit_disk("10MB"))
 
 
 @pytest.fixture
 def healed(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
     yield victim
     for _, end in (MEMORY, DISK):
-        victim.ctl(*end)
+        end(victim)
 
 
 @pytest.mark.parametrize(("alarm", "end", "reason"), [(*MEMORY, "low on memory"), (*DISK, "low on disk")])
 async def test_an_alarm_is_noticed_and_its_end_too(
-    make: MakeTransport, healed: RabbitMQServer, lot: Lot, alarm: tuple[str, str], end: tuple[str, str], reason: str
+    make: MakeTransport, healed: RabbitMQServer, lot: Lot, alarm: Limit, end: Limit, reason: str
 ) -> None:
     async with Proxy(healed.port) as proxy:
         transport = make(f"amqp://guest:guest@127.0.0.1:{proxy.port}/", send_timeout="60s")
         assert await transport.send(lot(5, "before")) == [None] * 5
-        healed.ctl(*alarm)
+        alarm(healed)
         answers = await transport.send(lot(5, "noticed"))
         assert {type(answer) for answer in answers} == {Unavailable}
         assert f"is blocked ({reason})" in str(answers[0])
@@ -40,7 +40,7 @@ async def test_an_alarm_is_noticed_and_its_end_too(
             await transport.ping()
         assert {type(answer) for answer in await transport.send(lot(5, "refused"))} == {Unavailable}
 
-        healed.ctl(*end)
+        end(healed)
 
         async def goes_on() -> bool:
             return await transport.send(lot(5, "after")) == [None] * 5
@@ -55,7 +55,7 @@ async def test_a_transport_to_a_blocked_broker_can_be_closed(
     transport = make(healed.url())
     await transport.send(lot(1))
     alarm, _ = MEMORY
-    healed.ctl(*alarm)
+    alarm(healed)
     [answer] = await transport.send(lot(1))
     assert isinstance(answer, Unavailable)
     await transport.aclose()

@@ -21,10 +21,10 @@ CC = {"CC": "the broker wants a list here and closes the channel"}
 @pytest.fixture(scope="module")
 def strict(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
     """A broker that takes no message of more than 1000 bytes."""
-    before = victim.ctl("eval", "{ok, Size} = application:get_env(rabbit, max_message_size), Size.").strip()
-    victim.ctl("eval", "application:set_env(rabbit, max_message_size, 1000).")
+    before = victim.evaluate("{ok, Size} = application:get_env(rabbit, max_message_size), Size")
+    victim.evaluate("application:set_env(rabbit, max_message_size, 1000)")
     yield victim
-    victim.ctl("eval", f"application:set_env(rabbit, max_message_size, {before}).")
+    victim.evaluate(f"application:set_env(rabbit, max_message_size, {before})")
 
 
 async def test_a_message_over_the_limit_fails_for_good_and_alone(

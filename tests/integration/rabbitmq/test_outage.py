@@ -26,7 +26,7 @@ async def test_a_killed_broker_loses_nothing_that_it_accepted(
     transport = make(victim.url(), send_timeout="2s", exchanges=[Exchange(name=exchange)], queues=[bound])
     await transport.declare_topology()
     # RabbitMQ writes down that a quorum queue exists half a second after it says so, and loses it until then.
-    victim.ctl("eval", "[dets:sync(Table) || Table <- dets:all()].")
+    victim.evaluate("[dets:sync(Table) || Table <- dets:all()]")
     answers: dict[str, Result] = {}
     over = asyncio.Event()
 

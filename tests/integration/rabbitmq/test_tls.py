@@ -39,16 +39,17 @@ def certificates() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def secure(certificates: Path) -> Iterator[Secure]:
+def secure(rabbitmq_server: RabbitMQServer, certificates: Path) -> Iterator[Secure]:
+    """A port of the shared broker for TLS, closed again when the tests end."""
     port = free_port()
-    settings = {
-        "listeners.ssl.default": f"127.0.0.1:{port}",
-        "ssl_options.cacertfile": str(certificates / "authority.pem"),
-        "ssl_options.certfile": str(certificates / "broker.pem"),
-        "ssl_options.keyfile": str(certificates / "broker.key"),
-    }
-    with available(lambda: RabbitMQServer(settings=settings)):
-        yield port, certificates / "authority.pem"
+    files = {"cacertfile": "authority.pem", "certfile": "broker.pem", "keyfile": "broker.key"}
+    options = ", ".join(f'{{{option}, "{certificates / file}"}}' for option, file in files.items())
+    rabbitmq_server.evaluate(
+        f"""rabbit_networking:ensure_ssl(),
+        ok = rabbit_networking:start_ssl_listener({{"127.0.0.1", {port}}}, [{options}], 1)"""
+    )
+    yield port, certificates / "authority.pem"
+    rabbitmq_server.evaluate(f'ok = rabbit_networking:stop_tcp_listener({{"127.0.0.1", {port}}})')
 
 
 async def test_a_broker_whose_authority_is_trusted_is_sent_to(make: MakeTransport, secure: Secure, lot: Lot) -> None:

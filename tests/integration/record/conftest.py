@@ -1,6 +1,5 @@
 """Databases for recording: tables in place, and a second pair of eyes that sees only what was committed."""
 
-import asyncio
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -10,23 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pillarbox.stores.sqlite import SqliteStore
-
 EventIds = Callable[[], list[str]]
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with the tables of the current schema, to be copied."""
-    path = tmp_path_factory.mktemp("sqlite") / "template.db"
-    asyncio.run(_apply_schema(path))
-    return path
-
-
-async def _apply_schema(path: Path) -> None:
-    store = SqliteStore(path)
-    await store.schema.apply()
-    await store.aclose()
 
 
 @pytest.fixture

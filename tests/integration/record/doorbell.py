@@ -1,34 +1,43 @@
-"""The other side of the doorbell: a relay that says it sleeps, and an ear."""
+"""The relay's side of the wake-up: a session that asks to be notified, and one that listens."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 import psycopg
 
 from pillarbox.core.names import Names
+from pillarbox.stores.postgres.statements import Statements
+
+PUBLIC = Names(schema="public")
 
 
-def relay_sleeps(url: str, *, seconds: int = 600) -> None:
-    """A relay that sleeps for so long (negative: has woken up since)."""
-    with psycopg.connect(url) as connection:
-        connection.execute(
-            "INSERT INTO outbox_relay (id, lease_until, asleep_until) "
-            "VALUES (gen_random_uuid(), now() + interval '1 hour', now() + make_interval(secs => %s))",
-            (seconds,),
-        )
+@contextmanager
+def sleeping_relay(url: str, names: Names = PUBLIC) -> Iterator[None]:
+    """A relay that sleeps as long as the block lasts."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        statements = Statements(names)
+        connection.execute(statements.get("sleep").encode())
+        yield
+        connection.execute(statements.get("awake").encode())
 
 
 class Doorbell:
     """Listens on the channel of an outbox."""
 
-    def __init__(self, url: str, names: Names | None = None) -> None:
+    def __init__(self, url: str, names: Names = PUBLIC) -> None:
         self._connection = psycopg.connect(url, autocommit=True)
-        self._names = names or Names(schema="public")
+        self._names = names
 
     def rang(self) -> bool:
-        """Whether it rang since the last time. A notification comes before the answer to any later statement."""
+        """Whether a notification came since the last time."""
+        return self.count() > 0
+
+    def count(self) -> int:
+        """The notifications since the last time. They come before the answer to any later statement."""
         self._connection.execute("SELECT 1")
-        return bool(list(self._connection.notifies(timeout=0)))
+        return len(list(self._connection.notifies(timeout=0)))
 
     def __enter__(self) -> Self:
         self._connection.execute(f'LISTEN "{self._names.channel}"')

@@ -1,4 +1,4 @@
-"""A record wakes a relay that sleeps, at the commit and not before, and bothers nobody who is awake."""
+"""A record notifies a relay that sleeps, once, at the commit and not before, and no relay that is awake."""
 
 import psycopg
 import pytest
@@ -6,54 +6,106 @@ import pytest
 from pillarbox import Event, Outbox
 from pillarbox.core.names import Names
 from pillarbox.stores.postgres import PostgresStore
-from tests.integration.record.doorbell import Doorbell, relay_sleeps
+from tests.integration.record.doorbell import Doorbell, sleeping_relay
 from tests.integration.record.way import Way
 from tests.integration.record.ways import POSTGRES
 
-EVENT = Event("order.placed", {"id": 1})
+HELD = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+
+
+def event(number: int = 1) -> Event:
+    return Event("order.placed", {"id": number})
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
-async def test_a_sleeping_relay_is_rung_at_the_commit(way: Way, postgres_url: str) -> None:
-    relay_sleeps(postgres_url)
-    with Doorbell(postgres_url) as bell:
+async def test_a_sleeping_relay_is_notified_at_the_commit(way: Way, postgres_url: str) -> None:
+    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
         async with way.transaction(postgres_url) as handle:
-            await way.record(Outbox(), handle, EVENT)
+            await way.record(Outbox(), handle, event())
             assert not bell.rang()
         assert bell.rang()
 
 
-def test_nobody_asleep_nobody_rung(postgres_url: str) -> None:
-    relay_sleeps(postgres_url, seconds=-5)
-    with Doorbell(postgres_url) as bell:
-        with psycopg.connect(postgres_url) as connection:
-            Outbox().record(connection, EVENT)
+@pytest.mark.parametrize("way", POSTGRES, ids=str)
+async def test_however_much_a_transaction_records_it_notifies_once(way: Way, postgres_url: str) -> None:
+    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
+        async with way.transaction(postgres_url) as handle:
+            await way.record(Outbox(), handle, event(1))
+            await way.record(Outbox(), handle, *(event(number) for number in range(2, 50)))
+            await way.record(Outbox(), handle, event(50))
+        assert bell.count() == 1
+
+
+@pytest.mark.parametrize("way", POSTGRES, ids=str)
+async def test_a_savepoint_that_is_rolled_back_notifies_nobody(way: Way, postgres_url: str) -> None:
+    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
+        async with way.transaction(postgres_url) as handle:
+            with pytest.raises(ZeroDivisionError):
+                async with way.savepoint(handle):
+                    await way.record(Outbox(), handle, event())
+                    raise ZeroDivisionError
         assert not bell.rang()
 
 
-def test_a_rollback_rings_nobody(postgres_url: str) -> None:
-    relay_sleeps(postgres_url)
+def test_nobody_is_notified_once_the_relay_is_awake(postgres_url: str) -> None:
     with Doorbell(postgres_url) as bell:
+        with sleeping_relay(postgres_url):
+            pass
         with psycopg.connect(postgres_url) as connection:
-            Outbox().record(connection, EVENT)
+            Outbox().record(connection, event())
+            Outbox().record(connection, event(), event())
+        assert not bell.rang()
+
+
+def test_a_rollback_notifies_nobody(postgres_url: str) -> None:
+    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
+        with psycopg.connect(postgres_url) as connection:
+            Outbox().record(connection, event())
             connection.rollback()
         assert not bell.rang()
 
 
-async def test_outboxes_of_one_database_have_bells_of_their_own(postgres_url: str) -> None:
+def test_a_relay_that_fell_asleep_after_the_snapshot_of_the_transaction_is_notified(postgres_url: str) -> None:
+    with Doorbell(postgres_url) as bell, psycopg.connect(postgres_url) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        connection.execute("SELECT count(*) FROM outbox_relay")
+        with sleeping_relay(postgres_url):
+            Outbox().record(connection, event())
+            connection.commit()
+        assert bell.rang()
+
+
+def test_one_of_two_relays_still_sleeps(postgres_url: str) -> None:
+    with Doorbell(postgres_url) as bell, sleeping_relay(postgres_url):
+        with sleeping_relay(postgres_url):
+            pass
+        with psycopg.connect(postgres_url) as connection:
+            Outbox().record(connection, event())
+        assert bell.rang()
+
+
+def test_a_record_leaves_no_lock_behind_in_its_session(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        Outbox().record(connection, event())
+        Outbox().record(connection, event(), event())
+        assert connection.execute(HELD).fetchone() == (0,)
+
+
+async def test_outboxes_of_one_database_wake_their_own_relays(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE SCHEMA sales")
     store = PostgresStore(postgres_url, schema="sales", prefix="shop_")
     await store.schema.apply()
     await store.aclose()
-    with psycopg.connect(postgres_url) as connection:
-        connection.execute(
-            "INSERT INTO sales.shop_relay (id, lease_until, asleep_until) "
-            "VALUES ('r', now() + interval '1 hour', now() + interval '1 hour')"
-        )
-    relay_sleeps(postgres_url)
-    with Doorbell(postgres_url) as bell, Doorbell(postgres_url, Names(schema="sales", prefix="shop_")) as other:
-        with psycopg.connect(postgres_url) as connection:
-            Outbox(schema="sales", prefix="shop_").record(connection, EVENT)
+    shop = Names(schema="sales", prefix="shop_")
+    with Doorbell(postgres_url) as bell, Doorbell(postgres_url, shop) as other:
+        with (
+            sleeping_relay(postgres_url),
+            sleeping_relay(postgres_url, shop),
+            psycopg.connect(postgres_url) as connection,
+        ):
+            Outbox(schema="sales", prefix="shop_").record(connection, event())
         assert other.rang()
+        with sleeping_relay(postgres_url, shop), psycopg.connect(postgres_url) as connection:
+            Outbox().record(connection, event())
         assert not bell.rang()

@@ -19,6 +19,8 @@ from pillarbox.stores.postgres.connection import Connection
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.sqlalchemy_ways import engine_for
 
+pytestmark = pytest.mark.sqlalchemy
+
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 
 FAILING_TRIGGER = """

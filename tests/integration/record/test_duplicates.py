@@ -5,11 +5,11 @@ import pytest
 from pillarbox import DuplicateEvent, Event, Outbox
 from tests.integration.record.conftest import EventIds
 from tests.integration.record.way import Way
-from tests.integration.record.ways import POSTGRES, SQLITE
+from tests.integration.record.ways import EVERY
 
 pytestmark = pytest.mark.parametrize(
     ("way", "database"),
-    [(way, "postgres_url") for way in POSTGRES] + [(way, "sqlite_path") for way in SQLITE],
+    EVERY,
     indirect=["database"],
     ids=str,
 )
@@ -37,7 +37,7 @@ async def test_after_a_duplicate_the_savepoint_around_it_can_be_rolled_back(
     async with way.transaction(database) as handle:
         await way.record(Outbox(), handle, ONCE)
         # PostgreSQL tells which one it was.
-        named = "event evt-001 is" if way in POSTGRES else "one of the events evt-002, evt-001 is"
+        named = "event evt-001 is" if database.startswith("postgresql://") else "one of the events evt-002, evt-001 is"
         with pytest.raises(DuplicateEvent, match=named):
             async with way.savepoint(handle):
                 await way.record(Outbox(), handle, OTHER, ONCE)

@@ -5,11 +5,11 @@ import pytest
 from pillarbox import Event, NotInTransaction, Outbox, RecordError
 from tests.integration.record.conftest import EventIds
 from tests.integration.record.way import Way
-from tests.integration.record.ways import POSTGRES, SQLITE
+from tests.integration.record.ways import EVERY
 
 pytestmark = pytest.mark.parametrize(
     ("way", "database"),
-    [(way, "postgres_url") for way in POSTGRES] + [(way, "sqlite_path") for way in SQLITE],
+    EVERY,
     indirect=["database"],
     ids=str,
 )

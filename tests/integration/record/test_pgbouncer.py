@@ -18,6 +18,8 @@ from tests.integration.record.conftest import committed_ids
 from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_for
 from tests.servers.pgbouncer import PgBouncer
 
+pytestmark = pytest.mark.sqlalchemy
+
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 OUTBOX = Outbox(strict_order=True)
 

@@ -14,6 +14,8 @@ from pillarbox import DuplicateEvent, Event, Inbox, NotInTransaction, Outbox, Re
 from tests.integration.record.conftest import EventIds
 from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_for
 
+pytestmark = pytest.mark.sqlalchemy
+
 Opened = Callable[[str], AbstractAsyncContextManager[Any]]
 FIRST, SECOND = (Event("order.placed", {"id": 1}, event_id=event_id) for event_id in ("evt-001", "evt-002"))
 

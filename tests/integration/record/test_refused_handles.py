@@ -17,6 +17,8 @@ from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_fo
 from tests.integration.record.way import Way
 from tests.integration.record.ways import POSTGRES
 
+pytestmark = pytest.mark.sqlalchemy
+
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 
 

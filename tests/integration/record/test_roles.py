@@ -1,4 +1,4 @@
-"""What a producer must be allowed to do: INSERT, and one column to look at if it is to ring the doorbell."""
+"""What a producer must be allowed to do: INSERT, and nothing else."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from psycopg import sql
 
 from pillarbox import DuplicateEvent, Event, Outbox, RecordError
 from tests.integration.record.conftest import committed_ids
-from tests.integration.record.doorbell import Doorbell, relay_sleeps
+from tests.integration.record.doorbell import Doorbell, sleeping_relay
 
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 _numbers = count(1)
@@ -59,34 +59,15 @@ async def _transaction(role: Role) -> AsyncIterator[Any]:
         await connection.close()
 
 
-async def test_insert_and_a_look_at_who_sleeps_is_all_that_ringing_needs(postgres_url: str, role: Role) -> None:
+@pytest.mark.parametrize(("wakeup", "notified"), [("doorbell", True), ("none", False)])
+async def test_the_right_to_insert_is_all_that_a_producer_needs(
+    postgres_url: str, role: Role, wakeup: Any, notified: bool
+) -> None:
     role.grant("INSERT ON outbox_message")
-    role.grant("SELECT (asleep_until) ON outbox_relay")
-    relay_sleeps(postgres_url)
-    with Doorbell(postgres_url) as bell:
+    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
         async with _transaction(role) as connection:
-            await Outbox().arecord(connection, EVENT)
-        assert bell.rang()
-    assert committed_ids(postgres_url) == ["evt-001"]
-
-
-async def test_without_wakeup_insert_alone_is_enough(postgres_url: str, role: Role) -> None:
-    role.grant("INSERT ON outbox_message")
-    relay_sleeps(postgres_url)
-    with Doorbell(postgres_url) as bell:
-        async with _transaction(role) as connection:
-            await Outbox(wakeup="none").arecord(connection, EVENT)
-        assert not bell.rang()
-    assert committed_ids(postgres_url) == ["evt-001"]
-
-
-async def test_a_producer_that_may_not_look_records_without_ringing(postgres_url: str, role: Role) -> None:
-    role.grant("INSERT ON outbox_message")
-    relay_sleeps(postgres_url)
-    with Doorbell(postgres_url) as bell:
-        async with _transaction(role) as connection:
-            await Outbox().arecord(connection, EVENT)
-        assert not bell.rang()
+            await Outbox(wakeup=wakeup).arecord(connection, EVENT)
+        assert bell.rang() is notified
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
@@ -113,15 +94,3 @@ async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role,
         async with _transaction(role) as connection:
             await Outbox(wakeup=wakeup).arecord(connection, EVENT)
     assert isinstance(caught.value.__cause__, asyncpg.InsufficientPrivilegeError)
-
-
-async def test_whether_it_may_look_is_asked_once_per_connection(postgres_url: str) -> None:
-    asked: list[str] = []
-    outbox = Outbox()
-    async with asyncpg.create_pool(postgres_url, min_size=1, max_size=1) as pool:
-        for number in range(3):
-            async with pool.acquire() as connection, connection.transaction():
-                with connection.query_logger(lambda query: asked.append(query.query)):
-                    await outbox.arecord(connection, Event("counted", {"n": number}))
-    ours = [query.split()[0] for query in asked if "outbox_" in query]
-    assert ours == ["SELECT", "WITH", "WITH", "WITH"]

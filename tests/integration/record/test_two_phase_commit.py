@@ -5,29 +5,29 @@ import pytest
 
 from pillarbox import Event, Outbox
 from tests.integration.record.conftest import committed_ids
-from tests.integration.record.doorbell import relay_sleeps
+from tests.integration.record.doorbell import sleeping_relay
 
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 
 
 async def test_without_the_doorbell_a_record_can_be_prepared_and_committed_later(postgres_url: str) -> None:
-    relay_sleeps(postgres_url)
-    connection = await asyncpg.connect(postgres_url)
-    await connection.execute("BEGIN")
-    await Outbox(wakeup="none").arecord(connection, EVENT)
-    await connection.execute("PREPARE TRANSACTION 'order-42'")
-    assert committed_ids(postgres_url) == []
-    await connection.execute("COMMIT PREPARED 'order-42'")
-    assert committed_ids(postgres_url) == ["evt-001"]
-    await connection.close()
+    with sleeping_relay(postgres_url):
+        connection = await asyncpg.connect(postgres_url)
+        await connection.execute("BEGIN")
+        await Outbox(wakeup="none").arecord(connection, EVENT)
+        await connection.execute("PREPARE TRANSACTION 'order-42'")
+        assert committed_ids(postgres_url) == []
+        await connection.execute("COMMIT PREPARED 'order-42'")
+        assert committed_ids(postgres_url) == ["evt-001"]
+        await connection.close()
 
 
 async def test_with_the_doorbell_the_database_refuses_to_prepare_and_nothing_is_half_done(postgres_url: str) -> None:
-    relay_sleeps(postgres_url)
-    connection = await asyncpg.connect(postgres_url)
-    await connection.execute("BEGIN")
-    await Outbox().arecord(connection, EVENT)
-    with pytest.raises(asyncpg.FeatureNotSupportedError, match="LISTEN, UNLISTEN, or NOTIFY"):
-        await connection.execute("PREPARE TRANSACTION 'order-42'")
-    await connection.close()
-    assert committed_ids(postgres_url) == []
+    with sleeping_relay(postgres_url):
+        connection = await asyncpg.connect(postgres_url)
+        await connection.execute("BEGIN")
+        await Outbox().arecord(connection, EVENT)
+        with pytest.raises(asyncpg.FeatureNotSupportedError, match="LISTEN, UNLISTEN, or NOTIFY"):
+            await connection.execute("PREPARE TRANSACTION 'order-42'")
+        await connection.close()
+        assert committed_ids(postgres_url) == []

@@ -1,6 +1,28 @@
-"""Every handle on every driver, so that one test speaks for all of them."""
+"""Every handle on every driver, so that one test speaks for all of them.
+
+Those that go through SQLAlchemy carry its mark: their tests run with both of its versions.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
 
 from tests.integration.record import driver_ways, sqlalchemy_ways
+from tests.integration.record.way import Way
 
-POSTGRES = [*driver_ways.POSTGRES, *sqlalchemy_ways.POSTGRES]
-SQLITE = [*driver_ways.SQLITE, *sqlalchemy_ways.SQLITE]
+
+def _parameters(drivers: Sequence[Way], through_sqlalchemy: Sequence[Way], *database: str) -> list[Any]:
+    return [
+        *(pytest.param(way, *database) for way in drivers),
+        *(pytest.param(way, *database, marks=pytest.mark.sqlalchemy) for way in through_sqlalchemy),
+    ]
+
+
+POSTGRES = _parameters(driver_ways.POSTGRES, sqlalchemy_ways.POSTGRES)
+SQLITE = _parameters(driver_ways.SQLITE, sqlalchemy_ways.SQLITE)
+EVERY = [
+    *_parameters(driver_ways.POSTGRES, sqlalchemy_ways.POSTGRES, "postgres_url"),
+    *_parameters(driver_ways.SQLITE, sqlalchemy_ways.SQLITE, "sqlite_path"),
+]
+"""With the fixture that has its database."""

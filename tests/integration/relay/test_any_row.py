@@ -114,7 +114,7 @@ async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
             tuning=TUNING,
         )
         async with relay:
-            await eventually(lambda: ended(store), within=90)
+            await eventually(lambda: ended(store), within=90, pause=0.1)
         await check(store, inserted)
         letters = await store.browsing.letters(LetterFilter(), limit=500)
         undecodable = [letter.id for letter in letters.letters if "cannot be decoded" in letter.error]
@@ -150,5 +150,5 @@ async def test_each_row_in_sqlite_ends_and_its_neighbours_flow(tmp_path: Path, s
                 inserted.add(row["event_id"])
         assert inserted.issuperset(NEIGHBOURS)
         async with Relay(store=store, transports={"handlers": handlers}, retry=Never(), tuning=TUNING):
-            await eventually(lambda: ended(store), within=90)
+            await eventually(lambda: ended(store), within=90, pause=0.1)
         await check(store, inserted)

@@ -128,7 +128,7 @@ async def test_a_sleeping_relay_is_woken_by_a_record_and_drains_on_stop(
         ):
 
             async def asleep() -> bool:
-                return bool(await sql.fetchval("SELECT count(*) FROM outbox_relay WHERE asleep_until > now()"))
+                return bool(await sql.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"))
 
             await eventually(asleep)
             await record(sql, Event("woken.up", {}, event_id="w1"))

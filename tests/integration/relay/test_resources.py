@@ -14,7 +14,7 @@ from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from tests.databases import Sql
 
-BACKLOG = 5_000
+BACKLOG = 1_500
 TUNING = Tuning(batch_size=50, in_flight=2, poll_interval="50ms")
 
 
@@ -48,7 +48,7 @@ async def test_connections_and_what_is_in_hand_do_not_grow_with_the_backlog(sql:
     @handlers.on("a", name="counting")
     async def count(event: ReceivedEvent, context: HandlerContext) -> None:
         seen.append(len(relay._hand))
-        if len(seen) % 500 == 0:
+        if len(seen) % 150 == 0:
             counted.append(await connections(sql))
 
     async with aclosing(PostgresStore(postgres_url)) as store:

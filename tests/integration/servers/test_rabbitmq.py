@@ -6,7 +6,6 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
-from tests.servers.availability import available
 from tests.servers.rabbitmq import RabbitMQServer
 
 
@@ -32,10 +31,9 @@ def _take(server: RabbitMQServer, queue: str) -> bytes | None:
 
 
 @pytest.fixture(scope="module")
-def rabbitmq_server() -> Iterator[RabbitMQServer]:
+def rabbitmq_server(victim: RabbitMQServer) -> RabbitMQServer:
     """One that may be restarted and killed."""
-    with available(RabbitMQServer) as server:
-        yield server
+    return victim
 
 
 def test_a_confirmed_message_survives_a_restart(rabbitmq_server: RabbitMQServer, survivor: str) -> None:
@@ -45,12 +43,12 @@ def test_a_confirmed_message_survives_a_restart(rabbitmq_server: RabbitMQServer,
 
 def test_a_confirmed_message_survives_a_kill(rabbitmq_server: RabbitMQServer, survivor: str) -> None:
     # The broker writes down a new queue a moment after it confirmed messages in it.
-    rabbitmq_server.ctl("eval", "mnesia:dump_log().")
+    rabbitmq_server.evaluate("mnesia:dump_log()")
     rabbitmq_server.kill()
     rabbitmq_server.start()
     assert _take(rabbitmq_server, survivor) == b"still here"
 
 
 def test_rabbitmqctl_speaks_to_this_node(rabbitmq_server: RabbitMQServer, survivor: str) -> None:
-    assert rabbitmq_server.ctl("eval", "node().").strip() == f"'{rabbitmq_server.node}'"
+    assert rabbitmq_server.evaluate("node()") == f"'{rabbitmq_server.node}'"
     assert "survivor\t1" in rabbitmq_server.ctl("list_queues", "name", "messages")

@@ -1,5 +1,6 @@
 """A store on a file of its own, a plain connection to look and meddle with, and SQLite's own shell."""
 
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -19,9 +20,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(path: Path) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore(path)
-    await store.schema.apply()
+async def store(sqlite_template: Path, path: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(shutil.copy(sqlite_template, path))
     yield store
     await store.aclose()
 

@@ -59,11 +59,10 @@ async def test_a_row_that_a_stranger_wrote_costs_no_file_and_no_lane(
 
 
 async def test_different_ids_never_share_a_lock(store: SqliteStore, path: Path) -> None:
-    before = set(path.parent.iterdir())
     for id in IDS:
         await store.lanes.join(RelayCard(id=id), lease=LONG)
         await store.lanes.renew(id, lease=LONG)
-    assert len({made.name.lower() for made in set(path.parent.iterdir()) - before}) == len(IDS)
+    assert len({made.name.lower() for made in path.parent.glob(f"{path.name}-relay-*")}) == len(IDS)
 
 
 async def test_a_living_relay_whose_lock_file_was_removed_has_another_one_with_its_next_renewal(

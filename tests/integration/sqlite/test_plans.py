@@ -35,6 +35,7 @@ READS: dict[str, tuple[Given, set[str]]] = {
 }
 WRITES: dict[str, Given] = {
     "desk_lay": {"messages": "[]"},
+    "desk_lay_delivered": {"messages": "[]"},
     "resolve": {},
     "repeats": {},
     "attempts": {},
@@ -85,6 +86,15 @@ async def test_a_read_uses_its_indexes_and_scans_nothing_large(planner: sqlite3.
     plan = _plan(planner, name, given)
     assert {found for step in plan for found in re.findall(r"outbox_message_\w+_idx", step)} == indexes
     assert _scanned(plan) <= SMALL, plan
+
+
+async def test_whether_anything_holds_back_is_the_first_entry_of_three_indexes(planner: sqlite3.Connection) -> None:
+    probes = [step for step in _plan(planner, "holds_back", {}) if " h " in step]
+    assert [re.sub(r" \(.*", "", step) for step in probes] == [
+        "SCAN h USING INDEX outbox_message_head_idx",
+        "SCAN h USING INDEX outbox_message_behind_idx",
+        "SEARCH h USING INDEX outbox_message_due_idx",
+    ]
 
 
 @pytest.mark.parametrize("name", ["read_ready", "read_due"])

@@ -105,9 +105,11 @@ async def test_what_a_reader_or_a_broker_would_choke_on_is_refused(
 
 async def test_every_millisecond_of_a_minute_is_a_time(owner: Owner, sql: sqlite3.Connection) -> None:
     times = [f"2020-12-31T23:59:{second:02}.{ms:03}Z" for second in range(60) for ms in range(0, 1000, 7)]
+    sql.execute("BEGIN")
     sql.executemany(
         "INSERT INTO outbox_message (event_type, payload, available_at) VALUES ('t', '', ?)", [(t,) for t in times]
     )
+    sql.execute("COMMIT")
     messages = await owner.due(limit=10_000, quota=10_000)
     assert [message.available_at for message in messages] == [datetime.fromisoformat(time) for time in times]
 

@@ -61,12 +61,12 @@ async def test_reads_do_not_walk_over_what_waits(
         "headless": lambda: store.messages.headless([0], limit=100),
     }
     sql.execute(INSERT, (200, "free", None, None, 0))
+    sql.execute(INSERT, (1, "hot", None, "2099-01-01T00:00:00.000Z", 1))
     before = {}
     for name, look in looks.items():
         meter.reset()
         await look()
         before[name] = meter.steps
-    sql.execute(INSERT, (1, "hot", None, "2099-01-01T00:00:00.000Z", 1))
     sql.execute(INSERT, (WAITING, "hot", "behind", None, 0))
     sql.execute(INSERT, (WAITING, "later", None, "2099-01-01T00:00:00.000Z", 0))
     sql.execute(INSERT, (WAITING, None, "aside", None, 0))
@@ -74,6 +74,40 @@ async def test_reads_do_not_walk_over_what_waits(
         meter.reset()
         await look()
         assert meter.steps <= 2 * before[name] + 10, name
+
+
+@pytest.mark.parametrize(
+    ("held", "available_at", "attempts"),
+    [
+        ("behind", None, 0),
+        ("aside", None, 0),
+        ("blocked", None, 1),
+        (None, "2099-01-01T00:00:00.000Z", 1),
+        (None, "2020-01-01T00:00:00.000Z", 0),
+    ],
+)
+async def test_only_where_something_holds_others_back_each_row_is_asked_for_it(
+    owner: Owner,
+    sql: sqlite3.Connection,
+    meter: Meter,
+    held: str | None,
+    available_at: str | None,
+    attempts: int,
+) -> None:
+    sql.execute(INSERT, (1, "held up", None, None, 0))
+    sql.execute("UPDATE outbox_message SET held = ?, available_at = ?, attempts = ?", (held, available_at, attempts))
+    sql.execute(INSERT, (300, "held up", None, None, 0))
+    meter.reset()
+    assert all(message.behind for message in await owner.ready(limit=300))
+    asked = meter.steps
+    sql.execute("DELETE FROM outbox_message WHERE held IS NOT NULL OR available_at IS NOT NULL")
+    # A delayed event stands in nobody's way before its time.
+    sql.execute(INSERT, (1, "held up", None, "2099-01-01T00:00:00.000Z", 0))
+    meter.reset()
+    messages = await owner.ready(limit=300)
+    assert len(messages) == 300
+    assert not any(message.behind for message in messages)
+    assert meter.steps < 0.8 * asked
 
 
 async def test_a_line_is_read_on_at_the_price_of_the_batch(owner: Owner, sql: sqlite3.Connection, meter: Meter) -> None:
@@ -101,6 +135,19 @@ async def test_a_settlement_is_as_many_statements_for_one_as_for_many(
         assert (await store.writes.settle(owner.epochs, verdicts)).count == size
         counts.add(len(meter.statements))
     assert len(counts) == 1
+
+
+async def test_a_settlement_of_deliveries_takes_fewer_statements(
+    owner: Owner, store: SqliteStore, sql: sqlite3.Connection, meter: Meter
+) -> None:
+    counts = []
+    for outcome in (DELIVERED, Dead(error="no")):
+        sql.execute(INSERT, (50, None, None, None, 0))
+        verdicts = [Verdict(message, outcome, "x") for message in await owner.ready()]
+        meter.reset()
+        assert (await store.writes.settle(owner.epochs, verdicts)).count == 50
+        counts.append(len(meter.statements))
+    assert counts[0] <= counts[1] - 4
 
 
 @pytest.mark.parametrize("verb", ["hold", "split", "note"])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
+import pytest
+
 from pillarbox import Event, Handlers, Never, Outbox, PermanentError, Relay, Tuning
-from pillarbox.core.observations import Observation, RelayTended
+from pillarbox.core.observations import BatchDelivered, BatchObserver, EventDelivered, Observation, RelayTended
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.telemetry.prometheus import MetricsListener
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
+from pillarbox.transports.memory import MemoryTransport
 from tests.servers.waiting import wait_until
 from tests.unit.telemetry.exposed import value
 
@@ -39,6 +42,54 @@ async def test_what_was_delivered_and_what_was_given_up_on_is_counted() -> None:
     assert value(metrics.registry, "outbox_retries_total", **bad) == 0.0
     assert (value(metrics.registry, "outbox_batch_size_sum") or 0) >= 3.0
     assert (value(metrics.registry, "outbox_settle_duration_seconds_count") or 0) >= 1.0
+
+
+class ByBatch(BatchObserver):
+    """Keeps the batches."""
+
+    def __init__(self) -> None:
+        self.batches: list[BatchDelivered] = []
+
+    def __call__(self, observation: Observation) -> None:
+        assert not isinstance(observation, EventDelivered)
+
+    def delivered(self, batch: BatchDelivered) -> None:
+        self.batches.append(batch)
+
+
+async def test_what_was_sent_together_is_announced_together() -> None:
+    store, by_batch = MemoryStore(lanes=1), ByBatch()
+    one_by_one: list[Observation] = []
+    record(store, *["good"] * 20)
+    relay = Relay(store=store, transports={"memory": MemoryTransport()}, observers=[by_batch, one_by_one.append])
+    await relay.run_until_empty()
+    assert len(by_batch.batches) < 20
+    events = [event for batch in by_batch.batches for event in batch.events()]
+    assert len(events) == 20
+    assert [one for one in one_by_one if isinstance(one, EventDelivered)] == events
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_what_handlers_answered_together_is_announced_together(is_async: bool) -> None:
+    store, by_batch, handlers = MemoryStore(lanes=1), ByBatch(), Handlers()
+    numbers: list[int] = []
+
+    def handle(event: ReceivedEvent, context: HandlerContext) -> None:
+        numbers.append(event.payload["n"])
+        if event.payload["n"] == 100:
+            raise PermanentError("not this one")
+
+    async def ahandle(event: ReceivedEvent, context: HandlerContext) -> None:
+        handle(event, context)
+
+    handlers.on("*", name="h")(ahandle if is_async else handle)
+    with store.transaction() as transaction:
+        Outbox().record(transaction, *(Event("good", {"n": number}) for number in range(200)))
+    await Relay(store=store, transports={"handlers": handlers}, retry=Never(), observers=[by_batch]).run_until_empty()
+    assert sorted(numbers) == list(range(200))
+    assert len(by_batch.batches) < 100
+    assert sum(len(batch.messages) for batch in by_batch.batches) == 199
+    assert (await store.inspection.overview()).dead == 1
 
 
 async def test_relays_of_one_process_share_a_listener_and_add_up_to_all_lanes() -> None:

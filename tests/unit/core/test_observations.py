@@ -8,9 +8,34 @@ from typing import Any, get_args
 import pytest
 
 from pillarbox.core import observations
-from pillarbox.core.observations import Announcer, LookedInVain, Observation, StopRequested
+from pillarbox.core.observations import (
+    Announcer,
+    BatchDelivered,
+    BatchObserver,
+    EventDelivered,
+    LookedInVain,
+    Observation,
+    StopRequested,
+)
+from tests.unit.relay.messages import message
 
 KINDS: tuple[type[Any], ...] = get_args(Observation)
+MESSAGES = tuple(message(event_id=event_id) for event_id in ("evt-1", "evt-2", "evt-3"))
+BATCH = BatchDelivered(relay="r", destination="orders", messages=MESSAGES, seconds=0.5)
+EACH = [EventDelivered(relay="r", message=one, destination="orders", seconds=0.5) for one in MESSAGES]
+
+
+class ByBatch(BatchObserver):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Observation | BatchDelivered] = []
+
+    def __call__(self, observation: Observation) -> None:
+        self.told.append(observation)
+
+    def delivered(self, batch: BatchDelivered) -> None:
+        self.told.append(batch)
 
 
 def broken(observation: Observation) -> None:
@@ -60,13 +85,46 @@ def test_announcing_to_nobody_is_fine() -> None:
     Announcer()(StopRequested(relay="r"))
 
 
+def test_deliveries_are_told_by_batch_or_one_by_one_as_each_observer_takes_them() -> None:
+    by_batch = ByBatch()
+    one_by_one: list[Observation] = []
+    announce = Announcer([by_batch, one_by_one.append])
+    announce.delivered(BATCH)
+    announce(StopRequested(relay="r"))
+    assert by_batch.told == [BATCH, StopRequested(relay="r")]
+    assert one_by_one == [*EACH, StopRequested(relay="r")]
+
+
+def test_an_observer_that_breaks_at_an_event_is_told_the_rest_of_the_batch() -> None:
+    told: list[Observation] = []
+
+    def breaks_at_the_first(observation: Observation) -> None:
+        told.append(observation)
+        if observation == EACH[0]:
+            raise RuntimeError("this listener is broken")
+
+    Announcer([breaks_at_the_first]).delivered(BATCH)
+    assert told == EACH
+
+
+def test_an_observer_that_breaks_at_a_batch_does_not_stop_the_others() -> None:
+    class Broken(ByBatch):
+        def delivered(self, batch: BatchDelivered) -> None:
+            raise RuntimeError("this listener is broken")
+
+    after = ByBatch()
+    Announcer([Broken(), after]).delivered(BATCH)
+    assert after.told == [BATCH]
+
+
 def test_every_observation_of_the_module_belongs_to_the_union() -> None:
+    announcing = {Announcer, BatchObserver, BatchDelivered}
     defined = {
         value
         for value in vars(observations).values()
-        if isinstance(value, type) and value.__module__ == observations.__name__ and value is not Announcer
+        if isinstance(value, type) and value.__module__ == observations.__name__
     }
-    assert defined == set(KINDS)
+    assert defined - announcing == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)

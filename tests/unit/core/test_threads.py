@@ -1,10 +1,17 @@
-"""Whatever a function raises on a thread reaches whoever awaits it."""
+"""Whatever a function raises on a thread reaches whoever awaits it; short jobs share a thread, and none waits for one
+that hangs."""
 
 import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from pillarbox.core.threads import Threads
+from pillarbox.testing.waiting import eventually
+
+BOUND = 60.0
 
 
 class OwnError(BaseException):
@@ -27,7 +34,7 @@ async def test_every_exception_ends_the_call(error: BaseException, raised: type[
     def function() -> None:
         raise error
 
-    threads = Threads[None](1)
+    threads = Threads(1)
     caught: BaseException | None = None
     try:
         async with asyncio.timeout(30):
@@ -38,3 +45,85 @@ async def test_every_exception_ends_the_call(error: BaseException, raised: type[
         threads.close()
     assert type(caught) is raised
     assert caught is error or caught.__cause__ is error
+
+
+class Noted:
+    """A job that notes what becomes of it."""
+
+    dropped = False
+
+    def __init__(self, work: Callable[[], object] = lambda: None) -> None:
+        self._work = work
+        self.thread = ""
+        self.is_told = False
+
+    def do(self) -> None:
+        self.thread = threading.current_thread().name
+        self._work()
+
+    def done(self) -> None:
+        self.is_told = True
+
+
+@contextmanager
+def up_to(most: int) -> Iterator[Threads]:
+    threads = Threads(most)
+    yield threads
+    threads.close()
+
+
+async def told(*jobs: Noted) -> None:
+    async def all_told() -> bool:
+        return all(job.is_told for job in jobs)
+
+    await eventually(all_told, within=BOUND)
+
+
+async def test_short_jobs_that_begin_together_share_a_thread() -> None:
+    finished = threading.Event()
+    jobs = [*(Noted() for _ in range(9)), Noted(finished.set)]
+    with up_to(10) as threads:
+        threads.begin_all(jobs)
+        finished.wait(BOUND)  # the loop stands still, so that it wakes nobody else
+        assert threads._started == 1
+        await told(*jobs)
+
+
+async def test_jobs_that_usually_take_long_begin_side_by_side() -> None:
+    together = threading.Barrier(5)
+    jobs = [Noted(lambda: together.wait(BOUND)) for _ in range(4)]
+    with up_to(4) as threads:
+        threads._usual = 1.0
+        threads.begin_all(jobs)
+        together.wait(BOUND)  # the loop stands still, so that it wakes nobody else
+        await told(*jobs)
+    assert len({job.thread for job in jobs}) == 4
+
+
+async def test_jobs_behind_one_that_hangs_get_threads_of_their_own() -> None:
+    together = threading.Barrier(4)
+    jobs = [Noted(lambda: together.wait(BOUND)) for _ in range(4)]
+    with up_to(4) as threads:
+        threads.begin_all(jobs)
+        await told(*jobs)
+    assert len({job.thread for job in jobs}) == 4
+
+
+async def test_a_job_that_is_done_is_told_while_its_thread_hangs_in_the_next_one() -> None:
+    go = threading.Event()
+    short, hangs = Noted(), Noted(lambda: go.wait(BOUND))
+    with up_to(1) as threads:
+        threads.begin_all([short, hangs])
+        await told(short)
+        assert not hangs.is_told
+        go.set()
+        await told(hangs)
+
+
+async def test_a_job_that_nobody_wants_is_not_begun() -> None:
+    unwanted, wanted = Noted(), Noted()
+    unwanted.dropped = True
+    with up_to(1) as threads:
+        threads.begin_all([unwanted, wanted])
+        await told(wanted)
+    assert unwanted.thread == ""

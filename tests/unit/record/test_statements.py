@@ -28,7 +28,7 @@ def test_its_placeholders_are_used_once_and_in_order(name: str) -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("postgres/append") and "ring" not in name])
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("postgres/append")])
 def test_it_fills_the_columns_of_a_row_in_their_order(name: str) -> None:
     sql = statement("pillarbox.record", name, Names())
     found = re.search(r"\(([^)]*)\)", sql)

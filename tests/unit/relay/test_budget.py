@@ -45,7 +45,7 @@ def test_a_round_begins_only_while_two_looks_fit_beside_what_is_in_flight() -> N
 
 def test_a_message_that_is_to_come_alone_waits_until_nothing_is_in_flight() -> None:
     for waits, begins in ((budget(2), False), (budget(), True)):
-        waits.large = Large(Ready, 0)
+        waits.large = Large(Ready, 0, "")
         assert waits.begin() is begins
 
 
@@ -70,7 +70,7 @@ def test_the_next_round_is_for_the_first_message_that_no_look_could_bring() -> N
     assert meeting.large is None, "it comes first with the next look"
     meeting.brought(LOOK, fetched(left_out=4), waited=False)
     meeting.brought(LOOK, fetched(left_out=5), waited=False)
-    assert meeting.large == Large(Ready, 4)
+    assert meeting.large == Large(Ready, 4, "")
 
 
 def test_the_database_weighs_about_twice_as_many_as_fitted_lately() -> None:
@@ -88,7 +88,9 @@ def test_the_database_weighs_about_twice_as_many_as_fitted_lately() -> None:
 
 def test_what_was_brought_is_taken_as_far_as_it_fits_and_one_always_does_alone() -> None:
     def fitting(of: Budget, *sizes: int) -> int:
-        return of.fitting([Seen(one, 1, waited=False, epoch=1) for one in fetched(*sizes)])
+        found = fetched(*sizes)
+        of.brought(LOOK, found, waited=False)
+        return of.fitting([Seen(one, 1, waited=False, epoch=1) for one in found])
 
     assert fitting(budget(), 400, 400) == 2
     assert fitting(budget(), 400, 401) == 1

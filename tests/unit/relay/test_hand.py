@@ -144,3 +144,56 @@ def test_an_item_from_before_its_lane_was_lost_neither_stops_nor_confirms_its_qu
     assert hand.sendable("d", 9) == []
     assert hand.sends(current[0])
     assert hand.stopped(current[0]) == current[1:]
+
+
+def pipelined(hand: Hand, most: int = 10) -> list[Item]:
+    return hand.sendable("d", most, pipelined=True)
+
+
+def test_pipelined_several_of_a_line_go_in_order_and_the_next_after_all_were_answered() -> None:
+    hand = Hand()
+    for number in (3, 1, 2):
+        hand.add(item(number))
+    first = pipelined(hand, 2)
+    assert ids(first) == [1, 2]
+    hand.add(item(4))
+    hand.confirmed(first[0])
+    assert pipelined(hand) == []
+    hand.confirmed(first[1])
+    assert ids(pipelined(hand)) == [3, 4]
+
+
+def test_pipelined_lines_share_a_batch() -> None:
+    hand = Hand()
+    for number in range(20):
+        hand.add(item(number, "hot"))
+    for number in (20, 21):
+        hand.add(item(number, f"calm {number}"))
+    going = ids(pipelined(hand, 9))
+    assert going[:3] == [0, 1, 2]
+    assert {20, 21} < set(going)
+    assert len(going) <= 9
+
+
+def test_pipelined_one_that_fails_stops_its_line_and_those_sent_behind_it_keep_their_answers() -> None:
+    hand = Hand()
+    for number in (1, 2, 3, 4):
+        hand.add(item(number))
+    first, second, third = pipelined(hand, 3)
+    hand.confirmed(first)
+    assert ids(hand.stopped(second)) == [4]
+    assert hand.sends(third)
+    assert hand.accepted([second, third]) == [third]
+    assert not hand.has(third.line)
+
+
+def test_pipelined_bytes_are_bounded_and_the_first_goes_whatever_its_size() -> None:
+    hand = Hand()
+    for number in (1, 2, 3):
+        hand.add(item(number))
+    size = item(1).size
+    assert ids(hand.sendable("d", 10, most_bytes=1, pipelined=True)) == [1]
+    hand = Hand()
+    for number in (1, 2, 3):
+        hand.add(item(number))
+    assert ids(hand.sendable("d", 10, most_bytes=2 * size, pipelined=True)) == [1, 2]

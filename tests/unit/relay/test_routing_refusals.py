@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.transport import Transport
+from pillarbox.core.transport import Pace, Transport
 from pillarbox.relay.routing import Destination, Route, Routing, per_second, rate_text
 from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry
 
@@ -117,3 +117,19 @@ def test_a_destination_needs_an_address_and_a_body_that_exists() -> None:
         Destination("orders")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="payload, envelope, cloudevents, not 'xml'"):
         Destination(ORDERS, body="xml")
+
+
+def test_a_pipelined_destination_needs_a_transport_that_keeps_the_order_of_a_batch() -> None:
+    hot = Destination(ORDERS, ordering="pipelined")
+    with pytest.raises(
+        ConfigurationError, match="'hot' is pipelined, but its transport 'rabbit' does not keep the order"
+    ):
+        Routing([], {"hot": hot}, {"rabbit": Queues()})
+    queues = Queues()
+    queues.pace = Pace(in_order=True)
+    assert Routing([], {"hot": hot}, {"rabbit": queues}).place("hot").destination.ordering == "pipelined"
+
+
+def test_an_ordering_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="""ordering is "strict" or "pipelined", not 'loose'"""):
+        Destination(ORDERS, ordering="loose")  # type: ignore[arg-type]

@@ -18,8 +18,8 @@ def test_a_lane_with_a_history_is_worked_with_care_for_a_window() -> None:
     one, other = message(id=1, lane=3), message(id=2, lane=4)
     assert suspicion.suspects(one)
     assert not suspicion.suspects(other)
-    suspicion.passed(one)
-    suspicion.passed(one)
+    suspicion.passed([one])
+    suspicion.passed([one])
     assert not suspicion.suspects(one)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
+from pillarbox.core.observations import BatchDelivered
+from pillarbox.telemetry.logs import LogListener
 from tests.unit.telemetry.examples import (
     BLOCKS,
     DELIVERED,
@@ -13,6 +16,7 @@ from tests.unit.telemetry.examples import (
     RETRIED,
     SENDING,
     SKIPPED,
+    kept,
     lines,
     spoken,
 )
@@ -23,6 +27,17 @@ WHICH = "event_id=evt-7 aggregate_id=42 destination=orders"
 
 def test_a_delivery_is_information() -> None:
     assert spoken(DELIVERED) == [(LOGGER, "INFO", f"delivered event: {WHICH} attempt=3 seconds=0.250")]
+
+
+def test_each_delivery_of_a_batch_is_information() -> None:
+    with kept(logging.INFO) as records:
+        LogListener().delivered(
+            BatchDelivered(relay="r", destination="orders", messages=(ORDER, ORDER._replace(tries=5)), seconds=0.25)
+        )
+    assert [record.getMessage() for record in records] == [
+        f"delivered event: {WHICH} attempt=3 seconds=0.250",
+        f"delivered event: {WHICH} attempt=7 seconds=0.250",
+    ]
 
 
 def test_a_failed_send_is_an_error_and_the_coming_retry_a_warning() -> None:

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.observations import EventDelivered, EventDied, EventRetried, EventSkipped, Observation, Sending
+from pillarbox.core.observations import (
+    BatchDelivered,
+    EventDelivered,
+    EventDied,
+    EventRetried,
+    EventSkipped,
+    Observation,
+    Sending,
+)
 from pillarbox.telemetry.logs import EVENTS, TRACE, LogListener
 from tests.unit.telemetry.examples import DELIVERED, EXAMPLES, KINDS, OPENED, RETRIED, kept, lines, spoken
 
@@ -51,6 +59,7 @@ def test_events_that_nobody_wants_to_hear_of_are_not_looked_at() -> None:
     with kept(logging.CRITICAL) as records:
         for observation in observations:
             listener(observation)
+        listener.delivered(BatchDelivered(relay="r", destination="d", messages=untouched, seconds=1))
     assert records == []
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
 
+from pillarbox.core.message import Message
 from pillarbox.core.observations import (
+    BatchDelivered,
     BatchRead,
     BatchSettled,
     EventDelivered,
@@ -103,6 +108,47 @@ def test_the_lag_is_the_time_that_an_event_was_late(recorded: int, due: int | No
     )
     registry = told(EventDelivered(relay="r", message=waited, destination="orders", seconds=0.1)).registry
     assert value(registry, "outbox_lag_seconds_sum", destination="orders") == lag
+
+
+SECONDS = st.integers(0, 10**6).map(lambda number: number / 32)  # neither halves nor sums of them are rounded
+MESSAGES = st.builds(
+    lambda event_type, age, delayed, tried: message(
+        event_type=event_type,
+        recorded_at=NOON - timedelta(seconds=age),
+        available_at=NOON - timedelta(seconds=age / 2) if delayed else None,
+        attempts=tried,
+    ),
+    st.sampled_from(("order.placed", "order.paid", "mail")),
+    SECONDS,
+    st.booleans(),
+    st.integers(0, 1),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(("orders", "mail")), st.lists(MESSAGES, min_size=1), SECONDS), max_size=5))
+def test_a_batch_counts_as_its_events_would(batches: list[tuple[str, list[Message], float]]) -> None:
+    by_batch, by_event = MetricsListener(clock=Noon()), MetricsListener(clock=Noon())
+    for destination, messages, seconds in batches:
+        batch = BatchDelivered(relay="r", destination=destination, messages=tuple(messages), seconds=seconds)
+        by_batch.delivered(batch)
+        for event in batch.events():
+            by_event(event)
+    shown, expected = (
+        [line for line in generate_latest(one.registry).decode().splitlines() if "_created" not in line]
+        for one in (by_batch, by_event)
+    )
+    assert shown == expected
+
+
+def test_a_batch_is_counted_by_type() -> None:
+    listener = MetricsListener(clock=Noon())
+    messages = (ORDER, ORDER, message(event_type="mail", recorded_at=NOON))
+    listener.delivered(BatchDelivered(relay="r", destination="orders", messages=messages, seconds=0.25))
+    assert value(listener.registry, "outbox_published_total", **WAY) == 2.0
+    assert value(listener.registry, "outbox_published_total", destination="orders", event_type="mail") == 1.0
+    assert value(listener.registry, "outbox_publish_duration_seconds_sum", destination="orders") == 0.75
+    assert value(listener.registry, "outbox_publish_duration_seconds_bucket", destination="orders", le="0.25") == 3.0
+    assert value(listener.registry, "outbox_lag_seconds_count", destination="orders") == 3.0
 
 
 def held(relay: str, **changes: object) -> RelayTended:

@@ -8,10 +8,11 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, SpanKind, StatusCode
+from opentelemetry.trace import TracerProvider as AnyProvider
 
 from pillarbox.core.message import Message
-from pillarbox.core.observations import EventDelivered, EventDied, EventRetried, Observation
+from pillarbox.core.observations import BatchDelivered, EventDelivered, EventDied, EventRetried, Observation
 from pillarbox.telemetry.opentelemetry import RelayTracing
 from tests.unit.relay.messages import message
 from tests.unit.telemetry.examples import EXAMPLES
@@ -49,6 +50,23 @@ def test_a_delivery_is_a_span_in_the_trace_of_its_event(tracing: RelayTracing, e
     assert span.attributes["messaging.message.id"] == "e1"
     assert span.attributes["messaging.destination.name"] == "orders"
     assert span.attributes["pillarbox.attempt"] == 2
+
+
+def test_each_delivery_of_a_batch_is_a_span_if_its_event_is_of_a_trace(
+    tracing: RelayTracing, exporter: InMemorySpanExporter
+) -> None:
+    messages = (TRACED, message(event_id="e2"), message(event_id="e3", trace_id=PARENT))
+    tracing.delivered(BatchDelivered(relay="r", destination="orders", messages=messages, seconds=0.25))
+    spans = exporter.get_finished_spans()
+    assert [(span.attributes or {})["messaging.message.id"] for span in spans] == ["e1", "e3"]
+    assert [(span.name, span.status.status_code) for span in spans] == [("send orders", StatusCode.UNSET)] * 2
+
+
+@pytest.mark.parametrize("provider", [ProxyTracerProvider(), NoOpTracerProvider()], ids=lambda one: type(one).__name__)
+def test_while_nobody_keeps_spans_no_delivery_is_looked_at(provider: AnyProvider) -> None:
+    untouched: Any = object()
+    batch = BatchDelivered(relay="r", destination="orders", messages=(untouched,), seconds=0.25)
+    RelayTracing(provider).delivered(batch)
 
 
 def test_a_span_is_as_long_as_the_send(tracing: RelayTracing, exporter: InMemorySpanExporter) -> None:

@@ -1,12 +1,15 @@
-"""Answers of handlers come one by one, and a relay needs one task for a call, and no more."""
+"""Answers of handlers come one by one, and events whose handlers wait for nothing share a task."""
 
 import asyncio
 from contextlib import aclosing
+from contextvars import ContextVar
 from typing import Any
+
+import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay
 from pillarbox.core.errors import Unavailable
-from pillarbox.core.transport import AnswersApart
+from pillarbox.core.transport import AnswersApart, Result
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
 
@@ -27,11 +30,13 @@ async def test_each_answer_comes_as_soon_as_its_call_returned() -> None:
 
     lot = [outgoing(name, handlers.to(name)) for name in ("slow", "sync", "nobody")]
     async with aclosing(handlers.answers(lot)) as answers:
-        first, second = await anext(answers), await anext(answers)
-        assert {first[0], second[0]} == {1, 2}
-        assert all(result is not None for _, result in (first, second))
+        others: list[tuple[int, Result]] = []
+        while len(others) < 2:
+            others += await anext(answers)
+        assert {position for position, _ in others} == {1, 2}
+        assert all(result is not None for _, result in others)
         go.set()
-        assert await anext(answers) == (0, None)
+        assert await anext(answers) == [(0, None)]
         assert [answer async for answer in answers] == []
     await handlers.aclose()
 
@@ -46,21 +51,25 @@ async def test_calls_end_with_whoever_waited_for_their_answers() -> None:
         finally:
             ended.set()
 
-    async with aclosing(
-        handlers.answers([outgoing(name, handlers.to(name)) for name in ("slow", "nobody")])
-    ) as answers:
-        assert (await anext(answers))[0] == 1
+    @handlers.on("t", name="quick")
+    async def quick(event: Any, context: Any) -> None: ...
+
+    async with aclosing(handlers.answers([outgoing(name, handlers.to(name)) for name in ("slow", "quick")])) as answers:
+        assert await anext(answers) == [(1, None)]
     assert ended.is_set()
     await handlers.aclose()
 
 
-async def test_a_relay_makes_one_task_for_a_call_and_few_besides() -> None:
+@pytest.mark.parametrize("waits", [False, True])
+async def test_only_a_call_that_waits_needs_a_task_of_its_own(waits: bool) -> None:
     store, handlers = MemoryStore(), Handlers()
     handled: list[str] = []
     made: list[str] = []
 
     @handlers.on("t", name="h")
     async def handle(event: Any, context: Any) -> None:
+        if waits:
+            await asyncio.sleep(0)
         handled.append(event.event_id)
 
     def make(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
@@ -74,5 +83,40 @@ async def test_a_relay_makes_one_task_for_a_call_and_few_besides() -> None:
     await relay.run_until_empty()
     asyncio.get_running_loop().set_task_factory(None)
     assert len(handled) == EVENTS
-    sending = [name for name in made if name.startswith(("Handlers.", "Dispatch."))]
-    assert EVENTS < len(sending) < 1.5 * EVENTS
+    calling = made.count("Calls._run")
+    assert calling == EVENTS if waits else 0 < calling < EVENTS / 4
+
+
+async def test_a_call_stays_in_its_task_and_in_its_context_while_it_waits() -> None:
+    handlers, who = Handlers(), ContextVar("who", default="nobody")
+    seen: list[str] = []
+
+    @handlers.on("t", name="h")
+    async def handle(event: Any, context: Any) -> None:
+        assert who.get() == "nobody"
+        who.set(event.event_id)
+        if event.event_id != "first":
+            task = asyncio.current_task()
+            async with asyncio.timeout(60):
+                await asyncio.sleep(0)
+            assert asyncio.current_task() is task
+        seen.append(who.get())
+
+    assert await handlers.send([outgoing(one, handlers.to("h")) for one in ("first", "a", "b")]) == [None] * 3
+    assert sorted(seen) == ["a", "b", "first"]
+
+
+async def test_a_handler_that_cancels_its_own_task_leaves_the_others_alone() -> None:
+    handlers = Handlers()
+
+    @handlers.on("t", name="h")
+    async def handle(event: Any, context: Any) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if event.event_id == "first":
+            task.cancel()
+        else:
+            assert not task.cancelling()
+            await asyncio.sleep(0)
+
+    assert await handlers.send([outgoing(one, handlers.to("h")) for one in ("first", "a", "b")]) == [None] * 3

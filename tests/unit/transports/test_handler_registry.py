@@ -1,13 +1,14 @@
 """Who handles what, and what is refused before anything is ever sent."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent
+from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent, registry
 from tests.unit.transports.lots import call
 
 
@@ -29,6 +30,12 @@ class NamedBilling(Billing):
     name = "billing"
 
 
+class Numbered(Billing):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.name = f"async {number}"
+
+
 def test_an_event_goes_to_every_handler_of_its_type_in_the_order_of_their_adding() -> None:
     handlers = Handlers()
     for name, pattern in [("b", "order.placed"), ("a", "order.*"), ("all", "*"), ("other", "invoice.*")]:
@@ -36,6 +43,35 @@ def test_an_event_goes_to_every_handler_of_its_type_in_the_order_of_their_adding
     assert handlers.names_for("order.placed") == ["b", "a", "all"]
     assert handlers.names_for("order.paid") == ["a", "all"]
     assert handlers.names_for("ORDER.placed") == ["all"]
+
+
+def test_of_many_handlers_only_those_with_a_pattern_are_asked_about_a_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    handlers = Handlers()
+    for n in range(100):
+        handlers.on(f"type {n}", f"kind {n}", name=f"h{n}")(nothing)
+    handlers.on("type 7", "kind ?", name="pattern")(nothing)
+    handlers.on("type 7", name="last")(nothing)
+
+    def matches(event_type: str, pattern: str) -> bool:
+        asked.append(pattern)
+        return fnmatchcase(event_type, pattern)
+
+    monkeypatch.setattr(registry, "fnmatchcase", matches)
+    assert handlers.names_for("type 7") == ["h7", "pattern", "last"]
+    assert handlers.names_for("kind 7") == ["h7", "pattern"]
+    assert handlers.names_for("kind 99") == ["h99"]
+    assert set(asked) == {"type 7", "kind ?"}
+
+
+async def test_a_handler_that_was_called_is_not_remembered() -> None:
+    handlers = Handlers()
+    for n in range(20):
+        handlers.on(f"type {n}", name=f"sync {n}")(nothing)
+        handlers.add(Numbered(n))
+        assert await call(handlers, f"sync {n}") is None
+        assert await call(handlers, f"async {n}") is None
+    assert handlers._running == set()
 
 
 def test_without_routes_each_handler_is_a_destination() -> None:

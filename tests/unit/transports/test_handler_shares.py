@@ -1,6 +1,7 @@
 """Shares of threads and tasks: whatever hangs, every other handler can begin a call; what is free may be used."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,18 @@ def test_a_handler_alone_may_use_everything() -> None:
     assert room("h", {}, ["h"], most=32) == 32
     assert room("h", {"h": 31}, ["h"], most=32) == 1
     assert room("h", {"h": 32}, ["h"], most=32) == 0
+
+
+def test_what_is_free_is_told_without_a_look_at_every_handler() -> None:
+    class Asked(set[str]):
+        def __iter__(self) -> Iterator[str]:
+            raise AssertionError("there may be thousands")
+
+    names = [f"h{n}" for n in range(10)]
+    running = {"h0": 1, "h1": 4, "h2": 30, "of the other kind": 100}
+    asked = Asked(names)
+    assert [room(name, running, asked, most=32) for name in names] == [0, -3, -10] + [1] * 7
+    assert [room(name, running, names, most=32) for name in names] == [0, -3, -10] + [1] * 7
 
 
 def test_one_that_hangs_leaves_the_others_their_part() -> None:

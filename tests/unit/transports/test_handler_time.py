@@ -9,7 +9,9 @@ from pillarbox.core.errors import Rejected
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.handlers import Handlers
+from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent
+from pillarbox.transports.handlers.calls import Calls
+from pillarbox.transports.handlers.registry import Handler
 from tests.unit.transports.lots import call
 
 
@@ -48,6 +50,24 @@ def test_an_async_handler_that_will_not_be_cancelled_is_waited_for_and_rejected(
         assert simulation.clock.monotonic() == 130.0
 
     simulate(story, seed=1)
+
+
+async def test_a_call_whose_time_is_up_before_it_began_is_not_begun() -> None:
+    begun: list[str] = []
+
+    async def note(event: ReceivedEvent, context: HandlerContext) -> None:
+        begun.append(event.event_id)
+
+    calls, out = Calls(set(), 30.0), outgoing("a", HandlerAddress(name="h"))
+    context = HandlerContext(attempt=1, headers={}, epoch=0, destination="h")
+    calls.begin([calls.add(0, Handler.of(note, ["*"], "h"), ReceivedEvent(out), context)])
+    calls.expire()
+    [(position, answer)] = await calls.next()
+    assert (position, type(answer)) == (0, Rejected)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others)
+    assert begun == []
 
 
 def test_zero_means_no_bound() -> None:

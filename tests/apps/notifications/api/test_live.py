@@ -87,6 +87,7 @@ def following(service: Service, *, after: str | None = None, user_id: int = 1) -
         assert answer.headers["content-type"].startswith("text/event-stream")
         wait_until(lambda: service.followers == before + 1, bound=BOUND, what="the server knows its follower")
         yield Stream(answer)
+    wait_until(lambda: service.followers <= before, bound=BOUND, what="the server forgets its follower")
 
 
 def test_what_comes_from_now_on_is_heard_in_order(service: Service, post: Post) -> None:

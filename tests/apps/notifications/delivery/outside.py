@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from tests.servers import processes
+from tests.apps.notifications.processes import environment
+from tests.servers import forkserver, processes
 from tests.servers.ports import free_port
 from tests.servers.processes import Started
 from tests.servers.waiting import wait_until
@@ -23,14 +21,7 @@ BOUND = 90.0
 def start(module: str, *arguments: str, folder: Path, log: Path, **variables: str) -> Started:
     """A Python process that the leak check knows of."""
     with log.open("ab") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
-            env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.defpath, **variables},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+        process = forkserver.start(module, *arguments, folder=folder, environment=environment(**variables), log=output)
     started = Started(name=module, process=process, log=log, ports=())
     processes.registry.processes.append(started)
     return started

@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.servers import forkserver
+
 BOUND = 300
-COMMAND = (sys.executable, "-m", "apps.notifications.demo")
+MODULE = "apps.notifications.demo"
+COMMAND = (sys.executable, "-m", MODULE)
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
@@ -20,16 +23,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 def demo(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run it to its end."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        env=environment(folder, **more),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=BOUND,
-        check=False,
-    )
+    return forkserver.run(MODULE, *arguments, folder=folder, environment=environment(folder, **more))
 
 
 def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What people complain of, brought about in a store of this process and told with its cause."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from pillarbox.core.diagnosis import Answer
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead, Retry
 from pillarbox.core.steering import EVERYWHERE, Forced
+from pillarbox.ops import hot_keys
 from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.settings import Settings
 from pillarbox.record import Outbox
@@ -163,3 +165,40 @@ async def test_dead_letters_by_reason(store: MemoryStore, record: Record) -> Non
         "dead letters: 2 x order.placed to orders: no customer <n>; 1 x order.placed to orders: too large"
     )
     assert "pillarbox dead retry --group" in found.fix
+
+
+BROKER = {"PILLARBOX_TRANSPORT": "amqp://app@mq/"}
+
+
+async def test_a_hot_key_that_waits_for_its_own_round_trips(store: MemoryStore, record: Record) -> None:
+    record(*(f"calm-{number}" for number in range(hot_keys.MANY - 1)), key="calm")
+    assert (await asked(store, "hot_keys", **BROKER)).result == "pass"
+    record(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
+    found = await asked(store, "hot_keys", **BROKER)
+    assert (found.result, found.said) == ("warn", "1,000 of the first 10,000 events that wait have the key hot")
+    assert 'ordering = "pipelined"' in found.fix
+
+
+async def test_a_hot_key_that_its_head_holds_up_is_another_matter(store: MemoryStore, record: Record) -> None:
+    record(*(f"hot-{number}" for number in range(hot_keys.MANY + 1)), key="hot")
+    owner = await Owner.of(store)
+    [first, *_] = await owner.ready()
+    await owner.settle(Dead(error="no", block=True), first)
+    assert (await asked(store, "hot_keys", **BROKER)).result == "pass"
+
+
+async def test_a_hot_key_whose_destination_is_pipelined_or_has_no_such_choice(
+    store: MemoryStore, record: Record, tmp_path: Path
+) -> None:
+    record(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
+    assert (await asked(store, "hot_keys", PILLARBOX_TRANSPORT="console://")).result == "pass"
+    (settings := tmp_path / "pillarbox.toml").write_text(
+        """
+        transports.rabbit.url = "amqp://app@mq/"
+        destinations.hot.ordering = "pipelined"
+        [[routes]]
+        to = ["hot"]
+        """
+    )
+    [check] = [one for one in symptoms.checks(Settings.load(settings, {}), store) if one.name == "symptoms.hot_keys"]
+    assert (await check.ask()).result == "pass"

@@ -20,14 +20,15 @@ class Guests:
         self.came: list[int] = []
 
     async def stay(self, number: int, count: int, seconds: float) -> None:
-        async with self.room.places(count):
-            self.came.append(number)
-            self.inside += count
-            self.most = max(self.most, self.inside)
-            try:
-                await asyncio.sleep(seconds)
-            finally:
-                self.inside -= count
+        await self.room.take(count)
+        self.came.append(number)
+        self.inside += count
+        self.most = max(self.most, self.inside)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.inside -= count
+            self.room.give(count)
 
 
 async def test_a_small_request_does_not_overtake_a_large_one() -> None:
@@ -53,7 +54,7 @@ def test_room_is_never_exceeded_and_never_lost(stays: list[tuple[int, int, bool]
                 await task
         assert guests.most <= 5
         assert guests.inside == 0
-        async with guests.room.places(5):
-            pass
+        async with asyncio.timeout(1):
+            await guests.room.take(5)
 
     simulate(run, seed=seed)

@@ -1,0 +1,15 @@
+"""A broker that tests may torment, one for all of them: to start one takes 4 seconds of CPU time."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers.availability import available
+from tests.servers.rabbitmq import RabbitMQServer
+
+
+@pytest.fixture(scope="session")
+def victim() -> Iterator[RabbitMQServer]:
+    """A broker for tests that fill, block, restart or kill it and leave it running."""
+    with available(RabbitMQServer) as server:
+        yield server

@@ -1,0 +1,149 @@
+"""How a relay asks PostgreSQL's producers to notify it, and does without where notifications are many."""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import cycle
+
+import asyncpg
+
+from pillarbox import Event, Handlers, Outbox, Relay, Tuning
+from pillarbox.core.names import Names
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.postgres.wakeup import MOST
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
+from tests.databases import Sql
+
+LONG = 3600.0
+
+
+async def sleepers(sql: Sql) -> int:
+    """How many sessions of relays hold the lock that makes producers notify."""
+    found: int = await sql.fetchval(
+        "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+        " WHERE locktype = 'advisory' AND granted AND datname = current_database()"
+    )
+    return found
+
+
+async def asleep(sql: Sql) -> bool:
+    return await sleepers(sql) == 1
+
+
+async def awake(sql: Sql) -> bool:
+    return await sleepers(sql) == 0
+
+
+async def more_than(seen: Sequence[object], number: int) -> bool:
+    return len(seen) > number
+
+
+async def notify(times: int, *sessions: Sql) -> None:
+    """What producers do, in transactions of their own, one session after the other."""
+    for _, sql in zip(range(times), cycle(sessions), strict=False):
+        await sql.execute(f'NOTIFY "{Names(schema="public").channel}"')
+
+
+async def test_asked_many_times_it_sleeps_once_and_is_awake_at_once(store: PostgresStore, sql: Sql) -> None:
+    await store.wakeup.doze("a", LONG)
+    await store.wakeup.doze("a", LONG)
+    assert await sleepers(sql) == 1
+    await store.wakeup.rouse("a")
+    assert await sleepers(sql) == 0
+    await store.wakeup.rouse("a")
+    await store.wakeup.doze("a", LONG)
+    assert await sleepers(sql) == 1
+
+
+async def test_a_session_that_ends_no_longer_sleeps_and_a_new_one_does(store: PostgresStore, sql: Sql) -> None:
+    await store.wakeup.doze("a", LONG)
+    await sql.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+    await eventually(lambda: awake(sql))
+    await store._connections[3].ended()
+    await store.wakeup.doze("a", LONG)
+    assert await sleepers(sql) == 1
+
+
+async def test_many_notifications_stop_for_a_moment_and_the_relay_is_woken_when_they_begin_again(
+    store: PostgresStore, sql: Sql, postgres_url: str
+) -> None:
+    await store.wakeup.doze("a", LONG)
+    second = await asyncpg.connect(postgres_url)
+    woken: list[int] = []
+
+    async def listen() -> None:
+        while True:
+            if await store.wakeup.wait(LONG):
+                woken.append(await sleepers(sql_too))
+
+    sql_too = await asyncpg.connect(postgres_url)
+    listening = asyncio.create_task(listen())
+
+    async def stopped() -> bool:
+        await notify(MOST + 1, sql, second)
+        return await awake(sql)
+
+    await eventually(stopped)
+    at = len(woken)
+
+    async def woken_asleep() -> bool:
+        return 1 in woken[at:]
+
+    # Notifications that were on their way may wake it during the pause; at its end it sleeps before it is woken.
+    await eventually(woken_asleep)
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await sql_too.close()
+    await second.close()
+
+
+async def test_asked_to_sleep_while_notifications_are_stopped_it_waits_for_the_end_of_the_pause(
+    store: PostgresStore, sql: Sql
+) -> None:
+    await store.wakeup.doze("a", LONG)
+    store.wakeup._limit.begin_pause(asyncio.get_running_loop().time())
+    await store.wakeup.rouse("a")
+    await store.wakeup.doze("a", LONG)
+    assert await sleepers(sql) == 0
+    assert await store.wakeup.wait(LONG) is True
+    assert await sleepers(sql) == 1
+
+
+async def test_awake_at_the_end_of_the_pause_it_does_not_sleep_again(store: PostgresStore, sql: Sql) -> None:
+    await store.wakeup.doze("a", LONG)
+    store.wakeup._limit.begin_pause(asyncio.get_running_loop().time())
+    await store.wakeup.rouse("a")
+    assert await store.wakeup.wait(LONG) is False
+    assert await sleepers(sql) == 0
+
+
+def _relay(store: PostgresStore, handled: list[str]) -> Relay:
+    handlers = Handlers()
+
+    @handlers.on("a", name="seen")
+    async def seen(event: ReceivedEvent, context: HandlerContext) -> None:
+        handled.append(event.event_id)
+
+    return Relay(store=store, transports={"handlers": handlers}, tuning=Tuning(poll_interval="1h"))
+
+
+async def test_an_event_recorded_before_the_relay_slept_and_committed_after_is_delivered(
+    store: PostgresStore, sql: Sql, postgres_url: str
+) -> None:
+    handled: list[str] = []
+    producer = await asyncpg.connect(postgres_url)
+    transaction = producer.transaction()
+    await transaction.start()
+    await Outbox().arecord(producer, Event("a", {}, event_id="early"))
+    async with _relay(store, handled):
+        await eventually(lambda: asleep(sql))
+        await transaction.commit()
+        await eventually(lambda: more_than(handled, 0))
+    assert handled == ["early"]
+    await producer.close()
+
+
+async def test_a_relay_that_stops_no_longer_asks_for_notifications(store: PostgresStore, sql: Sql) -> None:
+    async with _relay(store, []):
+        await eventually(lambda: asleep(sql))
+    assert await sleepers(sql) == 0

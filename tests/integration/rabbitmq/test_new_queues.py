@@ -1,0 +1,185 @@
+"""Queues that nobody configured, made from event types: declared several at a time, and in nobody's way."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from pillarbox import Event, Outbox, Relay
+from pillarbox.core.errors import Rejected, Unavailable
+from pillarbox.core.observations import EventDelivered, Observation
+from pillarbox.core.transport import Outgoing
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQ, link, transport
+from pillarbox.transports.rabbitmq.channel import Channel
+from pillarbox.transports.rabbitmq.declaring import Second, declare
+from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.topology import Declaration
+from tests.integration.rabbitmq.conftest import MakeTransport
+from tests.integration.rabbitmq.consumer import Taken, channel, take_all
+
+NewName = Callable[[], str]
+
+
+class Declares:
+    """The declarations of queues: which, over which channels, how many at once; each may be held up."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.channels: set[Channel] = set()
+        self.at_once = 0
+        self.most_at_once = 0
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+        self.before: Callable[[], None] = lambda: None
+
+    async def __call__(
+        self, over: Channel, place: Place, declarations: Sequence[Declaration | Second]
+    ) -> list[Declaration | Second]:
+        self.names += [one.name for one in declarations if isinstance(one, Queue)]
+        self.channels.add(over)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        self.before()
+        await self.may_go_on.wait()
+        try:
+            return await declare(over, place, declarations)
+        finally:
+            self.at_once -= 1
+
+
+@pytest.fixture
+def declares(monkeypatch: pytest.MonkeyPatch) -> Declares:
+    seen = Declares()
+    monkeypatch.setattr(link, "declare", seen)
+    return seen
+
+
+async def answer(is_so: bool) -> bool:
+    return is_so
+
+
+def lot_for(names: Sequence[str]) -> list[Outgoing]:
+    return [outgoing(f"e{n}", RabbitMQ.to(routing_key=name)) for n, name in enumerate(names)]
+
+
+async def test_new_queues_are_declared_several_at_a_time_over_a_few_channels(
+    make: MakeTransport, new_name: NewName, declares: Declares
+) -> None:
+    names = [new_name() for _ in range(20)]
+    assert await make().send(lot_for(names)) == [None] * 20
+    assert sorted(declares.names) == sorted(names)
+    assert 1 < declares.most_at_once <= link.CHANNELS
+    assert len(declares.channels) <= link.CHANNELS
+
+
+async def test_what_goes_to_a_queue_that_is_known_does_not_wait_for_new_ones(
+    make: MakeTransport, url: str, new_name: NewName, declares: Declares
+) -> None:
+    broker, known = make(), new_name()
+    assert await broker.send(lot_for([known])) == [None]
+    take_all(url, known)
+    declares.may_go_on.clear()
+    sending = asyncio.create_task(broker.send(lot_for([new_name(), known])))
+
+    async def arrived() -> list[Taken]:
+        return take_all(url, known)
+
+    assert len(await eventually(arrived)) == 1
+    assert not sending.done()
+    declares.may_go_on.set()
+    assert await sending == [None, None]
+
+
+async def test_sends_that_wait_for_new_queues_keep_neither_their_turn_nor_their_part_of_the_window(
+    make: MakeTransport, new_name: NewName, declares: Declares
+) -> None:
+    broker, known = make(window=1), new_name()
+    assert await broker.send(lot_for([known])) == [None]
+    lots = broker.pace.lots
+    declares.may_go_on.clear()
+    sending = [asyncio.create_task(broker.send(lot_for([new_name()]))) for _ in range(lots)]
+    await eventually(lambda: answer(declares.at_once == 1 and broker.pace.lots == 2 * lots))
+    assert await broker.send(lot_for([known])) == [None]
+    declares.may_go_on.set()
+    assert await asyncio.gather(*sending) == [[None]] * lots
+    assert broker.pace.lots == lots
+
+
+async def test_new_event_types_do_not_hold_up_those_that_are_known(
+    make: MakeTransport, new_name: NewName, declares: Declares
+) -> None:
+    store, known, broker = MemoryStore(), new_name(), make()
+    delivered: list[str] = []
+
+    def record(event_type: str) -> None:
+        with store.transaction() as transaction:
+            Outbox().record(transaction, Event(event_type, {}))
+
+    def observe(observation: Observation) -> None:
+        if isinstance(observation, EventDelivered):
+            delivered.append(observation.message.event_type)
+
+    async with Relay(store=store, transports={"broker": broker}, observers=[observe]):
+        record(known)
+        await eventually(lambda: answer(delivered == [known]))
+        declares.may_go_on.clear()
+        new = [new_name() for _ in range(broker.pace.lots)]
+        for number, event_type in enumerate(new, start=1):
+            record(event_type)
+            await eventually(lambda number=number: answer(broker._declaring == number))  # type: ignore[misc]
+        record(known)
+        await eventually(lambda: answer(delivered == [known, known]))
+        declares.may_go_on.set()
+        await eventually(lambda: answer(sorted(delivered[2:]) == sorted(new)))
+
+
+async def test_a_connection_lost_among_many_new_queues_undoes_nothing_of_those_before(
+    make: MakeTransport, url: str, new_name: NewName, declares: Declares, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "NEW_QUEUES", 2)
+    broker, names = make(), [new_name() for _ in range(5)]
+
+    def cut() -> None:
+        if len(declares.names) == 3 and (connection := broker._line._link) is not None:
+            connection.let_go(Unavailable("cut off"))
+
+    declares.before = cut
+    answers = await broker.send(lot_for(names))
+    assert [type(answer) for answer in answers] == [type(None)] * 2 + [Unavailable] * 3
+    assert [len(take_all(url, name)) for name in names[:2]] == [1, 1]
+    assert await broker.send(lot_for(names)) == [None] * 5
+
+
+async def test_an_event_that_no_queue_is_bound_for_has_no_queue_declared_again(
+    make: MakeTransport, exchange: str, new_name: NewName, declares: Declares
+) -> None:
+    broker, names = make(exchanges=[Exchange(name=exchange)]), [new_name() for _ in range(3)]
+    assert await broker.send(lot_for(names)) == [None] * 3
+    declares.names.clear()
+    answers = await broker.send([outgoing("lost", RabbitMQ.to(exchange=exchange)), *lot_for(names)])
+    assert [type(answer) for answer in answers] == [Rejected] + [type(None)] * 3
+    assert await broker.send(lot_for(names)) == [None] * 3
+    assert declares.names == []
+
+
+async def test_of_many_queues_only_the_one_that_was_deleted_is_declared_again(
+    make: MakeTransport, url: str, new_name: NewName, declares: Declares
+) -> None:
+    broker, names = make(), [new_name() for _ in range(3)]
+    assert await broker.send(lot_for(names)) == [None] * 3
+    declares.names.clear()
+    with channel(url) as administrator:
+        administrator.queue_delete(names[1])
+    assert [type(answer) for answer in await broker.send(lot_for(names))] == [type(None), Rejected, type(None)]
+    assert await broker.send(lot_for(names)) == [None] * 3
+    assert declares.names == [names[1]]
+
+
+async def test_a_name_that_no_queue_can_have_stops_only_its_own_message(make: MakeTransport, queue: str) -> None:
+    bad = outgoing("bad", RabbitMQ.to(), event_type="line\nbreak")
+    answers = await make().send([bad, *lot_for([queue])])
+    assert [type(answer) for answer in answers] == [Unavailable, type(None)]
+    assert "control character" in str(answers[0])

@@ -1,0 +1,62 @@
+"""A fork is what `python -m` would have been."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import forkserver
+from tests.servers.waiting import wait_until
+
+ONCE = ("-n", "1", "-r", "1")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fork_server() -> Iterator[None]:
+    yield
+    forkserver.SERVER.close()
+
+
+def told(statement: str, folder: Path, **environment: str) -> str:
+    """What a fork says that runs this statement."""
+    done = forkserver.run("timeit", *ONCE, statement, folder=folder, environment=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[0]
+
+
+def test_it_has_a_folder_an_environment_and_a_session_of_its_own_and_no_file_of_others(tmp_path: Path) -> None:
+    # timeit puts "." in front of the path.
+    look = "import os, sys; print(os.getcwd(), sys.path[1], dict(os.environ), os.getsid(0) == os.getpid())"
+    assert told(look, tmp_path, NAME="value") == f"{tmp_path} {tmp_path} {{'NAME': 'value'}} True"
+    # The fourth is the folder that is being listed.
+    assert told("import os; print(sorted(os.listdir('/proc/self/fd')))", tmp_path) == "['0', '1', '2', '3']"
+
+
+def test_it_imports_our_modules_itself(tmp_path: Path) -> None:
+    look = "import sys; print('sqlalchemy' in sys.modules, 'pillarbox' in sys.modules, 'apps' in sys.modules)"
+    assert told(look, tmp_path) == "True False False"
+
+
+def test_its_end_is_known_by_its_status_or_its_signal(tmp_path: Path) -> None:
+    refused = forkserver.run("timeit", "--no-such-option", folder=tmp_path, environment={})
+    assert (refused.returncode, refused.stdout) == (
+        2,
+        "option --no-such-option not recognized\nuse -h/--help for command line help\n",
+    )
+    with (tmp_path / "log").open("wb") as log:
+        look = "import time; print('here', flush=True); time.sleep(3600)"
+        process = forkserver.start("timeit", *ONCE, look, folder=tmp_path, environment={}, log=log)
+    wait_until(lambda: (tmp_path / "log").read_text() == "here\n", bound=90, what="it says that it is there")
+    assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(90) == process.poll() == -signal.SIGKILL
+
+
+def test_two_ends_are_told_apart(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        good, bad = (
+            forkserver.start("timeit", *words, folder=tmp_path, environment={}, log=log)
+            for words in ((*ONCE, "pass"), ("--no-such-option",))
+        )
+    assert (bad.wait(90), good.wait(90)) == (2, 0)

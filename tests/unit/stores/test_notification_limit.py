@@ -1,0 +1,70 @@
+"""When notifications are too many for producers, and for how long a relay does without them."""
+
+from pillarbox.stores.postgres.wakeup import LONGEST_PAUSE, MOST, SHORTEST_PAUSE, WINDOW, NotificationLimit
+
+
+def counted(limit: NotificationLimit, times: int, *, start: float, every: float, sessions: int = 2) -> float:
+    """Count so many notifications of sessions in turn; returns when the last one came."""
+    for number in range(times):
+        limit.count(start + number * every, backend=number % sessions + 1)
+    return start + (times - 1) * every
+
+
+def test_as_many_as_allowed_are_not_too_many() -> None:
+    limit = NotificationLimit()
+    now = counted(limit, MOST, start=100.0, every=0.0)
+    assert not limit.exceeded(now)
+    limit.count(now, backend=3)
+    assert limit.exceeded(now)
+
+
+def test_one_session_alone_is_never_too_many() -> None:
+    limit = NotificationLimit()
+    now = counted(limit, 10 * MOST, start=100.0, every=0.0, sessions=1)
+    assert not limit.exceeded(now)
+
+
+def test_the_same_number_over_a_longer_time_is_not_too_many() -> None:
+    limit = NotificationLimit()
+    now = counted(limit, 10 * MOST, start=100.0, every=1.1 * WINDOW / MOST)
+    assert not limit.exceeded(now)
+
+
+def test_a_burst_that_is_over_is_not_too_many() -> None:
+    limit = NotificationLimit()
+    now = counted(limit, 2 * MOST, start=100.0, every=0.0)
+    assert not limit.exceeded(now + 2 * WINDOW)
+
+
+def test_notifications_of_transactions_in_flight_do_not_begin_another_pause() -> None:
+    limit = NotificationLimit()
+    limit.begin_pause(100.0)
+    now = counted(limit, 2 * MOST, start=100.0, every=0.0)
+    assert not limit.exceeded(now)
+    limit.end_pause(now)
+    assert not limit.exceeded(now)
+    assert limit.pause_left(now) == 0
+
+
+def test_a_pause_lasts_until_it_is_ended() -> None:
+    limit = NotificationLimit()
+    assert limit.pause_left(100.0) == 0
+    limit.begin_pause(100.0)
+    assert round(limit.pause_left(100.0), 6) == SHORTEST_PAUSE
+    assert limit.pause_left(200.0) > 0
+    limit.end_pause(200.0)
+    assert limit.pause_left(200.0) == 0
+
+
+def test_pauses_grow_while_many_arrive_and_begin_small_again() -> None:
+    limit = NotificationLimit()
+    now, pauses = 100.0, []
+    for _ in range(6):
+        limit.begin_pause(now)
+        pauses.append(round(limit.pause_left(now), 6))
+        now += pauses[-1]
+        limit.end_pause(now)
+        now += WINDOW
+    assert pauses == [SHORTEST_PAUSE, 0.2, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
+    limit.begin_pause(now + 1)
+    assert round(limit.pause_left(now + 1), 6) == SHORTEST_PAUSE

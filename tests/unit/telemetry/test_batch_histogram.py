@@ -1,0 +1,50 @@
+"""A histogram fed by the batch exposes what prometheus_client's own exposes when it is fed value by value."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+
+from pillarbox.telemetry.prometheus.client import LAG
+from pillarbox.telemetry.prometheus.histogram import BatchHistogram
+
+# Multiples of 1/1024: whatever the order in which they are added, no sum is rounded. Bounds are values, too.
+VALUES = st.one_of(st.integers(-1024, 5 * 10**7).map(lambda number: number / 1024), st.sampled_from((0.5, 1.0, 60.0)))
+BATCHES = st.lists(st.tuples(st.sampled_from(("orders", "mail")), st.lists(VALUES, max_size=40)), max_size=8)
+
+
+def exposed(registry: CollectorRegistry) -> list[str]:
+    """All but the times at which the series began."""
+    return [line for line in generate_latest(registry).decode().splitlines() if "_created" not in line]
+
+
+@given(BATCHES)
+def test_a_batch_exposes_what_its_values_would(batches: list[tuple[str, list[float]]]) -> None:
+    by_batch, by_value = CollectorRegistry(), CollectorRegistry()
+    batch = BatchHistogram("lag", "Lag.", ["destination"], buckets=LAG, registry=by_batch)
+    value = Histogram("lag", "Lag.", ["destination"], buckets=LAG, registry=by_value)
+    for destination, values in batches:
+        batch.labels(destination).observe_all(values)
+        child = value.labels(destination)
+        for one in values:
+            child.observe(one)
+    assert exposed(by_batch) == exposed(by_value)
+
+
+def test_a_release_of_the_client_with_other_names_inside_still_counts() -> None:
+    class Renamed(BatchHistogram):
+        """Looks up its buckets under a name that nobody has set."""
+
+        def __getattribute__(self, name: str) -> object:
+            if name == "_upper_bounds" and not self.__dict__.get("inside", True):
+                raise AttributeError(name)
+            return super().__getattribute__(name)
+
+    registry = CollectorRegistry()
+    histogram = Renamed("lag", "Lag.", buckets=LAG, registry=registry)
+    observed: list[float] = []
+    histogram.observe = lambda amount, exemplar=None: observed.append(amount)  # type: ignore[method-assign]
+    histogram.__dict__["inside"] = False
+    histogram.observe_all([0.25, 4.0])
+    assert observed == [0.25, 4.0]

@@ -1,0 +1,167 @@
+"""One window over one channel: what is written, in which order, and what becomes of the confirms."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from pika import BasicProperties, spec
+
+from pillarbox.core.errors import Nacked, PermanentError, Rejected, Unavailable
+from pillarbox.core.transport import Outgoing, Result
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq.channel import ChannelRefused
+from pillarbox.transports.rabbitmq.driver import Wire
+from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
+from pillarbox.transports.rabbitmq.place import place_of
+from pillarbox.transports.rabbitmq.publisher import Publisher
+from tests.unit.transports.rabbitmq.scripted import Broker, content_frames, method_frame, scripted
+
+CHANNEL = 1
+TO = RabbitMQ.to(routing_key="q")
+TOO_LONG = "x" * 256
+HEAVY = {f"h{n}": "x" * 8_192 for n in range(16)}
+LEFT_TO_PIKA = {"correlationId": "\ud800"}
+"""The encoder does not take them; pika does, because this header is a property and not sent."""
+
+
+class Opened(NamedTuple):
+    publisher: Publisher
+    wire: Wire
+    broker: Broker
+    confirmed: list[None]
+
+
+async def turn() -> None:
+    """Let whoever waits go on until it waits again."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def opened() -> AsyncIterator[Opened]:
+    with scripted(Wire) as (wire, broker):
+        confirmed: list[None] = []
+        publisher = Publisher(place_of("amqp://localhost/", None), on_confirm=lambda: confirmed.append(None))
+        opening = asyncio.create_task(publisher.open(wire))
+        await turn()
+        broker.say(CHANNEL, spec.Channel.OpenOk())
+        await turn()
+        broker.say(CHANNEL, spec.Confirm.SelectOk())
+        await opening
+        broker.heard()
+        yield Opened(publisher, wire, broker, confirmed)
+
+
+def parcels_of(*messages: Outgoing) -> list[Parcel]:
+    return [Parcel(place, one, "x", "q") for place, one in enumerate(messages)]
+
+
+def ids_heard(broker: Broker) -> list[str]:
+    return [frame.properties.message_id for frame in broker.heard() if frame.NAME == "Header"]
+
+
+async def carried(opened: Opened, messages: Sequence[Outgoing], *says: bytes) -> list[Result]:
+    answers = Answers(len(messages))
+    carrying = asyncio.create_task(opened.publisher.carry(parcels_of(*messages), answers))
+    await turn()
+    for data in says:
+        opened.broker.send(data)
+    await carrying
+    return answers.results()
+
+
+def named(*event_ids: str, **changes: Any) -> list[Outgoing]:
+    return [outgoing(event_id, TO, body=b"body")._replace(**changes) for event_id in event_ids]
+
+
+def ack(tag: int, *, multiple: bool = False) -> bytes:
+    return method_frame(CHANNEL, spec.Basic.Ack(tag, multiple))
+
+
+def nack(tag: int) -> bytes:
+    return method_frame(CHANNEL, spec.Basic.Nack(tag, False, False))
+
+
+def returned(event_id: str) -> bytes:
+    method = method_frame(CHANNEL, spec.Basic.Return(312, "NO_ROUTE", "x", "q"))
+    return b"".join([method, *content_frames(CHANNEL, BasicProperties(message_id=event_id), b"body")])
+
+
+async def test_confirms_do_not_go_through_pika(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    process: Any = opened.broker.connection._process_frame
+
+    def noted(frame: object) -> None:
+        seen.append(frame)
+        process(frame)
+
+    monkeypatch.setattr(opened.wire, "_process_frame", noted)
+    assert await carried(opened, named("a", "b"), ack(1), ack(2)) == [None] * 2
+    assert seen == []
+
+
+async def test_everything_is_accepted_by_one_multiple(opened: Opened) -> None:
+    assert await carried(opened, named("a", "b", "c"), ack(3, multiple=True)) == [None] * 3
+    assert ids_heard(opened.broker) == ["a", "b", "c"]
+    assert opened.publisher.idle
+    assert len(opened.confirmed) == 1
+
+
+async def test_the_next_window_goes_on_with_the_tags(opened: Opened) -> None:
+    assert await carried(opened, named("a", "b"), ack(2, multiple=True)) == [None] * 2
+    assert await carried(opened, named("c", "d"), ack(4), ack(3)) == [None] * 2
+
+
+async def test_what_the_encoder_leaves_to_pika_goes_in_its_turn(opened: Opened) -> None:
+    left_to_pika = named("b", "c", headers=LEFT_TO_PIKA)
+    messages = [*named("a"), *left_to_pika, *named("d")]
+    answers = await carried(opened, messages, nack(1), ack(2), ack(3), ack(4))
+    assert [type(answer) for answer in answers] == [Nacked, type(None), type(None), type(None)]
+    assert ids_heard(opened.broker) == ["a", "b", "c", "d"]
+
+
+async def test_what_nobody_can_encode_is_not_sent_and_takes_no_tag(opened: Opened) -> None:
+    messages = [*named("a", TOO_LONG, "b"), *named("heavy", headers=HEAVY), *named("lone \ud800", "c")]
+    answers = await carried(opened, messages, ack(1), nack(2), ack(3))
+    kinds = [type(None), PermanentError, Nacked, PermanentError, PermanentError, type(None)]
+    assert [type(answer) for answer in answers] == kinds
+    assert "cannot be encoded for AMQP (ShortStringTooLong: " in str(answers[1])
+    assert "the headers of event heavy have" in str(answers[3])
+    assert "cannot be encoded for AMQP (UnicodeEncodeError: " in str(answers[4])
+    assert ids_heard(opened.broker) == ["a", "b", "c"]
+
+
+async def test_a_window_of_which_nothing_can_be_encoded_waits_for_nothing(opened: Opened) -> None:
+    [answer] = await carried(opened, named(TOO_LONG))
+    assert isinstance(answer, PermanentError)
+    assert opened.broker.heard() == []
+
+
+async def test_a_return_before_the_ack_in_the_same_bytes_rejects_the_message(opened: Opened) -> None:
+    said = ack(1) + returned("b") + ack(3, multiple=True)
+    answers = await carried(opened, named("a", "b", "c"), said)
+    assert [type(answer) for answer in answers] == [type(None), Rejected, type(None)]
+
+
+async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened: Opened) -> None:
+    messages, answers = named("a", "b", "c"), Answers(3)
+    carrying = asyncio.create_task(opened.publisher.carry(parcels_of(*messages), answers))
+    await turn()
+    opened.broker.send(ack(2) + method_frame(CHANNEL, spec.Channel.Close(404, "NOT_FOUND", 60, 40)) + ack(3))
+    with pytest.raises(ChannelRefused):
+        await carrying
+    assert [type(answer) for answer in answers.results()] == [Unavailable, type(None), Unavailable]
+    assert not opened.publisher.idle
+
+
+async def test_nothing_is_written_to_a_channel_that_is_being_closed(opened: Opened) -> None:
+    opened.wire.close()
+    opened.broker.heard()
+    carrying = asyncio.create_task(opened.publisher.carry(parcels_of(*named("a")), Answers(1)))
+    await turn()
+    assert opened.broker.heard() == []
+    assert carrying.done()
+    with pytest.raises(Unavailable):
+        await carrying
