@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo demo-notifications demo-ingestion test test-large check faults simulation fmt docs servers lock clean
+.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-large check faults simulation fmt docs servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,6 +36,9 @@ faults: venv packages ## the fault tests with ten times the events; FAULTS_TIMES
 
 simulation: venv packages ## 1,000 schedules of the simulation instead of 200; SIMULATION_SCHEDULES=10000 for more
 	@SIMULATION_SCHEDULES=$${SIMULATION_SCHEDULES:-1000} $(BIN)/python -m tests.tiers simulation
+
+bench: venv packages ## beside the raw limit and beside peers, at most 60 min; ARGS=--quick: at most 5
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 test-large: venv packages ## every page and listing on 5 million rows of history, with the time each took
 	@$(BIN)/python -m tests.large

@@ -1,23 +1,30 @@
-"""What a record costs, and whether another form of its statement would pay.
+"""What a record costs beside an INSERT of the same row, each in a transaction of its own that commits.
 
     python -m benchmarks.record [postgresql://…]      (without a URL: a private server, durable)
 
-Ratios within one run, never figures of two runs: machines and their moods differ. Each line is the median of
-several rounds; a round is one transaction, rolled back so that the table stays small.
+Three contenders take turns within a round: `bare` executes the INSERT with a row that is ready before the clock starts,
+`by hand` also makes its id and its JSON, `record` does all of that, validates, and notifies a sleeping relay. Every
+figure is the median of the rounds' ratios, with the middle half of them. No relay delivers: how much it works would
+depend on the contender. One that always sleeps asks producers for notifications, as a relay does that finds nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
-from statistics import median
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, closing, contextmanager
+from multiprocessing import get_context
+from statistics import median, quantiles
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import psycopg
+from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
 
 from pillarbox import Event, Outbox
 from pillarbox.core.names import Names
@@ -28,123 +35,209 @@ from pillarbox.record.rows import row_of
 from pillarbox.stores.postgres import PostgresStore
 
 PAYLOAD = {"id": 42, "customer": "c-17", "lines": [{"sku": f"sku-{n}", "quantity": n} for n in range(8)]}
-ROUNDS = {1: 1000, 10: 300, 1000: 10}
-NAMES = Names(schema="public")
-UNNEST = statement("pillarbox.record", "postgres/append", NAMES, on_conflict="")
-VALUES = statement("pillarbox.record", "postgres/append_one", NAMES, on_conflict="")
-# COPY cannot fall back to the database's clock within a column, hence without the two times.
-COPIED = 13
+INSERT = statement("pillarbox.record", "postgres/append_one", Names(schema="public"), on_conflict="", notify="true")
+PERCENT = render(INSERT, Style.PERCENT)
+CONTENDERS = ("bare", "by hand", "record")
+ROUNDS = 9
+TRANSACTIONS = {1: 40, 8: 120}
+"""Of each writer in each turn."""
+LONGEST = 120.0
+"""Seconds after which a writer takes the benchmark for dead."""
+SPAWN = get_context("spawn")
+OUTBOX = Outbox()
 
-Work = Callable[[list[Event]], Awaitable[None]]
+Turn = Callable[[list[Event]], float]
+"""Commits each event in its own transaction; returns the seconds it took."""
 
 
-async def measure(forms: dict[str, Work], size: int, begin: Callable[[], Any]) -> dict[str, float]:
-    """Microseconds per event of each form, without BEGIN and ROLLBACK; the forms take turns, round by round."""
-    taken: dict[str, list[float]] = {name: [] for name in forms}
-    for _ in range(ROUNDS[size]):
-        for name, work in forms.items():
-            events = [Event("order.placed", PAYLOAD, aggregate_type="ORDER", aggregate_id=str(n)) for n in range(size)]
-            transaction = begin()
-            await transaction.start()
+def ready(event: Event) -> Row:
+    return row_of(event, registry=None, max_payload=1 << 20)
+
+
+def by_hand(row: Row) -> Row:
+    """The same row, as a producer without an outbox makes it."""
+    return row._replace(event_id=str(uuid4()), payload=json.dumps(PAYLOAD).encode())
+
+
+def timed(commit: Callable[[Any], None], what: list[Any]) -> float:
+    started = time.perf_counter()
+    for each in what:
+        commit(each)
+    return time.perf_counter() - started
+
+
+def turns(insert: Callable[[Row], None], record: Callable[[Event], None]) -> dict[str, Turn]:
+    return {
+        "bare": lambda events: timed(insert, [ready(event) for event in events]),
+        "by hand": lambda events: timed(lambda row: insert(by_hand(row)), [ready(event) for event in events]),
+        "record": lambda events: timed(record, events),
+    }
+
+
+@contextmanager
+def psycopg_turns(url: str) -> Iterator[dict[str, Turn]]:
+    with psycopg.connect(url) as connection:
+
+        def insert(row: Row) -> None:
+            connection.execute(PERCENT.encode(), row)
+            connection.commit()
+
+        def record(event: Event) -> None:
+            OUTBOX.record(connection, event)
+            connection.commit()
+
+        yield turns(insert, record)
+
+
+@contextmanager
+def sqlalchemy_turns(url: str) -> Iterator[dict[str, Turn]]:
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with Session(engine) as session:
+
+        def insert(row: Row) -> None:
+            session.connection().exec_driver_sql(PERCENT, row)
+            session.commit()
+
+        def record(event: Event) -> None:
+            OUTBOX.record(session, event)
+            session.commit()
+
+        yield turns(insert, record)
+    engine.dispose()
+
+
+@contextmanager
+def asyncpg_turns(url: str) -> Iterator[dict[str, Turn]]:
+    """One loop for a whole turn: to enter it for each event would hide what differs."""
+    with closing(asyncio.new_event_loop()) as loop:
+        connection: Any = loop.run_until_complete(asyncpg.connect(url))
+
+        async def insert(row: Row) -> None:
+            async with connection.transaction():
+                await connection.execute(INSERT, *row)
+
+        async def record(event: Event) -> None:
+            async with connection.transaction():
+                await OUTBOX.arecord(connection, event)
+
+        async def atimed(commit: Any, what: list[Any]) -> float:
             started = time.perf_counter()
-            await work(events)
-            taken[name].append(time.perf_counter() - started)
-            await transaction.rollback()
-    return {name: median(times) / size * 1e6 for name, times in taken.items()}
+            for each in what:
+                await commit(each)
+            return time.perf_counter() - started
+
+        def run(commit: Any, what: list[Any]) -> float:
+            return loop.run_until_complete(atimed(commit, what))
+
+        yield {
+            "bare": lambda events: run(insert, [ready(event) for event in events]),
+            "by hand": lambda events: run(lambda row: insert(by_hand(row)), [ready(event) for event in events]),
+            "record": lambda events: run(record, events),
+        }
+        loop.run_until_complete(connection.close())
 
 
-class PsycopgTransaction:
-    """The two verbs of asyncpg's transaction, for psycopg."""
-
-    def __init__(self, connection: psycopg.AsyncConnection) -> None:
-        self._connection = connection
-
-    async def start(self) -> None:
-        await self._connection.execute("SELECT 1")
-
-    async def rollback(self) -> None:
-        await self._connection.rollback()
+DRIVERS = {"psycopg": psycopg_turns, "SQLAlchemy": sqlalchemy_turns, "asyncpg": asyncpg_turns}
 
 
-def rows_of(events: list[Event]) -> list[Row]:
-    return [row_of(event, registry=None, max_payload=1 << 20) for event in events]
+def write(driver: str, url: str, transactions: int, asked: Any, start: Any, seconds: Any) -> None:
+    """One writer, in a process of its own: does the turns it is asked for, until it is asked for None."""
+    with DRIVERS[driver](url) as known:
+        while (contender := asked.get(timeout=LONGEST)) is not None:
+            events = [
+                Event("order.placed", PAYLOAD, aggregate_type="ORDER", aggregate_id=str(number))
+                for number in range(transactions)
+            ]
+            start.wait(timeout=LONGEST)
+            seconds.put(known[contender](events))
 
 
-def columns_of(events: list[Event]) -> list[list[object]]:
-    return [list(column) for column in zip(*rows_of(events), strict=True)]
+class Writers:
+    """Processes that write at the same time."""
+
+    def __init__(self, driver: str, url: str, number: int) -> None:
+        self._url = url
+        self._transactions = TRANSACTIONS[number]
+        self._asked = [SPAWN.Queue() for _ in range(number)]
+        self._start, self._seconds = SPAWN.Barrier(number), SPAWN.Queue()
+        for asked in self._asked:
+            arguments = (driver, url, self._transactions, asked, self._start, self._seconds)
+            SPAWN.Process(target=write, args=arguments, daemon=True).start()
+
+    def rate(self, contender: str) -> float:
+        """Transactions per second of one turn, on an empty table."""
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute("TRUNCATE outbox_message")
+        for asked in self._asked:
+            asked.put(contender)
+        taken: list[float] = [self._seconds.get(timeout=LONGEST) for _ in self._asked]
+        return sum(self._transactions / seconds for seconds in taken)
+
+    def rounds(self) -> list[dict[str, float]]:
+        """The contenders begin in turn, as the first has a handicap. The first round warms up and does not count."""
+        done = []
+        for number in range(ROUNDS + 1):
+            shift = number % len(CONTENDERS)
+            order = CONTENDERS[shift:] + CONTENDERS[:shift]
+            done.append({contender: self.rate(contender) for contender in order})
+        return done[1:]
+
+    def end(self) -> None:
+        for asked in self._asked:
+            asked.put(None)
 
 
-def asyncpg_forms(connection: Any) -> dict[str, Work]:
-    async def unnest(events: list[Event]) -> None:
-        await connection.fetch(UNNEST, *columns_of(events))
-
-    async def values(events: list[Event]) -> None:
-        rows = rows_of(events)
-        if len(rows) == 1:
-            await connection.fetch(VALUES, *rows[0])
-        else:
-            await connection.executemany(VALUES, rows)
-
-    async def copy(events: list[Event]) -> None:
-        rows = [row[:COPIED] for row in rows_of(events)]
-        await connection.copy_records_to_table("outbox_message", records=rows, columns=Row._fields[:COPIED])
-
-    return recorded(connection) | {"unnest": unnest, "VALUES (executemany)": values, "COPY": copy}
+@asynccontextmanager
+async def awake(url: str) -> AsyncIterator[None]:
+    """No relay asks for notifications: there is none, or it is awake."""
+    yield
 
 
-def psycopg_forms(connection: psycopg.AsyncConnection) -> dict[str, Work]:
-    async def unnest(events: list[Event]) -> None:
-        async with connection.cursor() as cursor:
-            await cursor.execute(render(UNNEST, Style.PERCENT), columns_of(events))
+@asynccontextmanager
+async def asleep(url: str) -> AsyncIterator[None]:
+    """A relay that always sleeps, and never delivers."""
+    store = PostgresStore(url)
+    await store.wakeup.doze("sleeper", 3600)
 
-    async def values(events: list[Event]) -> None:
-        rows = rows_of(events)
-        async with connection.cursor() as cursor:
-            if len(rows) == 1:
-                await cursor.execute(render(VALUES, Style.PERCENT), rows[0])
-            else:
-                await cursor.executemany(render(VALUES, Style.PERCENT), rows)
+    async def listen() -> None:
+        while True:
+            await store.wakeup.wait(3600)
 
-    async def copy(events: list[Event]) -> None:
-        statement = f"COPY outbox_message ({', '.join(Row._fields[:COPIED])}) FROM STDIN"
-        async with connection.cursor() as cursor, cursor.copy(statement) as stream:
-            for row in rows_of(events):
-                await stream.write_row(row[:COPIED])
-
-    return recorded(connection) | {"unnest": unnest, "VALUES (executemany)": values, "COPY": copy}
+    listening = asyncio.create_task(listen())
+    yield
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await store.aclose()
 
 
-def recorded(connection: object) -> dict[str, Work]:
-    outbox, quiet = Outbox(), Outbox(wakeup="none")
-
-    async def ringing(events: list[Event]) -> None:
-        await outbox.arecord(connection, *events)
-
-    async def silent(events: list[Event]) -> None:
-        await quiet.arecord(connection, *events)
-
-    return {"arecord, no wakeup": silent, "arecord, doorbell": ringing}
+RELAYS: dict[str, Callable[[str], AbstractAsyncContextManager[None]]] = {
+    "none, or awake": awake,
+    "always asleep": asleep,
+}
 
 
-async def compare(driver: str, forms: dict[str, Work], begin: Callable[[], Any]) -> None:
-    print(f"\n{driver:24}" + "".join(f"{size:>10} events   ratio" for size in ROUNDS))
-    costs = [await measure(forms, size, begin) for size in ROUNDS]
-    for name in forms:
-        print(f"  {name:22}" + "".join(f"{cost[name]:13.1f} µs {cost[name] / cost['unnest']:7.2f}" for cost in costs))
+def shown(ratios: list[float]) -> str:
+    low, _, high = quantiles(ratios, n=4)
+    return f"{median(ratios):8.2f} ({low:.2f} to {high:.2f})"
 
 
 async def run(url: str) -> None:
     store = PostgresStore(url)
     await store.schema.apply()
     await store.aclose()
-    own = await asyncpg.connect(url)
-    await compare("asyncpg", asyncpg_forms(own), own.transaction)
-    await own.close()
-    async with await psycopg.AsyncConnection.connect(url) as connection:
-        await compare("psycopg", psycopg_forms(connection), lambda: PsycopgTransaction(connection))
+    print(f"{'rate of record':18}{'relay':18}{'of the bare INSERT':>24}{'of one by hand':>24}")
+    for number, driver in [*((1, driver) for driver in DRIVERS), (8, "psycopg")]:
+        writers = Writers(driver, url, number)
+        for name, relay in RELAYS.items():
+            async with relay(url):
+                rounds = await asyncio.to_thread(writers.rounds)
+            ratios = [shown([each["record"] / each[other] for each in rounds]) for other in ("bare", "by hand")]
+            print(f"{number} x {driver:14}{name:18}{ratios[0]:>24}{ratios[1]:>24}", flush=True)
+        writers.end()
 
 
-def main() -> None:
+def on_database(run: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+    """Run it with the URL of the command line, or with that of a private PostgreSQL."""
     with ExitStack() as stack:
         if len(sys.argv) > 1:
             url = sys.argv[1]
@@ -156,4 +249,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    on_database(run)

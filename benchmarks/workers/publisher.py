@@ -1,0 +1,35 @@
+"""The RabbitMQ transport without store and relay, which send and settle no faster than it publishes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from benchmarks.events import payload
+from benchmarks.workers.control import Control, job
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.rabbitmq import RabbitMQ
+
+
+async def run(work: dict[str, Any]) -> None:
+    control, events = Control(profile=work["profile"]), work["events"]
+    address = RabbitMQ.to(routing_key=work["queue"])
+    async with aclosing(RabbitMQ(work["broker"], declare=False)) as rabbitmq:
+        await rabbitmq.ping()
+        size = rabbitmq.pace.lot
+        messages = [outgoing(f"event-{number}", address, body=payload(number)) for number in range(1, events + 1)]
+        batches = iter([messages[first : first + size] for first in range(0, events, size)])
+
+        async def send() -> None:
+            for batch in batches:
+                assert not any(await rabbitmq.send(batch))
+
+        await control.ready()
+        await asyncio.gather(*(send() for _ in range(rabbitmq.pace.lots)))
+        await control.stopped()
+        control.report()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(job()))
