@@ -23,6 +23,7 @@ BESIDE = (
     "docs/site/*.css",
     "docs/pictures/*.svg",
     "docs/pictures/*.png",
+    "docs/reference/*.json",
     "docs/samples/*.toml",
     "examples/**/*.py",
     "apps/**/*.py",
