@@ -1,20 +1,18 @@
 """Every regular expression of the package and the applications takes time in proportion to the text, whatever it is.
 
 Patterns are found by walking modules and syntax trees, so a new one is among them. Hostile texts are made of each
-pattern's own characters. What is compared is how the time grows with the length, so a slow machine changes nothing;
-patterns run in a process of their own, whose processor time is bounded, because one that explodes cannot be stopped.
+pattern's own characters. What is compared is how the steps of a match grow with the length, so the machine changes
+nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
-import multiprocessing
+import math
 import pkgutil
 import re
-import resource
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -22,6 +20,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.regex_steps import Matcher, TooMany
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"pillarbox": ROOT / "src" / "pillarbox", "apps": ROOT / "apps"}
@@ -33,14 +35,14 @@ MADE_OF_DATA = {
 }
 """Calls whose pattern is no constant, and why that is bounded."""
 
-SECONDS = 60
-"""Of processor time for all patterns of a package: a thousand times what they take."""
-LENGTHS = (30, 125, 1000, 8000)
-LONG_ENOUGH = 0.01
-"""Seconds from which on growth is measured: below it is noise."""
-GROWTH = 24
-"""Times that eight times the text may take: a linear pattern takes 8, a quadratic one 64."""
-REPEATS = 5
+SHORT, LONG = 200, 400
+"""Characters of the texts."""
+BOUND = 20
+"""To which repetitions are cut: far below the texts' lengths, so that bounded ones cost the same everywhere."""
+GROWTH = 3
+"""Times the steps that twice the text may take: a linear pattern takes 2, a quadratic one 4."""
+MOST = 200 * LONG
+"""Steps for a text: a linear pattern takes tens per character, one that explodes any number."""
 
 
 def modules(package: str) -> Iterator[str]:
@@ -185,31 +187,25 @@ def hostile(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
         yield (one + other) * (length // 2) + "\x01"
 
 
-def seconds_of(pattern: re.Pattern[Any], text: Any, *, searched: bool) -> float:
-    begun = time.process_time()
+def steps_of(matcher: Matcher, text: Any, *, searched: bool) -> int:
+    steps = 0
     if searched:
-        pattern.sub(lambda found: "", text)
-    pattern.fullmatch(text)
-    return time.process_time() - begun
+        matcher.sub(text, limit=MOST)
+        steps = matcher.steps
+    matcher.fullmatch(text, limit=MOST)
+    return steps + matcher.steps
 
 
 def growth(pattern: re.Pattern[Any], *, searched: bool = True) -> tuple[float, str]:
-    """The worst growth with the length, and the text."""
-    worst = (0.0, "")
-    shorter: list[Any] = []
-    for length in LENGTHS:
-        texts: list[Any] = list(hostile(pattern, length))
-        if isinstance(pattern.pattern, bytes):
-            texts = [text.encode(errors="replace") for text in texts]
-        for number, text in enumerate(texts):
-            if seconds_of(pattern, text, searched=searched) > LONG_ENOUGH and shorter:
-                # Again, several times, and the quickest of them: others may have had the processor's caches.
-                long = min(seconds_of(pattern, text, searched=searched) for _ in range(REPEATS))
-                short = min(seconds_of(pattern, shorter[number], searched=searched) for _ in range(REPEATS))
-                worst = max(worst, (long / max(short, 1e-4), str(text[:40])))
-            if worst[0] > GROWTH:
-                return worst
-        shorter = texts
+    """The worst growth with the length, and the text; infinite where a text takes too many steps."""
+    matcher, worst = Matcher(pattern, bound=BOUND), (0.0, "")
+    for texts in zip(hostile(pattern, SHORT), hostile(pattern, LONG), strict=True):
+        asked = [text.encode(errors="replace") if isinstance(pattern.pattern, bytes) else text for text in texts]
+        try:
+            short, long = (steps_of(matcher, text, searched=searched) for text in asked)
+        except TooMany:
+            return math.inf, texts[0][:40]
+        worst = max(worst, (long / short, texts[0][:40]))
     return worst
 
 
@@ -220,49 +216,48 @@ def test_every_module_is_looked_at(package: str) -> None:
     assert [file for file in left_out if "migrations" not in file.parts] == []
 
 
-def ended(work: Callable[[], None], *, seconds: int) -> int | None:
-    """How a process of its own ended that did this, killed after so much processor time; 0 is well."""
-
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        work()
-
-    process = multiprocessing.get_context("fork").Process(target=limited)
-    process.start()
-    process.join(600)
-    code = process.exitcode
-    process.kill()
-    process.join()
-    process.close()
-    return code
-
-
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_pattern_is_linear(package: str, tmp_path: Path) -> None:
-    patterns, lines = every_pattern(package), tmp_path / "lines.txt"
+def test_every_pattern_is_linear(package: str) -> None:
+    patterns = every_pattern(package)
     assert len(patterns) >= {"pillarbox": 30, "apps": 2}[package]
-
-    def work() -> None:
-        with lines.open("w", buffering=1) as output:
-            for name, (pattern, searched) in patterns.items():
-                print(name, file=output)
-                worst, text = growth(pattern, searched=searched)
-                if worst > GROWTH:
-                    print(f"grows {worst:.0f} times: {name} on {text!r}…", file=output)
-
-    code = ended(work, seconds=SECONDS)
-    said = lines.read_text().splitlines()
-    assert code == 0, f"the last pattern tried: {said[-1:]}"
-    assert [line for line in said if line.startswith("grows")] == []
-
-
-def explode() -> None:
-    assert growth(re.compile(r"""(["'`])(?:\\.|(?!\1).){0,500}?\1(?!\w)"""))[0] <= GROWTH
+    grown = {name: growth(pattern, searched=searched) for name, (pattern, searched) in patterns.items()}
+    assert {name: worst for name, worst in grown.items() if worst[0] > GROWTH} == {}
 
 
 def test_an_exploding_pattern_and_a_quadratic_one_are_told() -> None:
     assert growth(re.compile(r"a+b"))[0] > GROWTH
     assert growth(re.compile(r"a*+b"))[0] > GROWTH  # begins everywhere
     assert growth(re.compile(r"(?<!a)a++b"))[0] <= GROWTH
-    assert ended(lambda: None, seconds=1) == 0
-    assert ended(explode, seconds=1) != 0
+    assert growth(re.compile(r"""(["'`])(?:\\.|(?!\1).){0,500}?\1(?!\w)"""))[0] == math.inf
+    assert growth(re.compile(r"(?:a|b|ab)*c"), searched=False)[0] == math.inf
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_counted_steps_are_those_of_the_same_matches(package: str) -> None:
+    """The matcher that counts finds what `re` finds, in every text that it is asked to count."""
+    for name, (pattern, _) in every_pattern(package).items():
+        matcher = Matcher(pattern)
+        for text in hostile(pattern, 12):
+            asked: Any = text.encode(errors="replace") if isinstance(pattern.pattern, bytes) else text
+            assert matcher.sub(asked) == [found.span() for found in pattern.finditer(asked)], (name, text)
+            assert matcher.fullmatch(asked) is (pattern.fullmatch(asked) is not None), (name, text)
+
+
+@given(
+    st.sampled_from(
+        [
+            r"(?:a|b|ab)*c",
+            r"(a*)*b|b*?a",
+            r"""(["'`])(?:\\.|(?!\1).){0,5}?\1(?!\w)""",
+            r"(?<!a)a++b",
+            r"(?<=ab)(?:a|(?:b|c)+)?+\b",
+            r"^a{2,3}?(b?)\1$",
+            r"(?>a|ab)c?|(?=ab)a",
+        ]
+    ),
+    st.text("abc\"'\\ ", max_size=12),
+)
+def test_it_decides_as_re_does(pattern: str, text: str) -> None:
+    compiled, matcher = re.compile(pattern), Matcher(re.compile(pattern))
+    assert matcher.sub(text) == [found.span() for found in compiled.finditer(text)]
+    assert matcher.fullmatch(text) is (compiled.fullmatch(text) is not None)

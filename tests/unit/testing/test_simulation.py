@@ -70,9 +70,7 @@ def test_a_year_of_sleep_costs_no_time() -> None:
         await simulation.clock.sleep(year)
         return simulation.clock.monotonic()
 
-    before = time.monotonic()
-    assert simulate(story, seed=1, max_time=2 * year) == year
-    assert time.monotonic() - before < 5
+    assert simulate(story, seed=1, max_time=2 * year) == year  # or nobody would see this test end
 
 
 def test_sleepers_wake_in_the_order_of_their_times() -> None:
