@@ -230,8 +230,8 @@ def test_a_sender_of_one_transport_that_stands_still_is_told_while_another_sends
     async def story(stage: Stage) -> None:
         still = MemoryTransport(clock=stage.simulation.clock)
 
-        def one_collects(dispatch: Dispatch, transport: Any, sends: Any) -> Any:
-            return [] if transport is still else collect(dispatch, transport, sends)
+        def one_collects(dispatch: Dispatch, transport: Any, sends: Any, **ways: Any) -> Any:
+            return [] if transport is still else collect(dispatch, transport, sends, **ways)
 
         monkeypatch.setattr(Dispatch, "_collect", one_collects)
         options: dict[str, Any] = {
@@ -258,7 +258,12 @@ def test_a_sender_that_is_slow_but_sends_is_not_stalled(monkeypatch: pytest.Monk
         async def slowly(dispatch: Dispatch) -> None:
             await stage.rest(3)
 
+        def only_after_a_pause(dispatch: Dispatch, transport: Any, sends: Any, *, ended: int = 0) -> Any:
+            return [] if ended else collect(dispatch, transport, sends)
+
+        collect = Dispatch._collect
         monkeypatch.setattr(Dispatch, "_pause", slowly)
+        monkeypatch.setattr(Dispatch, "_collect", only_after_a_pause)
         transport = MemoryTransport(clock=stage.simulation.clock, pace=Pace(lot=1, lots=1))
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(100)))
         async with waiting(stage, transports={"memory": transport}):

@@ -92,6 +92,8 @@ def test_sending_a_whole_line_at_once_would_be_noticed(monkeypatch: pytest.Monke
         while queue and len(going) < most:
             line = queue.popleft()
             line.queued = False
+            for item in line.waiting:
+                item.queued = False
             going += line.waiting
             line.sending, line.waiting = dict.fromkeys(line.waiting), []
         return going

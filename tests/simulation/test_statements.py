@@ -15,7 +15,7 @@ from pillarbox.core.errors import PermanentError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.looks import Due, Fetched, Look, Ready
 from pillarbox.core.outcome import Verdict
-from pillarbox.relay.reading import DUE_EVERY
+from pillarbox.relay.reading import DUE_EVERY, LONGEST_PAUSE
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.writes import MemoryWrites
 from pillarbox.testing.simulation import Simulation, simulate
@@ -79,6 +79,19 @@ def test_a_hot_key_needs_few_statements_per_event(events: int) -> None:
         assert counted.settlements <= took * SETTLEMENTS + 5
         assert counted.fetches[Ready] <= events / 4
         assert counted.fetches[Due] <= took / DUE_EVERY + 5
+
+    simulate(story, seed=1)
+
+
+def test_a_hot_key_that_fills_the_window_is_fetched_ten_times_a_second() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage, counted = staged(simulation)
+        stage.record(*(Event("a", {}, key="hot") for _ in range(4_000)))
+        async with stage.running():
+            await stage.until(lambda: len(stage.transport.deliveries) > 100)
+            before, began = counted.fetches[Ready], stage.now
+            await stage.until(lambda: len(stage.transport.deliveries) > 2_000)
+            assert counted.fetches[Ready] - before <= (stage.now - began) / LONGEST_PAUSE + 1
 
     simulate(story, seed=1)
 

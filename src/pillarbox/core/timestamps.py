@@ -10,6 +10,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import overload
 
+_FORMAT = "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ"
+
 
 @overload
 def timestamp(at: datetime) -> str: ...
@@ -28,8 +30,6 @@ def timestamp(at: datetime | None) -> str | None:
     it."""
     if at is None:
         return None
-    zone = at.tzinfo
-    if zone is None:
-        return at.isoformat(timespec="microseconds") + "Z"
-    utc = at if zone is UTC else at.astimezone(UTC)
-    return utc.isoformat(timespec="microseconds")[:-6] + "Z"
+    utc = at if at.tzinfo is UTC or at.tzinfo is None else at.astimezone(UTC)
+    # Every event has one: `isoformat` takes half as long again, most of it for the zone.
+    return _FORMAT % (utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond)

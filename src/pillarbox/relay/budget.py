@@ -57,9 +57,8 @@ class Budget:
         """Whether the first message of a look may be larger than it: nothing else is in flight."""
         return not len(self._hand) and not self._brought
 
-    def brought(self, look: Look, found: Fetched, *, waited: bool) -> None:
-        """Count what a look brought, and note what it could not bring."""
-        size = sum(message.size for message in found)
+    def brought(self, look: Look, found: Fetched, size: int, *, waited: bool) -> None:
+        """Count what a look brought, of that size, and note what it could not bring."""
         self._brought += size
         if waited:
             self._waiting += size
@@ -73,7 +72,7 @@ class Budget:
         if self._brought <= free:
             return len(seen)
         for number, one in enumerate(seen):
-            free -= one.message.size
+            free -= one.size
             if free < 0 and (number or len(self._hand)):
                 return number
         return len(seen)

@@ -11,7 +11,7 @@ import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -81,6 +81,7 @@ class Dispatch:
         self._ledger = ledger
         self._policy = policy
         self._tuning = tuning
+        self._longest_send = tuning.longest_send
         self._clock = clock
         self._chance = chance
         self._announce = announce
@@ -149,7 +150,15 @@ class Dispatch:
     def _begin_sends(self, transport: Transport, sends: Sends) -> None:
         """Begin whatever may be sent now."""
         while not self.stopping and (lot := self._collect(transport, sends)):
-            sends.begin(self._send(transport, lot, sends))
+            sends.begin(self._send_on(transport, lot, sends))
+
+    async def _send_on(self, transport: Transport, lot: list[tuple[Gate, Item]], sends: Sends) -> None:
+        """Send these and then, at once, what may go after them: the next message of a key need not wait until others
+        have had their turn, nor for a task of its own."""
+        while lot:
+            await self._send(transport, lot, sends)
+            lot = [] if self.stopping or transport.pace.apart else self._collect(transport, sends, ended=1)
+            self._begin_sends(transport, sends)
 
     def _done(self, transport: Transport, sends: Sends) -> None:
         """If there was no room for another send, there is now; whoever waits for the last one is told, too."""
@@ -167,9 +176,12 @@ class Dispatch:
         finally:
             timer.cancel()
 
-    def _collect(self, transport: Transport, sends: Sends) -> list[tuple[Gate, Item]]:
+    def _collect(self, transport: Transport, sends: Sends, *, ended: int = 0) -> list[tuple[Gate, Item]]:
+        """What to send next; `ended` of the sends that are counted as under way are over."""
+        if not self._hand.anything_sendable:
+            return []
         now, pace = self._clock.monotonic(), transport.pace
-        free = _free(pace, sends)
+        free = _free(pace, sends) + ended
         if free <= 0 or not self._ownership.may_send():
             return []
         most = min(pace.lot, free) if pace.apart else pace.lot
@@ -233,8 +245,6 @@ class Dispatch:
                 _answered(sends, gate, count)
         failpoints.hit("after-confirm")
         self._judge(lot, results)
-        # At once: the next message of a key need not wait until others have had their turn.
-        self._begin_sends(transport, sends)
 
     async def _deliver_apart(
         self, transport: AnswersApart, pace: Pace, lot: Sequence[tuple[Gate, Item]], sends: Sends
@@ -307,7 +317,7 @@ class Dispatch:
         try:
             with self._told_if_overdue(transport.pace, lot):
                 async with self._in_time(transport.pace):
-                    answers = await transport.send(list(outgoing.values())) if outgoing else []
+                    answers = list(await transport.send(list(outgoing.values()))) if outgoing else []
             if len(answers) != len(outgoing):
                 raise RuntimeError(f"{len(answers)} answers to {len(outgoing)} messages")
         except TimeoutError:
@@ -317,9 +327,11 @@ class Dispatch:
         except Exception as error:
             answers = [_at_fault(transport, error)] * len(outgoing)
         took = self._clock.monotonic() - began
-        for position, answer in zip(outgoing, answers, strict=True):
-            results[position] = answer
+        for position in outgoing:
             lot[position][1].took = took
+        if not results:
+            return answers
+        results |= zip(outgoing, answers, strict=True)
         return [results[position] for position in range(len(lot))]
 
     async def _answers_apart(
@@ -371,7 +383,7 @@ class Dispatch:
         """As long as a send may take: as long as it gets anywhere, while the lease is renewed."""
         if pace.bounded or pace.progress is None:
             # A little more than the transport's own: it knows better what was cut off.
-            return asyncio.timeout(None if pace.bounded else self._tuning.longest_send)
+            return asyncio.timeout(None if pace.bounded else self._longest_send)
         progress, seen = pace.progress, None
 
         def getting_on() -> object:
@@ -380,13 +392,13 @@ class Dispatch:
                 seen = progress()
             return seen
 
-        return Patience(self._tuning.longest_send, getting_on)
+        return Patience(self._longest_send, getting_on)
+
+    def _told_if_overdue(self, pace: Pace, lot: Collection[tuple[Gate, Item]]) -> AbstractContextManager[None]:
+        return nullcontext() if pace.overdue is None else self._telling_after(pace.overdue, lot)
 
     @contextmanager
-    def _told_if_overdue(self, pace: Pace, lot: Collection[tuple[Gate, Item]]) -> Iterator[None]:
-        if (limit := pace.overdue) is None:
-            yield
-            return
+    def _telling_after(self, limit: float, lot: Collection[tuple[Gate, Item]]) -> Iterator[None]:
         timer = asyncio.get_running_loop().call_later(limit, self._overdue, lot, limit)
         try:
             yield

@@ -25,20 +25,34 @@ LineKey = tuple[int, str, str, bool]
 class Item:
     """A message in flight, with its queue, place and size computed once."""
 
-    __slots__ = ("destination", "is_probe", "line", "message", "noted", "place", "since", "size", "took", "waited")
+    __slots__ = (
+        "destination",
+        "is_probe",
+        "line",
+        "message",
+        "noted",
+        "place",
+        "queued",
+        "since",
+        "size",
+        "took",
+        "waited",
+    )
 
-    def __init__(self, message: Message, destination: str, waited: bool, since: float) -> None:
+    def __init__(self, message: Message, destination: str, waited: bool, since: float, size: int | None = None) -> None:
         self.destination = destination
         self.waited = waited
         """It came from among those that wait: others may wait behind it in the table."""
         self.since = since
         self.noted = False
         """Its attempt was written before it was sent: it is suspected of ending its relay."""
+        self.queued = False
+        """It waits in its queue for its turn."""
         self.is_probe = False
         """It is sent to find out whether its destination takes anything."""
         self.took: float | None = None
         """How long the send took that it was part of; None if it was not sent."""
-        self.size = message.size
+        self.size = message.size if size is None else size
         self.become(message)
 
     def become(self, message: Message) -> None:
@@ -50,7 +64,8 @@ class Item:
     @property
     def attempt(self) -> int:
         """Which send of the message this is; tries in an outage count, though nobody is charged for them."""
-        return self.message.failures + (0 if self.noted else 1)
+        message = self.message
+        return message.attempts + message.tries + (0 if self.noted else 1)
 
     @property
     def slot(self) -> Slot | None:
@@ -103,18 +118,28 @@ class Hand:
     def add(self, item: Item) -> None:
         """Take a message in hand, in its place in its line."""
         self._put(item)
+        item.queued = True
         line = self._lines.get(item.line)
         if line is None:
             line = self._lines[item.line] = _Line(item.line)
-        if line.waiting:
+            line.waiting.append(item)
+            self._offer(line)
+            return
+        if line.waiting and line.waiting[-1].message.id > item.message.id:
             insort(line.waiting, item, key=_sequence)
         else:
             line.waiting.append(item)
-        self._offer(line)
+        if not line.sending and not line.queued:
+            self._offer(line)
 
     def keep(self, item: Item) -> None:
         """Take a message in hand that goes nowhere: only so that no look brings it again before it is settled."""
         self._put(item)
+
+    @property
+    def anything_sendable(self) -> bool:
+        """Whether anything may be there that can go now."""
+        return bool(self._sendable)
 
     def destinations(self) -> list[str]:
         """Destinations for which something may go now, the one served longest ago first."""
@@ -135,6 +160,7 @@ class Hand:
             part = max(1, (most - len(going)) // (len(queue) + 1)) if pipelined else 1
             while line.waiting and len(line.sending) < part and most_bytes > 0:
                 item = line.waiting.pop(0)
+                item.queued = False
                 line.sending[item] = None
                 most_bytes -= item.size
             going += line.sending
@@ -151,17 +177,20 @@ class Hand:
             del line.sending[item]
             if line.sending:
                 return
-            if line.waiting:
-                self._offer(line)
-            else:
-                del self._lines[item.line]
+            self._continue(line)
 
     def accepted(self, items: Iterable[Item]) -> list[Item]:
         """These arrived, as far as their queues still wait for them, and the next of each queue may go. Returns those;
         an answer to any other one is stale."""
-        current = [item for item in items if self.sends(item)]
-        for item in current:
-            self.confirmed(item)
+        current: list[Item] = []
+        for item in items:
+            # As `sends` and `confirmed` say, without their calls: this runs for every message.
+            line = self._lines.get(item.line)
+            if line is not None and item in line.sending and self._items.get(item.place) is item:
+                del line.sending[item]
+                if not line.sending:
+                    self._continue(line)
+                current.append(item)
         return current
 
     def has(self, line: LineKey) -> bool:
@@ -188,6 +217,8 @@ class Hand:
         line = self._lines[item.line]
         del line.sending[item]
         followers, line.waiting = line.waiting, []
+        for follower in followers:
+            follower.queued = False
         self._tidy(line)
         return followers
 
@@ -196,8 +227,9 @@ class Hand:
         for item in items:
             if self._items.get(item.place) is item:
                 self._remove(item.place)
-            line = self._lines.get(item.line)
-            if line is not None and item in line.waiting:
+            if item.queued:
+                item.queued = False
+                line = self._lines[item.line]
                 line.waiting.remove(item)
                 self._tidy(line)
 
@@ -216,7 +248,7 @@ class Hand:
         for place in places:
             item = self._items.get(place)
             line = None if item is None else self._lines.get(item.line)
-            if item is not None and line is not None and item in line.waiting:
+            if item is not None and line is not None and item.queued:
                 found += line.waiting[line.waiting.index(item) :]
         return list(dict.fromkeys(found))
 
@@ -226,6 +258,8 @@ class Hand:
             self._remove(place)
         for key in [key for key in self._lines if key[0] in lanes]:
             line = self._lines.pop(key)
+            for item in line.waiting:
+                item.queued = False
             line.waiting, line.sending = [], {}
 
     def has_suspect(self) -> bool:
@@ -242,10 +276,20 @@ class Hand:
             if (held := now - item.since) > limit:
                 yield InHand(event_id=item.message.event_id, destination=item.message.destination, seconds=held)
 
+    def _continue(self, line: _Line) -> None:
+        """Nothing of the queue is being sent: the next message may go, if there is one."""
+        if not line.waiting:
+            del self._lines[line.key]
+        elif not line.queued:
+            self._offer(line)
+
     def _offer(self, line: _Line) -> None:
-        if not line.sending and line.waiting and not line.queued:
-            line.queued = True
-            self._sendable.setdefault(line.key[2], deque()).append(line)
+        line.queued = True
+        queue = self._sendable.get(line.key[2])
+        if queue is None:
+            self._sendable[line.key[2]] = deque([line])
+        else:
+            queue.append(line)
 
     def _tidy(self, line: _Line) -> None:
         if not line.sending and not line.waiting:

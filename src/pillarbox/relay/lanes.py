@@ -22,6 +22,7 @@ class Ownership:
         self._margin = margin
         self._count = count
         self._leases: dict[int, Lease] = {}
+        self._epochs: dict[int, int] | None = None
         self.leaving: set[int] = set()
         """Lanes to be given back once nothing of them is in hand."""
         self.deadline = 0.0
@@ -32,8 +33,11 @@ class Ownership:
         """Called with lanes that are no longer ours, at once: nothing of them may stay in flight."""
 
     @property
-    def epochs(self) -> dict[int, int]:
-        return {lane: lease.epoch for lane, lease in self._leases.items()}
+    def epochs(self) -> Epochs:
+        """The epochs of all lanes, as they are now: a later change makes another mapping."""
+        if self._epochs is None:
+            self._epochs = {lane: lease.epoch for lane, lease in self._leases.items()}
+        return self._epochs
 
     @property
     def readable_epochs(self) -> dict[int, int]:
@@ -71,6 +75,7 @@ class Ownership:
     def took(self, leases: Iterable[Lease]) -> None:
         for lease in leases:
             self._leases[lease.lane] = lease
+        self._epochs = None
 
     def missing(self) -> int:
         """How many lanes more make this relay's fair share."""
@@ -94,6 +99,7 @@ class Ownership:
         lost = [lane for lane in lanes if lane in self._leases and self._leases[lane].epoch == epochs.get(lane)]
         for lane in lost:
             del self._leases[lane]
+        self._epochs = None
         self.leaving.difference_update(lost)
         if lost:
             self.on_lost(lost)

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from pillarbox.core import failpoints
@@ -35,6 +36,7 @@ from pillarbox.relay.suspicion import NOTE, Suspicion
 from pillarbox.relay.tuning import Tuning
 
 T = TypeVar("T")
+_by_place = attrgetter("message.id")
 
 DUE_EVERY = 0.5
 HEADLESS_EVERY = 5.0
@@ -46,6 +48,8 @@ SLOTS_PER_LOOK = 100
 LINES_PER_BITE = 500
 PAUSE_PER_MESSAGE = 20e-6
 """Seconds between two fetches for each message in flight: every fetch carries and steps over all of them."""
+FEW = 5
+"""Times that pause where there is room for a few only, as where one key fills what may be in flight."""
 LONGEST_PAUSE = 0.1
 """Seconds between two fetches, however many are in flight; and never more than `poll_interval`."""
 FEW_PER_ROUND = 20
@@ -157,9 +161,10 @@ class Reader:
     def pause(self) -> float:
         """Seconds until the next fetch is worth what it costs: the more is in flight, the dearer it is, and the less
         it brings. Not at all where ready messages are known to wait and there is room for many."""
-        if self._more and self.room >= self._tuning.worthwhile:
+        few = self.room < self._tuning.worthwhile
+        if self._more and not few:
             return 0.0
-        pause = min(PAUSE_PER_MESSAGE * len(self._hand), self._longest_pause)
+        pause = min(PAUSE_PER_MESSAGE * len(self._hand) * (FEW if few else 1), self._longest_pause)
         return self._fetched_at + pause - self._clock.monotonic()
 
     @asynccontextmanager
@@ -275,11 +280,12 @@ class Reader:
         cut = len(seen) >= bounds.limit or left_out is not None
         # Few lanes have work: take more of each. Many have: no more than their fair part, so that none is cut off.
         self._quota = max(fair, self._quota // 2) if cut else min(self._tuning.batch_size, max(fair, self._quota * 2))
-        counts: Counter[int] = Counter(one.message.lane for one in seen)
+        counts: Counter[int] = Counter([one.message.lane for one in seen])
         frontier = {lane: math.inf if not cut and counts[lane] < quota else -1.0 for lane in lanes}
         self._more = cut or max(counts.values(), default=0) >= quota
-        for one in seen:
-            frontier[one.message.lane] = max(frontier[one.message.lane], one.message.id)
+        # They come in the order of their ids: the last one of a lane is its greatest.
+        for lane, place in {one.message.lane: one.message.id for one in seen}.items():
+            frontier[lane] = max(frontier[lane], place)
         if left_out is not None:
             frontier[left_out.lane] = max(frontier[left_out.lane], left_out.id)
         return seen, frontier
@@ -361,20 +367,24 @@ class Reader:
         began = self._clock.monotonic()
         failpoints.hit("before-read")
         messages = await self._store.messages.read(look)
-        self._budget.brought(look, messages, waited=waited)
+        sizes = [message.size for message in messages]
+        self._budget.brought(look, messages, sum(sizes), waited=waited)
         if messages:
             failpoints.hit("after-read")
             took = self._clock.monotonic() - began
             self._announce(BatchRead(relay=self.relay, messages=tuple(messages), seconds=took))
-        found = [Seen(message, number, waited, epochs.get(message.lane, 0)) for message in messages]
+        found = [
+            Seen(message, number, waited, epochs.get(message.lane, 0), size)
+            for message, size in zip(messages, sizes, strict=True)
+        ]
         return _Found(found, messages.left_out)
 
     async def _take(self, waiting: list[Seen], ready: list[Seen], frontier: dict[int, float]) -> int:
         if not (waiting or ready) or self.stopping:
             return 0
-        held_back = await self._held_back([one.message for one in waiting + ready])
+        held_back = await self._held_back([one.message for one in waiting + ready if one.message.behind])
         seen = self._in_their_turn(waiting, frontier, held_back) + ready
-        seen.sort(key=lambda one: one.message.id)
+        seen.sort(key=_by_place)
         fitting = self._budget.fitting(seen)
         self._meet_again(seen[fitting:])
         found = self._sorter.sort(seen[:fitting], held_back)
@@ -385,12 +395,13 @@ class Reader:
         return found.done - stay
 
     async def _held_back(self, messages: Sequence[Message]) -> set[tuple[int, str]]:
-        """The read's flag is exact for messages with a destination; for others it is asked once more, with theirs."""
-        behind = {message.place for message in messages if message.behind and message.destination}
+        """Which of those that the read flagged are behind another one: the flag is exact for messages with a
+        destination; for others it is asked once more, with theirs."""
+        behind = {message.place for message in messages if message.destination}
         asked: list[Message] = []
         probes: list[Probe] = []
         for message in messages:
-            if message.behind and not message.destination and message.key is not None:
+            if not message.destination and message.key is not None:
                 names = self._routing.resolve(message)
                 if len(names) == 1:
                     asked.append(message)

@@ -22,6 +22,8 @@ from pillarbox.relay.telling import tell
 from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import no_route
 
+MANY = A_LOT // 2
+"""Of a destination whose breaker is closed and that has no limit: more than any fetch brings."""
 LOOKED_AT_AGAIN = 100.0
 """Messages without a route, per second: however many there are, those that have one do not wait for them."""
 
@@ -35,6 +37,8 @@ class Seen(NamedTuple):
     """It lies among those that wait: others may wait behind it."""
     epoch: int
     """Of its lane as the look began: what a look saw before its lane was lost and taken back is out of date."""
+    size: int
+    """Of the message, computed once."""
 
 
 @dataclass(slots=True)
@@ -104,15 +108,18 @@ class Sorter:
         to = Sorted(self._clock.monotonic(), held_back)
         epochs, in_hand, resolve = self._ownership.readable_epochs, self._hand.places, self._routing.resolve
         simple = self._is_simple(to)
-        for message, look, waited, epoch in seen:
+        add = self._hand.add
+        for message, look, waited, epoch, size in seen:
             if epochs.get(message.lane) != epoch or message.place in in_hand:
                 continue
             names = resolve(message)
             if simple and len(names) == 1 and message.attempts == 0 and message.fault is None:
                 # What most messages are.
-                item = Item(message, names[0], waited, to.now)
-                if not self._is_behind_a_probe(item, to) and self._takes_one_more(names[0], to):
-                    self._hand.add(item)
+                item = Item(message, names[0], waited, to.now, size)
+                if self._takes_any_number(names[0], to) or (
+                    not self._is_behind_a_probe(item, to) and self._takes_one_more(names[0], to)
+                ):
+                    add(item)
                     to.taken += 1
                     continue
             self._sort_one(message, look, waited, names, to)
@@ -183,6 +190,10 @@ class Sorter:
         if not self._hand.is_sending(item.line):
             return False
         return self._gates.of(self._routing.place(item.destination)).breaker.state(to.now) != "closed"
+
+    def _takes_any_number(self, name: str, to: Sorted) -> bool:
+        """Whether nothing bounds what the destination takes, as of most."""
+        return to.allowances.get(name, 0) > MANY
 
     def _takes_one_more(self, name: str, to: Sorted) -> bool:
         """Whether the destination takes one more, beyond those that wait for it in hand already."""

@@ -29,6 +29,10 @@ def fetched(*sizes: int, left_out: int | None = None) -> Fetched:
     return found
 
 
+def bring(to: Budget, found: Fetched, *, waited: bool) -> None:
+    to.brought(LOOK, found, sum(one.size for one in found), waited=waited)
+
+
 def test_a_look_brings_a_quarter_of_the_bound_and_no_more_than_any_look_may() -> None:
     assert budget().per_look == PER_LOOK
     assert budget(most=3).per_look == 1
@@ -54,9 +58,9 @@ def test_every_round_begins_with_all_that_looks_may_bring() -> None:
     for _ in range(2):
         assert round_by_round.begin()
         assert (round_by_round.left, round_by_round.alone) == (PER_LOOK, True)
-        round_by_round.brought(LOOK, fetched(50), waited=False)
+        bring(round_by_round, fetched(50), waited=False)
         assert (round_by_round.left, round_by_round.alone) == (PER_LOOK, False)
-        round_by_round.brought(LOOK, fetched(60), waited=True)
+        bring(round_by_round, fetched(60), waited=True)
         assert (round_by_round.left, round_by_round.alone) == (PER_LOOK - 60, False)
 
 
@@ -66,10 +70,10 @@ def test_nothing_comes_alone_beside_what_is_in_flight() -> None:
 
 def test_the_next_round_is_for_the_first_message_that_no_look_could_bring() -> None:
     meeting = budget()
-    meeting.brought(LOOK, fetched(50, left_out=3), waited=False)
+    bring(meeting, fetched(50, left_out=3), waited=False)
     assert meeting.large is None, "it comes first with the next look"
-    meeting.brought(LOOK, fetched(left_out=4), waited=False)
-    meeting.brought(LOOK, fetched(left_out=5), waited=False)
+    bring(meeting, fetched(left_out=4), waited=False)
+    bring(meeting, fetched(left_out=5), waited=False)
     assert meeting.large == Large(Ready, 4, "")
 
 
@@ -78,19 +82,19 @@ def test_the_database_weighs_about_twice_as_many_as_fitted_lately() -> None:
     assert weighing.rows == MOST_ROWS
     asked = []
     for found in (fetched(*[2] * 10, left_out=0), fetched(left_out=0), fetched(), fetched(*[2] * 8)):
-        weighing.brought(LOOK, found, waited=False)
+        bring(weighing, found, waited=False)
         asked.append(weighing.rows)
     assert asked == [20, 4, 8, 16]
     for _ in range(40):
-        weighing.brought(LOOK, fetched(), waited=False)
+        bring(weighing, fetched(), waited=False)
     assert weighing.rows == MOST_ROWS
 
 
 def test_what_was_brought_is_taken_as_far_as_it_fits_and_one_always_does_alone() -> None:
     def fitting(of: Budget, *sizes: int) -> int:
         found = fetched(*sizes)
-        of.brought(LOOK, found, waited=False)
-        return of.fitting([Seen(one, 1, waited=False, epoch=1) for one in found])
+        bring(of, found, waited=False)
+        return of.fitting([Seen(one, 1, waited=False, epoch=1, size=one.size) for one in found])
 
     assert fitting(budget(), 400, 400) == 2
     assert fitting(budget(), 400, 401) == 1
