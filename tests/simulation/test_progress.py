@@ -172,6 +172,7 @@ def never_woken(monkeypatch: pytest.MonkeyPatch, over: Callable[[], asyncio.Even
         await pause(dispatch)
 
     monkeypatch.setattr(Dispatch, "_pause", asleep)
+    monkeypatch.setattr(Dispatch, "begin", Dispatch.stir)
 
 
 def test_a_free_sender_that_begins_no_send_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,13 @@ class Dispatch:
             and (room is None or room(gate.place.destination.address, sends.to) > 0)
         )
 
+    def begin(self) -> None:
+        """Begin whatever may be sent now; what may not is looked at again by whoever sends."""
+        for transport, sends in self._sends:
+            self._begin_sends(transport, sends)
+        if self._hand.anything_sendable:
+            self.stir()
+
     def stir(self) -> None:
         """There may be something to send."""
         self._work.set()

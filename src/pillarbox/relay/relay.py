@@ -366,7 +366,7 @@ class Relay:
             found = await self._reader.look_around()
             self._progress.fetched()
             if found:
-                self._dispatch.stir()
+                self._dispatch.begin()
             await self._idle.after_fetch(found)
         await asyncio.Event().wait()
 
