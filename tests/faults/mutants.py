@@ -12,7 +12,7 @@ from typing import Literal
 
 from pillarbox.core import sqlfiles
 from pillarbox.core.transport import Outgoing, Result
-from pillarbox.relay.hand import Hand, Item
+from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.transports.rabbitmq import RabbitMQ, frames
 
 Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
@@ -51,11 +51,11 @@ def without_lane_lock() -> None:
 def without_held_back() -> None:
     """A message that comes again does not stop its line: the next one goes."""
 
-    def stopped(self: Hand, item: Item) -> list[Item]:
+    def stopped(self: InFlight, item: Item) -> list[Item]:
         self.confirmed(item)
         return []
 
-    _replace(Hand, "stopped", stopped)
+    _replace(InFlight, "stopped", stopped)
 
 
 def _cut_from_fence(guard: str) -> None:

@@ -11,7 +11,7 @@ from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.looks import Ready
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Resolved
-from pillarbox.relay.reading import HEADLESS_EVERY
+from pillarbox.relay.fetch import HEADLESS_EVERY
 from pillarbox.relay.suspicion import SUSPICIOUS
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.plan import TUNING, Plan

@@ -27,9 +27,9 @@ from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.monitor.judging import ready
 from pillarbox.ops.monitor.looking import Seen
 from pillarbox.ops.settings import Settings
-from pillarbox.relay.dispatch import Dispatch
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
+from pillarbox.relay.send import Sender
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.telemetry.logs import LogListener
 from pillarbox.telemetry.prometheus import MetricsListener
@@ -165,14 +165,14 @@ def test_requests_that_are_never_carried_out_are_a_stall_although_events_flow() 
 
 def never_woken(monkeypatch: pytest.MonkeyPatch, over: Callable[[], asyncio.Event]) -> None:
     """Senders that hear of nothing new."""
-    pause = Dispatch._pause
+    pause = Sender._pause
 
-    async def asleep(dispatch: Dispatch) -> None:
+    async def asleep(dispatch: Sender) -> None:
         await over().wait()
         await pause(dispatch)
 
-    monkeypatch.setattr(Dispatch, "_pause", asleep)
-    monkeypatch.setattr(Dispatch, "begin", Dispatch.stir)
+    monkeypatch.setattr(Sender, "_pause", asleep)
+    monkeypatch.setattr(Sender, "begin", Sender.stir)
 
 
 def test_a_free_sender_that_begins_no_send_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,14 +208,14 @@ def test_a_sender_that_begins_no_send_because_what_it_had_is_gone_is_no_stall(
         over = asyncio.Event()
         async with stage.running() as relay:
             stage.record(Event("a", {}, event_id="1", key="k"))
-            await stage.until(lambda: relay._hand.has_sendable("a"), within=SOON)
+            await stage.until(lambda: relay._in_flight.has_sendable("a"), within=SOON)
             if gone == "let go of":
                 # To be discarded it is let go of, and it never comes again.
                 await stage.store.people.ask("discard", [("1", "")])
             else:
                 stage.store._tables.take_out(("1", ""))
                 await stage.store.lanes.leave(relay.id)
-            await stage.until(lambda: len(relay._hand) == 0, within=SOON)
+            await stage.until(lambda: len(relay._in_flight) == 0, within=SOON)
             await stage.rest(LONG)
             assert stage.seen(RelayStalled) == []
             over.set()
@@ -226,15 +226,15 @@ def test_a_sender_that_begins_no_send_because_what_it_had_is_gone_is_no_stall(
 def test_a_sender_of_one_transport_that_stands_still_is_told_while_another_sends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    collect = Dispatch._collect
+    collect = Sender._collect
 
     async def story(stage: Stage) -> None:
         still = MemoryTransport(clock=stage.simulation.clock)
 
-        def one_collects(dispatch: Dispatch, transport: Any, sends: Any, **ways: Any) -> Any:
+        def one_collects(dispatch: Sender, transport: Any, sends: Any, **ways: Any) -> Any:
             return [] if transport is still else collect(dispatch, transport, sends, **ways)
 
-        monkeypatch.setattr(Dispatch, "_collect", one_collects)
+        monkeypatch.setattr(Sender, "_collect", one_collects)
         options: dict[str, Any] = {
             "transports": {"memory": stage.transport, "still": still},
             "destinations": {
@@ -256,15 +256,15 @@ def test_a_sender_of_one_transport_that_stands_still_is_told_while_another_sends
 
 def test_a_sender_that_is_slow_but_sends_is_not_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
-        async def slowly(dispatch: Dispatch) -> None:
+        async def slowly(dispatch: Sender) -> None:
             await stage.rest(3)
 
-        def only_after_a_pause(dispatch: Dispatch, transport: Any, sends: Any, *, ended: int = 0) -> Any:
+        def only_after_a_pause(dispatch: Sender, transport: Any, sends: Any, *, ended: int = 0) -> Any:
             return [] if ended else collect(dispatch, transport, sends)
 
-        collect = Dispatch._collect
-        monkeypatch.setattr(Dispatch, "_pause", slowly)
-        monkeypatch.setattr(Dispatch, "_collect", only_after_a_pause)
+        collect = Sender._collect
+        monkeypatch.setattr(Sender, "_pause", slowly)
+        monkeypatch.setattr(Sender, "_collect", only_after_a_pause)
         transport = MemoryTransport(clock=stage.simulation.clock, pace=Pace(lot=1, lots=1))
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(100)))
         async with waiting(stage, transports={"memory": transport}):

@@ -14,10 +14,10 @@ import pytest
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.core.transport import Transport
-from pillarbox.relay.dispatch import Dispatch
+from pillarbox.relay.fetch import Fetcher
 from pillarbox.relay.gates import Gate
-from pillarbox.relay.hand import Hand, Item
-from pillarbox.relay.reading import Reader
+from pillarbox.relay.in_flight import InFlight, Item
+from pillarbox.relay.send import Sender
 from pillarbox.relay.sends import Sends
 from tests.simulation.replay import run
 
@@ -56,37 +56,37 @@ def noticed(*, pipelined: bool = False) -> bool:
 
 
 def test_settling_before_the_confirm_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    send = Dispatch._send
+    send = Sender._send
 
-    async def early(self: Dispatch, transport: Transport, lot: list[tuple[Gate, Item]], sends: Sends) -> None:
+    async def early(self: Sender, transport: Transport, lot: list[tuple[Gate, Item]], sends: Sends) -> None:
         for _, item in lot:
             self._settlement.add(item, DELIVERED)
         await send(self, transport, lot, sends)
 
-    monkeypatch.setattr(Dispatch, "_send", early)
+    monkeypatch.setattr(Sender, "_send", early)
     assert noticed()
 
 
 @pytest.mark.parametrize("pipelined", [False, True], ids=["strict", "pipelined"])
 def test_a_retry_that_is_overtaken_would_be_noticed(monkeypatch: pytest.MonkeyPatch, pipelined: bool) -> None:
-    def overtaken(self: Hand, item: Item) -> list[Item]:
+    def overtaken(self: InFlight, item: Item) -> list[Item]:
         self.confirmed(item)
         return []
 
-    monkeypatch.setattr(Hand, "stopped", overtaken)
+    monkeypatch.setattr(InFlight, "stopped", overtaken)
     assert noticed(pipelined=pipelined)
 
 
 def test_not_putting_messages_behind_their_key_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nobody(self: Reader, messages: list[Message]) -> set[tuple[int, str]]:
+    async def nobody(self: Fetcher, messages: list[Message]) -> set[tuple[int, str]]:
         return set()
 
-    monkeypatch.setattr(Reader, "_held_back", nobody)
+    monkeypatch.setattr(Fetcher, "_held_back", nobody)
     assert noticed()
 
 
 def test_sending_a_whole_line_at_once_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_at_once(self: Hand, destination: str, most: int, *, most_bytes: int, pipelined: bool) -> list[Item]:
+    def all_at_once(self: InFlight, destination: str, most: int, *, most_bytes: int, pipelined: bool) -> list[Item]:
         going: list[Item] = []
         queue = self._sendable.pop(destination)
         while queue and len(going) < most:
@@ -98,5 +98,5 @@ def test_sending_a_whole_line_at_once_would_be_noticed(monkeypatch: pytest.Monke
             line.sending, line.waiting = dict.fromkeys(line.waiting), []
         return going
 
-    monkeypatch.setattr(Hand, "sendable", all_at_once)
+    monkeypatch.setattr(InFlight, "sendable", all_at_once)
     assert noticed()

@@ -15,7 +15,7 @@ from pillarbox.core.errors import PermanentError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.looks import Due, Fetched, Look, Ready
 from pillarbox.core.outcome import Verdict
-from pillarbox.relay.reading import DUE_EVERY, LONGEST_PAUSE
+from pillarbox.relay.fetch import DUE_EVERY, LONGEST_PAUSE
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.writes import MemoryWrites
 from pillarbox.testing.simulation import Simulation, simulate
@@ -184,7 +184,7 @@ def test_the_pause_between_fetches_is_no_longer_than_the_poll_interval() -> None
         }
         async with stage.running(**ways) as relay:
             stage.record(*(Event("slow", {}, key=f"{number}") for number in range(1400)))
-            await stage.until(lambda: len(relay._hand) == 1400)
+            await stage.until(lambda: len(relay._in_flight) == 1400)
             for number in range(20):
                 stage.record(Event("fast", {}))
                 await stage.until(lambda number=number: len(other.deliveries) > number, within=0.02)  # type: ignore[misc]

@@ -62,9 +62,9 @@ def test_what_a_relay_remembers_of_a_type_is_forgotten_once_nothing_comes() -> N
         async with stage.running() as relay:
             await stage.until(lambda: len(stage.transport.deliveries) == 300)
             await stage.rest(IDLE / 2)
-            assert len(list(relay._dispatch._gates)) == 300
-            await stage.until(lambda: not list(relay._dispatch._gates), within=IDLE * 2)
-            assert relay._hand.destinations() == []
+            assert len(list(relay._sender._gates)) == 300
+            await stage.until(lambda: not list(relay._sender._gates), within=IDLE * 2)
+            assert relay._in_flight.destinations() == []
             stage.record(Event("type 7", {}, event_id="later"))
             await stage.until(lambda: ids(stage.transport.deliveries)[-1] == "later")
 
@@ -155,7 +155,7 @@ def test_what_a_relay_remembers_is_bounded_whatever_the_number_of_types() -> Non
         stage.record(*(Event(f"type {n}", {}) for n in range(types)))
         relay: Relay = stage.relay(
             tuned={"max_destinations": types, "batch_size": 50},
-            observers=[lambda _: met.append(len(list(relay._dispatch._gates)))],
+            observers=[lambda _: met.append(len(list(relay._sender._gates)))],
         )
         async with relay:
             await stage.until(lambda: len(stage.transport.deliveries) == types)

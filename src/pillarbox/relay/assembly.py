@@ -11,18 +11,19 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Announcer
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Store
-from pillarbox.relay.dispatch import Dispatch
+from pillarbox.relay.decide import Decider
+from pillarbox.relay.fetch import Fetcher
 from pillarbox.relay.figures import Figures
 from pillarbox.relay.gates import Gates
-from pillarbox.relay.hand import Hand
 from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.housekeeping import Housekeeping
 from pillarbox.relay.idle import IdleWait
+from pillarbox.relay.in_flight import InFlight
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.progress import Progress
-from pillarbox.relay.reading import Reader
 from pillarbox.relay.routing import Routing
-from pillarbox.relay.settlement import Settlement
+from pillarbox.relay.send import Sender
+from pillarbox.relay.settle import Settlement
 from pillarbox.relay.sorting import Sorter
 from pillarbox.relay.stops import Stops
 from pillarbox.relay.suspicion import Suspicion
@@ -34,12 +35,13 @@ from pillarbox.relay.tuning import Tuning
 class Parts:
     """What a relay itself deals with."""
 
-    hand: Hand
+    in_flight: InFlight
     ownership: Ownership
     pulse: Pulse
     idle: IdleWait
-    reader: Reader
-    dispatch: Dispatch
+    fetcher: Fetcher
+    sender: Sender
+    decider: Decider
     gates: Gates
     settlement: Settlement
     tending: Tending
@@ -64,14 +66,14 @@ def assemble(
             "relay.at_most_once needs a store with a ledger of its own: make the store with ledger=True"
         )
     told: dict[str, Any] = {"relay": relay, "clock": clock, "announce": announce}
-    hand, stops, pulse = Hand(), Stops(), Pulse(relay=relay)
+    in_flight, stops, pulse = InFlight(), Stops(), Pulse(relay=relay)
     ownership = Ownership(clock, margin=tuning.longest_send, count=store.lanes.count)
-    ownership.on_lost = hand.drop_lanes
+    ownership.on_lost = in_flight.drop_lanes
     gates = Gates(chance=chance, breaker=tuning.breaker, by_type=routing.by_type, **told)
     for place in routing.places():
         gates.of(place)
     suspicion = Suspicion(window=tuning.most_in_hand, grace=seconds(tuning.lease), clock=clock)
-    held: dict[str, Any] = {"hand": hand, "stops": stops, "ownership": ownership}
+    held: dict[str, Any] = {"in_flight": in_flight, "stops": stops, "ownership": ownership}
     figures = Figures()
     settlement = Settlement(
         figures=figures,
@@ -86,26 +88,35 @@ def assemble(
     settlement.on_passed = suspicion.passed
     ways: dict[str, Any] = {"routing": routing, "gates": gates, "tuning": tuning}
     sent: dict[str, Any] = {"settlement": settlement, "chance": chance}
-    dispatch = Dispatch(policy=policy, ledger=store.ledger, **sent, **ways, **held, **told)
+    decider = Decider(policy=policy, gates=gates, tuning=tuning, in_flight=in_flight, stops=stops, **sent, **told)
+    sender = Sender(
+        decider=decider,
+        ledger=store.ledger,
+        settlement=settlement,
+        in_flight=in_flight,
+        ownership=ownership,
+        **ways,
+        **told,
+    )
     sorter = Sorter(suspicion=suspicion, **sent, **ways, **held, **told)
-    reader = Reader(store=store, sorter=sorter, suspicion=suspicion, **ways, **held, **told)
+    fetcher = Fetcher(store=store, sorter=sorter, suspicion=suspicion, **ways, **held, **told)
     tending = Tending(
         name=name,
         store=store,
         pulse=pulse,
         ownership=ownership,
         suspicion=suspicion,
-        hand=hand,
+        in_flight=in_flight,
         gates=gates,
-        dispatch=dispatch,
-        reader=reader,
+        decider=decider,
+        fetcher=fetcher,
         figures=figures,
         housekeeping=Housekeeping(store=store, ownership=ownership, kept=tuning.retention, **told),
         tuning=tuning,
         **told,
     )
     return Parts(
-        hand=hand,
+        in_flight=in_flight,
         ownership=ownership,
         pulse=pulse,
         idle=IdleWait(
@@ -113,14 +124,15 @@ def assemble(
             store=store,
             clock=clock,
             tuning=tuning,
-            next_reason=lambda: min(gates.next_probe(), reader.next_retry()),
+            next_reason=lambda: min(gates.next_probe(), fetcher.next_retry()),
         ),
-        reader=reader,
-        dispatch=dispatch,
+        fetcher=fetcher,
+        sender=sender,
+        decider=decider,
         gates=gates,
         settlement=settlement,
         tending=tending,
         progress=Progress(
-            pulse=pulse, ownership=ownership, dispatch=dispatch, settlement=settlement, tuning=tuning, **told
+            pulse=pulse, ownership=ownership, sender=sender, settlement=settlement, tuning=tuning, **told
         ),
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pillarbox.core.looks import MAX_BYTES, Fetched, Look
-from pillarbox.relay.hand import Hand
+from pillarbox.relay.in_flight import InFlight
 from pillarbox.relay.sorting import Seen
 
 MOST_ROWS = 1_000_000
@@ -28,9 +28,9 @@ class Large(NamedTuple):
 class Budget:
     """The bytes of one relay."""
 
-    def __init__(self, most: int, hand: Hand) -> None:
+    def __init__(self, most: int, in_flight: InFlight) -> None:
         self._most = most
-        self._hand = hand
+        self._in_flight = in_flight
         self.per_look = min(MAX_BYTES, max(1, most // 4))
         self._waiting = 0
         self._brought = 0
@@ -42,7 +42,7 @@ class Budget:
 
     def begin(self) -> bool:
         """Begin a round; False: there is no room for one now."""
-        if len(self._hand) and (self.large is not None or self._most - self._hand.bytes < 2 * self.per_look):
+        if len(self._in_flight) and (self.large is not None or self._most - self._in_flight.bytes < 2 * self.per_look):
             return False
         self._waiting = self._brought = 0
         return True
@@ -55,7 +55,7 @@ class Budget:
     @property
     def alone(self) -> bool:
         """Whether the first message of a look may be larger than it: nothing else is in flight."""
-        return not len(self._hand) and not self._brought
+        return not len(self._in_flight) and not self._brought
 
     def brought(self, look: Look, found: Fetched, size: int, *, waited: bool) -> None:
         """Count what a look brought, of that size, and note what it could not bring."""
@@ -68,11 +68,11 @@ class Budget:
 
     def fitting(self, seen: Sequence[Seen]) -> int:
         """How many of these, which this round brought, fit beside what is in flight, from the first on."""
-        free = self._most - self._hand.bytes
+        free = self._most - self._in_flight.bytes
         if self._brought <= free:
             return len(seen)
         for number, one in enumerate(seen):
             free -= one.size
-            if free < 0 and (number or len(self._hand)):
+            if free < 0 and (number or len(self._in_flight)):
                 return number
         return len(seen)

@@ -24,7 +24,7 @@ class Ownership:
         self._leases: dict[int, Lease] = {}
         self._epochs: dict[int, int] | None = None
         self.leaving: set[int] = set()
-        """Lanes to be given back once nothing of them is in hand."""
+        """Lanes to be given back once nothing of them is in flight."""
         self.deadline = 0.0
         self.relays = 1
         self.losses = 0
@@ -57,7 +57,7 @@ class Ownership:
         return lane in self._leases
 
     def works(self, lane: int) -> bool:
-        """Whether new messages of the lane may be taken in hand: it is ours, and it is not about to be given back."""
+        """Whether new messages of the lane may be taken in flight: it is ours, and it is not about to be given back."""
         return lane in self._leases and lane not in self.leaving
 
     def epoch(self, lane: int) -> int:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from pillarbox.core.clock import Clock
 from pillarbox.core.duration import seconds
 from pillarbox.core.observations import Announcer, RelayStalled, RelayStallEnded
-from pillarbox.relay.dispatch import Dispatch
 from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.lanes import Ownership
-from pillarbox.relay.settlement import Settlement
+from pillarbox.relay.send import Sender
+from pillarbox.relay.settle import Settlement
 from pillarbox.relay.tuning import Tuning
 
 RECOVERY = 15.0
@@ -50,7 +50,7 @@ class Progress:
         relay: str,
         pulse: Pulse,
         ownership: Ownership,
-        dispatch: Dispatch,
+        sender: Sender,
         settlement: Settlement,
         tuning: Tuning,
         clock: Clock,
@@ -59,7 +59,7 @@ class Progress:
         self.relay = relay
         self._pulse = pulse
         self._ownership = ownership
-        self._dispatch = dispatch
+        self._sender = sender
         self._settlement = settlement
         self._clock = clock
         self._announce = announce
@@ -114,7 +114,7 @@ class Progress:
 
     def _opportunities(self) -> Iterator[_Opportunity]:
         """What could make progress now, a cause before what follows from it."""
-        if self._dispatch.stopping or not self._ownership.may_send():
+        if self._sender.stopping or not self._ownership.may_send():
             return
         if (oldest := self._settlement.oldest) is not None:
             yield _Opportunity(
@@ -139,7 +139,7 @@ class Progress:
             "the store renews the lease but does not hand out lanes or carry out requests; see the errors in the "
             "relay's log, and check the database's locks and permissions",
         )
-        if (noting := self._dispatch.noting()) is not None:
+        if (noting := self._sender.noting()) is not None:
             yield _Opportunity(
                 "ledger",
                 None,
@@ -147,7 +147,7 @@ class Progress:
                 "the store renews the lease but does not write the ledger, and nothing is sent before that; see the "
                 "errors in the relay's log, and check the database's locks, disk space and permissions",
             )
-        for sends, destination in self._dispatch.could_send():
+        for sends, destination in self._sender.could_send():
             yield _Opportunity(
                 "send",
                 sends,

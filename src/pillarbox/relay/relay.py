@@ -39,7 +39,7 @@ from pillarbox.relay.crew import Crew, Duty
 from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread
 from pillarbox.relay.idle import FIRST_PAUSE
 from pillarbox.relay.routing import Destination, Route, Routing
-from pillarbox.relay.settlement import Freed
+from pillarbox.relay.settle import Freed
 from pillarbox.relay.tuning import Tuning
 
 SHORT = 0.05
@@ -106,8 +106,9 @@ class Relay:
             chance=chance,
             announce=self._announce,
         )
-        self._hand, self._ownership, self._pulse = parts.hand, parts.ownership, parts.pulse
-        self._idle, self._reader, self._dispatch = parts.idle, parts.reader, parts.dispatch
+        self._in_flight, self._ownership, self._pulse = parts.in_flight, parts.ownership, parts.pulse
+        self._idle, self._fetcher, self._sender = parts.idle, parts.fetcher, parts.sender
+        self._decider = parts.decider
         self._settlement, self._tending, self._progress = parts.settlement, parts.tending, parts.progress
         self._settlement.on_written = self._after_settlement
         self._connections = Connections(
@@ -118,7 +119,7 @@ class Relay:
             chance=chance,
             announce=self._announce,
         )
-        self._dispatch.on_idle, self._dispatch.on_let_go = self._idle.notice, self._after_let_go
+        self._sender.on_idle, self._decider.on_let_go = self._idle.notice, self._after_let_go
         self._tending.on_change = self._connections.on_change = self._stir
         self._tending.on_drain = self.stop
         self._tending.on_round = self._progress.tended
@@ -145,15 +146,15 @@ class Relay:
         """
         if not self._switched_on():
             return 0
-        self._reader.recorded_after, self._reader.recorded_before = recorded_after, recorded_before
+        self._fetcher.recorded_after, self._fetcher.recorded_before = recorded_after, recorded_before
         carried = 0
         async with self._working(reading=False, waiting=False):
             while not self._stopping.is_set() and await self._some_lane_lies_idle():
                 await self._idle.until_change(SHORT)
             # What is only moved, such as a message that is split, comes with the next look.
-            while not self._stopping.is_set() and not carried and await self._reader.look_around(thoroughly=True):
-                carried = len(self._hand)
-            self._dispatch.stir()
+            while not self._stopping.is_set() and not carried and await self._fetcher.look_around(thoroughly=True):
+                carried = len(self._in_flight)
+            self._sender.stir()
             while not self._stopping.is_set() and not self._at_rest():
                 await self._idle.until_change(SHORT)
         return carried
@@ -169,7 +170,7 @@ class Relay:
         With a range only what was recorded in it is carried, and a key with an earlier message outside is left alone.
         """
         if self._switched_on():
-            self._reader.recorded_after, self._reader.recorded_before = recorded_after, recorded_before
+            self._fetcher.recorded_after, self._fetcher.recorded_before = recorded_after, recorded_before
             async with self._working(waiting=False):
                 while not self._stopping.is_set() and not await self._empty():
                     await self._idle.until_change(FIRST_PAUSE)
@@ -226,7 +227,7 @@ class Relay:
             self._pulse.ticked = 0.0
             # Ready for another life: `run_once` and `run_until_empty` may be called again and again.
             self._stopping.clear()
-            self._tending.leaving = self._dispatch.stopping = self._reader.stopping = False
+            self._tending.leaving = self._sender.stopping = self._fetcher.stopping = False
 
     @asynccontextmanager
     async def _one_life(self, *, reading: bool) -> AsyncIterator[None]:
@@ -287,7 +288,7 @@ class Relay:
             if self._tuning.doorbell:
                 duties.append(partial(self._crew.patiently, self._idle.listen))
                 duties.append(partial(self._crew.patiently, self._idle.tell_producers))
-        duties += [partial(self._dispatch.run, transport) for transport in self._transports.values()]
+        duties += [partial(self._sender.run, transport) for transport in self._transports.values()]
         return duties
 
     def _heartbeat(self) -> Heartbeat | HeartbeatThread:
@@ -342,8 +343,8 @@ class Relay:
     async def _drain(self) -> bool:
         self._stopping.set()
         self._tending.leaving = True
-        self._dispatch.stopping = self._reader.stopping = True
-        self._dispatch.let_go(self._hand.unsent())
+        self._sender.stopping = self._fetcher.stopping = True
+        self._decider.let_go(self._in_flight.unsent())
         failpoints.hit("before-drain")
         end = self._clock.monotonic() + seconds(self._tuning.drain_timeout)
         while self._clock.monotonic() < end and not self._drained() and not self._settlement.ended:
@@ -352,43 +353,43 @@ class Relay:
         return self._drained()
 
     def _drained(self) -> bool:
-        return self._reader.idle and self._dispatch.idle and self._settlement.idle
+        return self._fetcher.idle and self._sender.idle and self._settlement.idle
 
     # -- reading --------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
         self._progress.fetching()
         while not self._stopping.is_set():
-            if (pause := self._reader.pause()) > 0:
+            if (pause := self._fetcher.pause()) > 0:
                 await self._idle.until_change(pause)
                 continue
             self._idle.begin_fetch()
-            found = await self._reader.look_around()
+            found = await self._fetcher.look_around()
             self._progress.fetched()
             if found:
-                self._dispatch.begin()
+                self._sender.begin()
             await self._idle.after_fetch(found)
         await asyncio.Event().wait()
 
     def _stir(self) -> None:
         self._idle.wake()
-        self._dispatch.stir()
+        self._sender.stir()
 
     def _after_settlement(self, freed: Freed) -> None:
         self._settlements += 1
-        self._reader.read_on(freed.slots)
+        self._fetcher.read_on(freed.slots)
         if freed.due:
-            self._reader.due_within(0)
+            self._fetcher.due_within(0)
         for delay in freed.retries:
-            self._reader.retry_within(delay)
+            self._fetcher.retry_within(delay)
         self._stir()
 
     def _after_let_go(self, slots: list[Slot]) -> None:
-        self._reader.read_on(slots)
+        self._fetcher.read_on(slots)
         self._idle.wake()
 
     def _at_rest(self) -> bool:
-        return len(self._hand) == 0 and self._dispatch.idle and self._settlement.idle
+        return len(self._in_flight) == 0 and self._sender.idle and self._settlement.idle
 
     async def _some_lane_lies_idle(self) -> bool:
         """Whether this relay owns nothing yet, or a lane has no owner that lives: somebody ended without leaving, and
@@ -400,17 +401,17 @@ class Relay:
         return any(lane.owner not in alive for lane in seen.lanes)
 
     async def _empty(self) -> bool:
-        """Nothing in hand, nothing to settle, and a thorough look finds nothing that could go."""
+        """Nothing in flight, nothing to settle, and a thorough look finds nothing that could go."""
         if not self._at_rest():
             return False
         before = self._settlements
         try:
             if await self._some_lane_lies_idle():
                 return False
-            found = await self._reader.look_around(thoroughly=True)
+            found = await self._fetcher.look_around(thoroughly=True)
         except StoreUnavailable:
             return False
         if found:
-            self._dispatch.stir()
+            self._sender.stir()
         # What was settled during the look may be due by now.
         return found == 0 and self._at_rest() and self._settlements == before

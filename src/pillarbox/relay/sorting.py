@@ -1,4 +1,4 @@
-"""What becomes of the messages that a look brought: into the hand, behind their key, aside, split, or given up on."""
+"""What becomes of the messages that a look brought: into flight, behind their key, aside, split, or given up on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pillarbox.core.message import Held, Message
 from pillarbox.core.observations import Announcer
 from pillarbox.core.outcome import Dead, Outcome, Resolved, Retry, Split
 from pillarbox.relay.gates import A_LOT, Gate, Gates
-from pillarbox.relay.hand import Hand, Item, LineKey, line_of
+from pillarbox.relay.in_flight import InFlight, Item, QueueKey, queue_of
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
-from pillarbox.relay.settlement import Settlement
+from pillarbox.relay.settle import Settlement
 from pillarbox.relay.stops import Stops
 from pillarbox.relay.suspicion import Suspicion
 from pillarbox.relay.telling import tell
@@ -53,9 +53,9 @@ class Sorted:
     behind: list[Resolved] = field(default_factory=list)
     aside: list[Resolved] = field(default_factory=list)
     suspect: Item | None = None
-    held_up: set[LineKey] = field(default_factory=set)
+    held_up: set[QueueKey] = field(default_factory=set)
     """Lines of which one waits: the rest of this round waits behind it."""
-    left_alone: set[LineKey] = field(default_factory=set)
+    left_alone: set[QueueKey] = field(default_factory=set)
     """Lines whose next message stays where it is: the rest of this round is met again."""
     allowances: dict[str, int] = field(default_factory=dict)
     """How many more each destination takes now."""
@@ -77,7 +77,7 @@ class Sorter:
         relay: str,
         routing: Routing,
         gates: Gates,
-        hand: Hand,
+        in_flight: InFlight,
         stops: Stops,
         ownership: Ownership,
         settlement: Settlement,
@@ -90,7 +90,7 @@ class Sorter:
         self.relay = relay
         self._routing = routing
         self._gates = gates
-        self._hand = hand
+        self._in_flight = in_flight
         self._stops = stops
         self._ownership = ownership
         self._settlement = settlement
@@ -106,9 +106,9 @@ class Sorter:
     def sort(self, seen: Sequence[Seen], held_back: Collection[tuple[int, str]]) -> Sorted:
         """Sort messages that come in the order of their places."""
         to = Sorted(self._clock.monotonic(), held_back)
-        epochs, in_hand, resolve = self._ownership.readable_epochs, self._hand.places, self._routing.resolve
+        epochs, in_hand, resolve = self._ownership.readable_epochs, self._in_flight.places, self._routing.resolve
         simple = self._is_simple(to)
-        add = self._hand.add
+        add = self._in_flight.add
         for message, look, waited, epoch, size in seen:
             if epochs.get(message.lane) != epoch or message.place in in_hand:
                 continue
@@ -135,7 +135,7 @@ class Sorter:
             # Copies stay in their place, so any number of a key may be split at once, whatever stands before them.
             to.splits.append(Split(message, tuple(names)))
             # They come with a later look: whatever is behind them must not slip past.
-            self._stops.let_go(line_of(message, ""))
+            self._stops.let_go(queue_of(message, ""))
         elif self._stops.hold_back(message, names[0] if len(names) == 1 else "", look):
             return
         elif (fault := message.fault) is not None:
@@ -158,7 +158,7 @@ class Sorter:
         return replace(outcome, delay=max(outcome.delay, math.ceil(self._looked_at_until - now)))
 
     def _place(self, item: Item, to: Sorted) -> None:
-        message, line = item.message, item.line
+        message, line = item.message, item.queue
         if line in to.left_alone:
             return
         # The flags come from two snapshots: whatever follows one that is held up in this round is behind it.
@@ -175,19 +175,19 @@ class Sorter:
         elif self._is_behind_a_probe(item, to) or not self._takes_one_more(item.destination, to):
             self._hold_up(item, to)
         elif self._suspicion.suspects(message):
-            # One suspect at a time: a crash hits whatever is in hand, and only the culprit is to be counted.
-            if to.suspect is None and not self._hand.has_suspect():
+            # One suspect at a time: a crash hits whatever is in flight, and only the culprit is to be counted.
+            if to.suspect is None and not self._in_flight.has_suspect():
                 to.suspect = item
                 to.taken += 1
             to.left_alone.add(line)
         else:
-            self._hand.add(item)
+            self._in_flight.add(item)
             to.taken += 1
 
     def _is_behind_a_probe(self, item: Item, to: Sorted) -> bool:
         """Whether an earlier message of its key is being sent to a destination that takes few: this one could only
         wait, and would keep the place of one that can go."""
-        if not self._hand.is_sending(item.line):
+        if not self._in_flight.is_sending(item.queue):
             return False
         return self._gates.of(self._routing.place(item.destination)).breaker.state(to.now) != "closed"
 
@@ -207,25 +207,25 @@ class Sorter:
         """How many more messages of a destination may be in flight."""
         name, allowed = gate.place.name, gate.may_send(now)
         if 0 < allowed < A_LOT:
-            allowed -= len(self._hand.unsent(name))
+            allowed -= len(self._in_flight.unsent(name))
         if gate.place.transport.pace.room is not None and self._gates.several:
             # A handler that is slow, or hangs, must leave room for the events of all others.
-            allowed = min(allowed, self._share - self._hand.count(name))
+            allowed = min(allowed, self._share - self._in_flight.count(name))
         return allowed
 
     def _hold_up(self, item: Item, to: Sorted) -> None:
         if item.message.held == Held.ASIDE.value:
-            to.held_up.add(item.line)
-        elif item.message.held == Held.BEHIND.value and self._hand.has(item.line):
+            to.held_up.add(item.queue)
+        elif item.message.held == Held.BEHIND.value and self._in_flight.has(item.queue):
             # One before it is in flight, and brings it again. Put aside it would be found behind that one, without end.
-            to.left_alone.add(item.line)
+            to.left_alone.add(item.queue)
         elif self._others_open(item.destination, to):
-            to.held_up.add(item.line)
+            to.held_up.add(item.queue)
             to.aside.append(Resolved(item.message, item.destination))
             self._gates.of(self._routing.place(item.destination)).aside = True
         else:
             # It is in nobody's way: it stays where it is, and so do those behind it.
-            to.left_alone.add(item.line)
+            to.left_alone.add(item.queue)
 
     def _others_open(self, name: str, to: Sorted) -> bool:
         if to.open is None:
@@ -233,6 +233,6 @@ class Sorter:
         return any(other != name for other in to.open)
 
     def _settle_at_once(self, item: Item, outcome: Outcome) -> None:
-        self._hand.keep(item)
+        self._in_flight.keep(item)
         self._settlement.add(item, outcome)
         tell(self._announce, self.relay, item, outcome)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pillarbox.core.message import Message
-from pillarbox.relay.hand import LineKey, line_of
+from pillarbox.relay.in_flight import QueueKey, queue_of
 
 
 class Stops:
@@ -18,22 +18,22 @@ class Stops:
     begun after the last one was written."""
 
     def __init__(self) -> None:
-        self._unwritten: Counter[LineKey] = Counter()
-        self._known_after: dict[LineKey, int] = {}
+        self._unwritten: Counter[QueueKey] = Counter()
+        self._known_after: dict[QueueKey, int] = {}
         self.looks = 0
 
-    def stop(self, line: LineKey) -> None:
+    def stop(self, line: QueueKey) -> None:
         """From now on, and until its own `written`, no look knows."""
         self._unwritten[line] += 1
 
-    def written(self, line: LineKey) -> None:
+    def written(self, line: QueueKey) -> None:
         """A decision is committed, or void because its lane was lost: every look begun from now on knows."""
         self._unwritten[line] -= 1
         if self._unwritten[line] <= 0:
             del self._unwritten[line]
         self._known_after[line] = self.looks
 
-    def let_go(self, line: LineKey) -> None:
+    def let_go(self, line: QueueKey) -> None:
         """A message of the line went out of hand as it was: a look that is under way left it out."""
         self._known_after[line] = self.looks
 
@@ -55,8 +55,8 @@ class Stops:
         """Whether a message that this look brought may stand behind something the look did not know of."""
         if message.key is None:
             return False
-        own, whole_key = line_of(message, destination), line_of(message, "")
+        own, whole_key = queue_of(message, destination), queue_of(message, "")
         return self._unknown_to(own, look) or self._unknown_to(whole_key, look)
 
-    def _unknown_to(self, line: LineKey, look: int) -> bool:
+    def _unknown_to(self, line: QueueKey, look: int) -> bool:
         return line in self._unwritten or look <= self._known_after.get(line, -1)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pillarbox.core.observations import Announcer, BatchDelivered, EventDied, EventRetried
 from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
-from pillarbox.relay.hand import Item
+from pillarbox.relay.in_flight import Item
 
 
 def tell_delivered(announce: Announcer, relay: str, items: Sequence[Item]) -> None:

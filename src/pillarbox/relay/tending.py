@@ -25,14 +25,14 @@ from pillarbox.core.observations import (
 )
 from pillarbox.core.stats import EVERY, OUTBOX, Carried, Level
 from pillarbox.core.store import CarriedOut, Store
-from pillarbox.relay.dispatch import Dispatch
+from pillarbox.relay.decide import Decider
+from pillarbox.relay.fetch import Fetcher
 from pillarbox.relay.figures import Figures
 from pillarbox.relay.gates import Gates
-from pillarbox.relay.hand import Hand
 from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.housekeeping import Housekeeping
+from pillarbox.relay.in_flight import InFlight
 from pillarbox.relay.lanes import Ownership
-from pillarbox.relay.reading import Reader
 from pillarbox.relay.suspicion import Suspicion
 from pillarbox.relay.tuning import Tuning
 
@@ -55,10 +55,10 @@ class Tending:
         pulse: Pulse,
         ownership: Ownership,
         suspicion: Suspicion,
-        hand: Hand,
+        in_flight: InFlight,
         gates: Gates,
-        dispatch: Dispatch,
-        reader: Reader,
+        decider: Decider,
+        fetcher: Fetcher,
         figures: Figures,
         housekeeping: Housekeeping,
         tuning: Tuning,
@@ -71,10 +71,10 @@ class Tending:
         self._pulse = pulse
         self._ownership = ownership
         self._suspicion = suspicion
-        self._hand = hand
+        self._in_flight = in_flight
         self._gates = gates
-        self._dispatch = dispatch
-        self._reader = reader
+        self._decider = decider
+        self._fetcher = fetcher
         self._figures = figures
         self._housekeeping = housekeeping
         self._tuning = tuning
@@ -143,7 +143,7 @@ class Tending:
         """Give everything back and be gone."""
         lanes = tuple(sorted(self._ownership.lose_all()))
         # What was cut off by the end is met again by whoever works the lanes next, this relay included.
-        self._hand.drop_lanes(lanes)
+        self._in_flight.drop_lanes(lanes)
         try:
             if carried := self._figures.take():
                 await self._store.stats.add(self.relay, carried)
@@ -162,7 +162,7 @@ class Tending:
         while True:
             now = self._clock.monotonic()
             self._pulse.ticked = now
-            self._pulse.in_hand = list(self._hand.held_longer_than(SHOWN_AFTER, now))
+            self._pulse.in_hand = list(self._in_flight.held_longer_than(SHOWN_AFTER, now))
             self._pulse.breakers = self._gates.states()
             self._tell_what_it_holds()
             # Before any lane is taken: what people closed must be closed before the first message is read.
@@ -192,7 +192,7 @@ class Tending:
         held = RelayTended(
             relay=self.relay,
             lanes=len(self._ownership.epochs),
-            in_hand=len(self._hand),
+            in_hand=len(self._in_flight),
             breakers=self._gates.states(),
             rates=self._gates.rates(),
             paused=self._gates.paused(),
@@ -207,8 +207,8 @@ class Tending:
             self._ownership.leaving.update(self._ownership.epochs)
         self._ownership.relays = self._gates.sharing(self._others)
         self._ownership.give_up_excess()
-        busy = self._hand.lanes()
-        self._dispatch.let_go(self._hand.unsent(lanes=self._ownership.leaving))
+        busy = self._in_flight.lanes()
+        self._decider.let_go(self._in_flight.unsent(lanes=self._ownership.leaving))
         if free := self._ownership.leaving - busy:
             await self._release(free)
         if not shut_out and (missing := self._ownership.missing()) and self._ownership.alive():
@@ -221,7 +221,7 @@ class Tending:
                 crashed = tuple(lease.lane for lease in leases if lease.crashes)
                 lanes = tuple(lease.lane for lease in leases)
                 self._announce(LanesTaken(relay=self.relay, lanes=lanes, crashed=crashed))
-                self._reader.look_for_headless()
+                self._fetcher.look_for_headless()
                 self.on_change()
 
     async def _take(self, most: int) -> list[Lease]:
@@ -254,21 +254,21 @@ class Tending:
     async def _do_what_was_asked(self) -> None:
         if not self._ownership.epochs:
             return
-        async with self._reader.between_looks():
+        async with self._fetcher.between_looks():
             done, deferred = await self._carry_out()
             # What waits for its turn is let go of; what is being sent keeps its request until it is decided.
-            if deferred and (unsent := self._hand.unsent_from(deferred)):
-                self._dispatch.let_go(unsent)
+            if deferred and (unsent := self._in_flight.unsent_from(deferred)):
+                self._decider.let_go(unsent)
                 done += (await self._carry_out()).done
         if done:
             self._announce(RequestsCarriedOut(relay=self.relay, count=done))
-            self._reader.due_within(0)
+            self._fetcher.due_within(0)
             # A head may be gone, and what waited behind it is free.
-            self._reader.look_for_headless()
+            self._fetcher.look_for_headless()
             self.on_change()
 
     async def _carry_out(self) -> CarriedOut:
-        epochs, in_flight = self._ownership.epochs, self._hand.places
+        epochs, in_flight = self._ownership.epochs, self._in_flight.places
         return await self._store.writes.carry_out(epochs, limit=DONE_AT_ONCE, in_flight=set(in_flight))
 
     async def _tell_figures(self, now: float) -> None:
@@ -303,7 +303,7 @@ class Tending:
                 del self._gates.changed[destination]
         self._gates.steer(await self._store.destinations.steering(), relays=self._ownership.relays)
         for name in self._gates.shut():
-            self._dispatch.let_go(self._hand.unsent(name))
+            self._decider.let_go(self._in_flight.unsent(name))
 
 
 @cache

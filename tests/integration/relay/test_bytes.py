@@ -38,11 +38,11 @@ class Weighing(MemoryTransport):
         self.arrived: list[tuple[str | None, int]] = []
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        hand = self.relay._hand
+        in_flight = self.relay._in_flight
         if any(one.message.size > BOUND for one in lot):
-            self.beside_large.append(len(hand) - 1)
+            self.beside_large.append(len(in_flight) - 1)
         else:
-            self.heaviest = max(self.heaviest, hand.bytes)
+            self.heaviest = max(self.heaviest, in_flight.bytes)
         self.arrived += [(one.message.key, one.message.id) for one in lot]
         return [None] * len(lot)
 

@@ -3,7 +3,7 @@
 from pillarbox.core.looks import MAX_BYTES, Fetched, Ready
 from pillarbox.core.message import Message
 from pillarbox.relay.budget import MOST_ROWS, Budget, Large
-from pillarbox.relay.hand import Hand, Item
+from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.relay.sorting import Seen
 from tests.unit.relay.messages import message
 
@@ -17,10 +17,10 @@ def sized(size: int, number: int = 1) -> Message:
 
 
 def budget(*in_flight: int, most: int = MOST) -> Budget:
-    hand = Hand()
+    already = InFlight()
     for number, size in enumerate(in_flight):
-        hand.add(Item(sized(size, number), "d", waited=False, since=0))
-    return Budget(most, hand)
+        already.add(Item(sized(size, number), "d", waited=False, since=0))
+    return Budget(most, already)
 
 
 def fetched(*sizes: int, left_out: int | None = None) -> Fetched:

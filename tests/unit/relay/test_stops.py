@@ -1,12 +1,12 @@
 """A look that began before a message was known to wait must not let others past it."""
 
-from pillarbox.relay.hand import line_of
+from pillarbox.relay.in_flight import queue_of
 from pillarbox.relay.stops import Stops
 from tests.unit.relay.messages import message
 
 FIRST = message(id=1, event_id="a", key="k")
 LATER = message(id=2, event_id="b", key="k")
-LINE = line_of(FIRST, "d")
+LINE = queue_of(FIRST, "d")
 
 
 def test_until_it_is_written_nothing_of_the_line_comes() -> None:
@@ -27,7 +27,7 @@ def test_looks_begun_before_the_commit_do_not_know() -> None:
 
 def test_a_stop_of_the_whole_key_holds_every_destination() -> None:
     stops = Stops()
-    stops.stop(line_of(FIRST, ""))
+    stops.stop(queue_of(FIRST, ""))
     assert stops.hold_back(LATER, "anywhere", 1)
 
 
@@ -80,7 +80,7 @@ def test_a_round_forgets_what_every_look_of_it_knows() -> None:
 def test_nothing_is_unwritten_once_the_relay_ended() -> None:
     stops = Stops()
     stops.stop(LINE)
-    stops.written(line_of(FIRST, "elsewhere"))
+    stops.written(queue_of(FIRST, "elsewhere"))
     stops.clear()
     for destination in ("d", "elsewhere"):
         assert not stops.hold_back(LATER, destination, 0)

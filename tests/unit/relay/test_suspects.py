@@ -10,7 +10,7 @@ from pillarbox import Event, Outbox, Relay
 from pillarbox.core.lane import Epochs, RelayCard, Settled
 from pillarbox.core.looks import Ready
 from pillarbox.core.outcome import Resolved
-from pillarbox.relay.hand import Item
+from pillarbox.relay.in_flight import Item
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.transports.memory import MemoryTransport
 
@@ -36,13 +36,13 @@ async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
 
     monkeypatch.setattr(store.writes, "note", note_when_allowed)
     item = Item(message, "d", waited=False, since=0)
-    noting = asyncio.create_task(relay._reader._note_before_sending(relay._ownership.epochs, item))
+    noting = asyncio.create_task(relay._fetcher._note_before_sending(relay._ownership.epochs, item))
     await writing.wait()
-    assert relay._hand.lanes() == {0}
+    assert relay._in_flight.lanes() == {0}
     allowed.set()
     await noting
-    assert relay._hand.has_sendable("d") is not lost
-    assert relay._hand.lanes() == (set() if lost else {0})
+    assert relay._in_flight.has_sendable("d") is not lost
+    assert relay._in_flight.lanes() == (set() if lost else {0})
 
 
 async def test_a_relay_that_drains_charges_nobody_for_a_send_that_will_not_be() -> None:
@@ -50,13 +50,13 @@ async def test_a_relay_that_drains_charges_nobody_for_a_send_that_will_not_be() 
     relay = Relay(store=store, transports={"memory": MemoryTransport()})
     await store.lanes.join(RelayCard(id=relay.id), lease=60)
     relay._ownership.took(await store.lanes.take(relay.id, most=1))
-    relay._reader._sorter._suspicion._careful[0] = 10
+    relay._fetcher._sorter._suspicion._careful[0] = 10
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("e", {}, event_id="1", key="k"))
-    looking = asyncio.create_task(relay._reader.look_around())
+    looking = asyncio.create_task(relay._fetcher.look_around())
     await asyncio.sleep(0)
-    assert not relay._reader.idle
+    assert not relay._fetcher.idle
     assert await relay._drain()
     await looking
     [row] = await store.people.find("1")
-    assert (row.attempts, len(relay._hand)) == (0, 0)
+    assert (row.attempts, len(relay._in_flight)) == (0, 0)

@@ -1,7 +1,6 @@
-"""Sending: lot after lot per transport, so many at once, order kept by the hand.
+"""Sending: batch after batch per transport, so many at once; the messages in flight know which may go.
 
-What a transport answers becomes a verdict. An outage is told from a bad message here: a destination that accepted none
-of a lot and says it cannot be reached is closed, its messages are noted and let go of, and nobody is charged.
+What a transport answers is for the decider.
 """
 
 from __future__ import annotations
@@ -12,33 +11,28 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, contextmanager, nullcontext
-from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 
 from pillarbox.core import failpoints
-from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, StoreUnavailable, Unavailable
+from pillarbox.core.clock import Clock
+from pillarbox.core.errors import PermanentError, SendError, StoreUnavailable, Unavailable
 from pillarbox.core.ledger import Before
-from pillarbox.core.message import Slot
 from pillarbox.core.observations import Announcer, EventSkipped, Sending, SendOverdue, StoreFailed
-from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Resolved, Retry
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved
 from pillarbox.core.patience import Patience
-from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Ledger
 from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
 from pillarbox.relay.bodies import compose, outgoing_headers
+from pillarbox.relay.decide import Decider
 from pillarbox.relay.gates import Gate, Gates
-from pillarbox.relay.hand import Hand, Item, LineKey
+from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.sends import Sends
-from pillarbox.relay.settlement import Settlement
-from pillarbox.relay.stops import Stops
-from pillarbox.relay.telling import tell, tell_delivered
+from pillarbox.relay.settle import Settlement
 from pillarbox.relay.tuning import Tuning
-from pillarbox.relay.verdict import OUTAGE, error_text, judge
+from pillarbox.relay.verdict import error_text
 
 LEDGER_PAUSE = 0.5
 NOTED_AGAIN_WITHIN = 5.0
@@ -51,8 +45,8 @@ LONGEST_PAUSE = 5.0
 """Whoever sends looks by itself at least so often, whatever it is told."""
 
 
-class Dispatch:
-    """From the hand to the transports, and from their answers to verdicts."""
+class Sender:
+    """Hands messages in flight to the transports, and their answers to the decider."""
 
     def __init__(
         self,
@@ -60,30 +54,26 @@ class Dispatch:
         relay: str,
         routing: Routing,
         gates: Gates,
-        hand: Hand,
-        stops: Stops,
+        in_flight: InFlight,
         ownership: Ownership,
         settlement: Settlement,
         ledger: Ledger | None,
-        policy: RetryPolicy,
+        decider: Decider,
         tuning: Tuning,
         clock: Clock,
-        chance: Chance,
         announce: Announcer,
     ) -> None:
         self.relay = relay
         self._routing = routing
         self._gates = gates
-        self._hand = hand
-        self._stops = stops
+        self._in_flight = in_flight
         self._ownership = ownership
         self._settlement = settlement
         self._ledger = ledger
-        self._policy = policy
+        self._decider = decider
         self._tuning = tuning
         self._longest_send = tuning.longest_send
         self._clock = clock
-        self._chance = chance
         self._announce = announce
         self._unsent: set[tuple[str, str]] = set()
         """Noted in the ledger by this relay, and not given to a transport since."""
@@ -96,9 +86,7 @@ class Dispatch:
         self.stopping = False
         self.on_idle: Callable[[], None] = lambda: None
         """Told when no send is under way any more."""
-        self.on_let_go: Callable[[list[Slot]], None] = lambda _: None
-        """Told when messages went out of hand as they were, with the keys and destinations of those that had waited:
-        fetch them again."""
+        decider.on_decided = self.stir
 
     @property
     def idle(self) -> bool:
@@ -111,7 +99,7 @@ class Dispatch:
             return
         for transport, sends in self._sends:
             if _free(transport.pace, sends) > 0:
-                for name in self._hand.destinations():
+                for name in self._in_flight.destinations():
                     place = self._routing.place(name)
                     if place.transport is transport and self._takes(self._gates.of(place), sends, now):
                         yield sends, name
@@ -126,7 +114,7 @@ class Dispatch:
         room = gate.place.transport.pace.room
         return (
             gate.may_send(now) > 0
-            and self._hand.has_sendable(gate.place.name)
+            and self._in_flight.has_sendable(gate.place.name)
             and (room is None or room(gate.place.destination.address, sends.to) > 0)
         )
 
@@ -134,7 +122,7 @@ class Dispatch:
         """Begin whatever may be sent now; what may not is looked at again by whoever sends."""
         for transport, sends in self._sends:
             self._begin_sends(transport, sends)
-        if self._hand.anything_sendable:
+        if self._in_flight.anything_sendable:
             self.stir()
 
     def stir(self) -> None:
@@ -156,15 +144,15 @@ class Dispatch:
 
     def _begin_sends(self, transport: Transport, sends: Sends) -> None:
         """Begin whatever may be sent now."""
-        while not self.stopping and (lot := self._collect(transport, sends)):
-            sends.begin(self._send_on(transport, lot, sends))
+        while not self.stopping and (batch := self._collect(transport, sends)):
+            sends.begin(self._send_on(transport, batch, sends))
 
-    async def _send_on(self, transport: Transport, lot: list[tuple[Gate, Item]], sends: Sends) -> None:
+    async def _send_on(self, transport: Transport, batch: list[tuple[Gate, Item]], sends: Sends) -> None:
         """Send these and then, at once, what may go after them: the next message of a key need not wait until others
         have had their turn, nor for a task of its own."""
-        while lot:
-            await self._send(transport, lot, sends)
-            lot = [] if self.stopping or transport.pace.apart else self._collect(transport, sends, ended=1)
+        while batch:
+            await self._send(transport, batch, sends)
+            batch = [] if self.stopping or transport.pace.apart else self._collect(transport, sends, ended=1)
             self._begin_sends(transport, sends)
 
     def _done(self, transport: Transport, sends: Sends) -> None:
@@ -185,7 +173,7 @@ class Dispatch:
 
     def _collect(self, transport: Transport, sends: Sends, *, ended: int = 0) -> list[tuple[Gate, Item]]:
         """What to send next; `ended` of the sends that are counted as under way are over."""
-        if not self._hand.anything_sendable:
+        if not self._in_flight.anything_sendable:
             return []
         now, pace = self._clock.monotonic(), transport.pace
         free = _free(pace, sends) + ended
@@ -193,25 +181,25 @@ class Dispatch:
             return []
         most = min(pace.lot, free) if pace.apart else pace.lot
         room = pace.bytes or sys.maxsize
-        lot: list[tuple[Gate, Item]] = []
-        for name in self._hand.destinations():
+        batch: list[tuple[Gate, Item]] = []
+        for name in self._in_flight.destinations():
             place = self._routing.place(name)
             if place.transport is not transport:
                 continue
             gate = self._gates.of(place)
-            allowed = min(most - len(lot), gate.may_send(now))
+            allowed = min(most - len(batch), gate.may_send(now))
             if allowed > 0 and pace.room is not None:
                 allowed = min(allowed, self._room(gate, pace.room, sends))
             pipelined = place.destination.ordering == "pipelined"
-            if allowed > 0 and (items := self._hand.sendable(name, allowed, most_bytes=room, pipelined=pipelined)):
+            if allowed > 0 and (items := self._in_flight.sendable(name, allowed, most_bytes=room, pipelined=pipelined)):
                 room -= sum([item.size for item in items])
                 items[0].is_probe = gate.breaker.state(now) == "half-open"
                 gate.sent(len(items), now)
                 sends.to[place.destination.address] += len(items)
-                lot += [(gate, item) for item in items]
-            if len(lot) >= most or room <= 0:
+                batch += [(gate, item) for item in items]
+            if len(batch) >= most or room <= 0:
                 break
-        return lot
+        return batch
 
     def _room(self, gate: Gate, room: Callable[[Address, Mapping[Address, int]], int], sends: Sends) -> int:
         address = gate.place.destination.address
@@ -221,108 +209,108 @@ class Dispatch:
             # Calls that nobody waits for any more, from before this relay began, still occupy its whole share.
             gate.sent(1, self._clock.monotonic())  # this was the probe
             error = "earlier calls that have not returned occupy every thread of it; restart the process"
-            self._close(gate, error, at_fault=True)
+            self._decider.close(gate, error, at_fault=True)
         return free
 
-    async def _send(self, transport: Transport, lot: Sequence[tuple[Gate, Item]], sends: Sends) -> None:
+    async def _send(self, transport: Transport, batch: Sequence[tuple[Gate, Item]], sends: Sends) -> None:
         if self._ledger is not None:
             # To write takes as long as the database does: what was true before has to be looked at again.
-            rest = self._may_still_go(await self._not_sent_before(self._ledger, lot))
+            rest = self._may_still_go(await self._not_sent_before(self._ledger, batch))
             to_send = {item for _, item in rest}
-            dropped = [(gate, item) for gate, item in lot if item not in to_send]
+            dropped = [(gate, item) for gate, item in batch if item not in to_send]
             for gate, _ in dropped:
                 sends.answered(gate.place.destination.address)
             for gate in [gate for gate, item in dropped if item.is_probe]:
                 self._gates.of(gate.place).breaker.unanswered()
-            lot = rest
-        if lot and transport.pace.apart and isinstance(transport, AnswersApart):
-            await self._deliver_apart(transport, transport.pace, lot, sends)
+            batch = rest
+        if batch and transport.pace.apart and isinstance(transport, AnswersApart):
+            await self._deliver_apart(transport, transport.pace, batch, sends)
         elif transport.pace.apart:
-            for one in lot:
+            for one in batch:
                 sends.begin(self._deliver(transport, [one], sends))
-        elif lot:
-            await self._deliver(transport, lot, sends)
+        elif batch:
+            await self._deliver(transport, batch, sends)
 
-    async def _deliver(self, transport: Transport, lot: Sequence[tuple[Gate, Item]], sends: Sends) -> None:
+    async def _deliver(self, transport: Transport, batch: Sequence[tuple[Gate, Item]], sends: Sends) -> None:
         sends.begun += 1
         try:
-            results = await self._answers(transport, lot)
+            results = await self._answers(transport, batch)
         finally:
-            for gate, count in Counter([gate for gate, _ in lot]).items():
+            for gate, count in Counter([gate for gate, _ in batch]).items():
                 _answered(sends, gate, count)
         failpoints.hit("after-confirm")
-        self._judge(lot, results)
+        self._decider.decide(batch, results)
 
     async def _deliver_apart(
-        self, transport: AnswersApart, pace: Pace, lot: Sequence[tuple[Gate, Item]], sends: Sends
+        self, transport: AnswersApart, pace: Pace, batch: Sequence[tuple[Gate, Item]], sends: Sends
     ) -> None:
         """Judge each answer as it comes, as if its message had been sent alone."""
         sends.begun += 1
-        unanswered = dict(enumerate(lot))
+        unanswered = dict(enumerate(batch))
         try:
             with self._told_if_overdue(pace, unanswered.values()):
-                async with aclosing(self._answers_apart(transport, lot)) as answers:
+                async with aclosing(self._answers_apart(transport, batch)) as answers:
                     async for answered in answers:
                         judged = [(unanswered.pop(position), result) for position, result in answered]
                         for gate, count in Counter([gate for (gate, _), _ in judged]).items():
                             _answered(sends, gate, count)
                         failpoints.hit("after-confirm")
-                        self._judge_apart(judged)
+                        self._decider.decide_apart(judged)
         finally:
             for gate, _ in unanswered.values():
                 _answered(sends, gate)
 
-    def _may_still_go(self, lot: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
+    def _may_still_go(self, batch: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
         """All of them, or none if too little of the lease is left for a send to end within it."""
         if self._ownership.may_send():
-            return list(lot)
-        for _, item in lot:
-            self.let_go([item, *self._hand.stopped(item)])
+            return list(batch)
+        for _, item in batch:
+            self._decider.let_go([item, *self._in_flight.stopped(item)])
         return []
 
-    async def _not_sent_before(self, ledger: Ledger, lot: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
+    async def _not_sent_before(self, ledger: Ledger, batch: Sequence[tuple[Gate, Item]]) -> list[tuple[Gate, Item]]:
         """Settle what the ledger knows to have been sent; returns the rest, noted as about to be sent."""
-        mine = {_identity(item) for _, item in lot} & self._unsent
+        mine = {_identity(item) for _, item in batch} & self._unsent
         self._noting += 1
         try:
-            known = await ledger.begin([Resolved(item.message, item.destination) for _, item in lot])
+            known = await ledger.begin([Resolved(item.message, item.destination) for _, item in batch])
             self._notes += 1
             self._note_failed_at = -math.inf
         except StoreUnavailable as error:
             self._note_failed_at = self._clock.monotonic()
             # Nothing was sent: whatever became of the note, they come again.
-            self._unsent.update(_identity(item) for _, item in lot)
-            for _, item in lot:
-                self.let_go([item, *self._hand.stopped(item)])
+            self._unsent.update(_identity(item) for _, item in batch)
+            for _, item in batch:
+                self._decider.let_go([item, *self._in_flight.stopped(item)])
             self._announce(StoreFailed(relay=self.relay, error=str(error), delay=LEDGER_PAUSE))
             await self._clock.sleep(LEDGER_PAUSE)
             return []
         finally:
             self._noting -= 1
         rest = []
-        for (gate, item), before in zip(lot, known, strict=True):
-            if not self._hand.sends(item):
+        for (gate, item), before in zip(batch, known, strict=True):
+            if not self._in_flight.sends(item):
                 # Its lane was lost meanwhile.
                 continue
             if before is Before.SENT:
-                self._hand.confirmed(item)
+                self._in_flight.confirmed(item)
                 self._settlement.add(item, DELIVERED)
                 self.stir()
                 self._announce(EventSkipped(relay=self.relay, message=item.message, destination=item.destination))
             elif before is Before.UNKNOWN and self._tuning.at_most_once and _identity(item) not in mine:
                 dead = Dead(error=MAY_HAVE_BEEN_SENT, block=self._tuning.after_death == "block", charge=False)
-                self._settle(item, _noted(dead) if item.noted else dead, None)
+                self._decider.settle(item, dead)
             else:
                 rest.append((gate, item))
         if self._tuning.at_most_once:
             self._unsent.update(_identity(item) for _, item in rest)
         return rest
 
-    async def _answers(self, transport: Transport, lot: Sequence[tuple[Gate, Item]]) -> list[Result]:
-        outgoing, results = self._prepared(lot)
+    async def _answers(self, transport: Transport, batch: Sequence[tuple[Gate, Item]]) -> list[Result]:
+        outgoing, results = self._prepared(batch)
         began = self._clock.monotonic()
         try:
-            with self._told_if_overdue(transport.pace, lot):
+            with self._told_if_overdue(transport.pace, batch):
                 async with self._in_time(transport.pace):
                     answers = list(await transport.send(list(outgoing.values()))) if outgoing else []
             if len(answers) != len(outgoing):
@@ -335,17 +323,17 @@ class Dispatch:
             answers = [_at_fault(transport, error)] * len(outgoing)
         took = self._clock.monotonic() - began
         for position in outgoing:
-            lot[position][1].took = took
+            batch[position][1].took = took
         if not results:
             return answers
         results |= zip(outgoing, answers, strict=True)
-        return [results[position] for position in range(len(lot))]
+        return [results[position] for position in range(len(batch))]
 
     async def _answers_apart(
-        self, transport: AnswersApart, lot: Sequence[tuple[Gate, Item]]
+        self, transport: AnswersApart, batch: Sequence[tuple[Gate, Item]]
     ) -> AsyncGenerator[list[tuple[int, Result]], None]:
         """Every position with its answer, as soon as it is there; what the transport raises answers those left."""
-        outgoing, results = self._prepared(lot)
+        outgoing, results = self._prepared(batch)
         if results:
             yield list(results.items())
         left = dict(enumerate(outgoing))
@@ -357,7 +345,7 @@ class Dispatch:
                     took = self._clock.monotonic() - began
                     answered = [(left.pop(number), result) for number, result in answered]
                     for position, _ in answered:
-                        lot[position][1].took = took
+                        batch[position][1].took = took
                     yield answered
             if left:
                 raise RuntimeError(f"no answer to {len(left)} of {len(outgoing)} messages")
@@ -366,23 +354,23 @@ class Dispatch:
         except Exception as error:
             failure = _at_fault(transport, error)
         for position in left.values():
-            lot[position][1].took = self._clock.monotonic() - began
+            batch[position][1].took = self._clock.monotonic() - began
         if left:
             yield [(position, failure) for position in left.values()]
 
-    def _prepared(self, lot: Sequence[tuple[Gate, Item]]) -> tuple[dict[int, Outgoing], dict[int, Result]]:
+    def _prepared(self, batch: Sequence[tuple[Gate, Item]]) -> tuple[dict[int, Outgoing], dict[int, Result]]:
         """What goes to the transport now, and the errors of what cannot, both by position."""
         outgoing: dict[int, Outgoing] = {}
         refused: dict[int, Result] = {}
         now, epochs = self._clock.now(), self._ownership.epochs
-        for position, (gate, item) in enumerate(lot):
+        for position, (gate, item) in enumerate(batch):
             try:
                 outgoing[position] = _outgoing(gate, item, epochs, now)
             except PermanentError as error:
                 refused[position] = error
-        self._tell_sending(lot)
+        self._tell_sending(batch)
         if self._unsent:
-            self._unsent.difference_update(_identity(item) for _, item in lot)
+            self._unsent.difference_update(_identity(item) for _, item in batch)
         failpoints.hit("before-send")
         return outgoing, refused
 
@@ -401,166 +389,34 @@ class Dispatch:
 
         return Patience(self._longest_send, getting_on)
 
-    def _told_if_overdue(self, pace: Pace, lot: Collection[tuple[Gate, Item]]) -> AbstractContextManager[None]:
-        return nullcontext() if pace.overdue is None else self._telling_after(pace.overdue, lot)
+    def _told_if_overdue(self, pace: Pace, batch: Collection[tuple[Gate, Item]]) -> AbstractContextManager[None]:
+        return nullcontext() if pace.overdue is None else self._telling_after(pace.overdue, batch)
 
     @contextmanager
-    def _telling_after(self, limit: float, lot: Collection[tuple[Gate, Item]]) -> Iterator[None]:
-        timer = asyncio.get_running_loop().call_later(limit, self._overdue, lot, limit)
+    def _telling_after(self, limit: float, batch: Collection[tuple[Gate, Item]]) -> Iterator[None]:
+        timer = asyncio.get_running_loop().call_later(limit, self._overdue, batch, limit)
         try:
             yield
         finally:
             timer.cancel()
 
-    def _overdue(self, lot: Collection[tuple[Gate, Item]], limit: float) -> None:
+    def _overdue(self, batch: Collection[tuple[Gate, Item]], limit: float) -> None:
         """Sends that hang keep their keys and what they occupy; their destination gets nothing more for now."""
-        for gate, item in [(self._gates.of(gate.place), item) for gate, item in lot]:
+        for gate, item in [(self._gates.of(gate.place), item) for gate, item in batch]:
             self._announce(
                 SendOverdue(relay=self.relay, message=item.message, destination=item.destination, seconds=limit)
             )
             error = f"no answer to event {item.message.event_id} after {limit:g} s; its key waits for it"
-            self._close(gate, error, at_fault=True)
+            self._decider.close(gate, error, at_fault=True)
 
-    def _judge(self, lot: Sequence[tuple[Gate, Item]], results: Sequence[Result]) -> None:
-        by_gate: defaultdict[Gate, list[tuple[Item, Result]]] = defaultdict(list)
-        if results.count(None) == len(results):
-            items: defaultdict[Gate, list[Item]] = defaultdict(list)
-            for gate, item in lot:
-                items[gate].append(item)
-            for gate, accepted in items.items():
-                self._all_accepted(gate, accepted)
-            return
-        for (gate, item), result in zip(lot, results, strict=True):
-            by_gate[gate].append((item, result))
-        for gate, answers in by_gate.items():
-            self._judge_one(gate, answers)
-
-    def _judge_apart(self, answers: Sequence[tuple[tuple[Gate, Item], Result]]) -> None:
-        """Each by itself, in their order; those accepted one after another by the same destination at once."""
-        for (gate, accepted), run in groupby(answers, key=lambda answer: (answer[0][0], answer[1] is None)):
-            if accepted:
-                self._all_accepted(gate, [item for (_, item), _ in run])
-            else:
-                for (_, item), result in run:
-                    self._judge_one(gate, [(item, result)])
-        self.stir()
-
-    def _all_accepted(self, gate: Gate, items: list[Item]) -> None:
-        """What most answers are: as `_judge_one` would decide, for all of them at once."""
-        current = self._hand.accepted(items)
-        self._settlement.delivered(current)
-        tell_delivered(self._announce, self.relay, current)
-        self._gates.accepted(self._gates.of(gate.place))
-
-    def _judge_one(self, gate: Gate, answers: list[tuple[Item, Result]]) -> None:
-        # A gate is forgotten once nothing is in flight to it, as after its lanes were lost.
-        gate = self._gates.of(gate.place)
-        passed = any(result is None for _, result in answers)
-        cut_off = sum(isinstance(result, Unavailable) and not isinstance(result, Nacked) for _, result in answers)
-        overtaken = _overtaken(answers) if passed and cut_off else ()
-        outage: str | None = None
-        noted: list[Item] = []
-        for item, result in answers:
-            if not self._hand.sends(item):
-                # From before its lane was lost, perhaps taken back since: it says something of the destination only.
-                continue
-            # Alone among neighbours that passed, and not for the first time, it is the message: a connection that
-            # broke on the last one of a lot looks the same once.
-            outcome = judge(
-                # What was written before the send is not to be counted twice.
-                item.message._replace(attempts=item.message.attempts - 1) if item.noted else item.message,
-                result,
-                policy=self._policy,
-                chance=self._chance,
-                after_death=self._tuning.after_death,
-                outages=self._tuning.outages,
-                alone=passed and cut_off == 1 and item.message.tries > 0,
-                overtaken=item in overtaken,
-            )
-            if outcome is OUTAGE:
-                outage = error_text(result) if result is not None else ""
-                self._settlement.note(item, outage, self._hand.stopped(item))
-                noted.append(item)
-            else:
-                self._settle(item, _noted(outcome) if item.noted else outcome, result)
-        if passed:
-            self._gates.accepted(gate)
-        elif outage is not None:
-            first = gate.well
-            self._close(gate, outage)
-            # Every failed send counts; one line per event when an outage begins, then one per probe.
-            for item in noted:
-                delay = gate.breaker.next_try(self._clock.monotonic())
-                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False), probe=not first)
-        else:
-            self._all_refused(gate, answers)
-
-    def _all_refused(self, gate: Gate, answers: list[tuple[Item, Result]]) -> None:
-        nacks = [result for _, result in answers if isinstance(result, Nacked)]
-        rejected = [(item, result) for item, result in answers if isinstance(result, Rejected)]
-        if nacks:
-            # A full queue: every message waits by itself, and so does the destination.
-            self._gates.unavailable(gate, error_text(nacks[-1]), at_fault=True)
-        elif rejected:
-            self._gates.rejected(gate, [item.message.event_id for item, _ in rejected], error_text(rejected[-1][1]))
-        elif outages := [result for _, result in answers if isinstance(result, Unavailable)]:
-            # Outages count as attempts: they close no destination, but everybody is to see that it fails.
-            error = error_text(outages[-1])
-            if gate.breaker.state(self._clock.monotonic()) == "closed":
-                self._gates.failing(gate, error)
-            else:
-                self._gates.unavailable(gate, error)
-
-    def _close(self, gate: Gate, error: str, *, at_fault: bool = False) -> None:
-        """It takes nothing now: let go of what waits for it, so that others find room."""
-        self._gates.unavailable(gate, error, at_fault=at_fault)
-        self.let_go(self._hand.unsent(gate.place.name))
-
-    def let_go(self, items: Sequence[Item]) -> None:
-        """Give messages back as they were; nothing is written."""
-        if not items:
-            return
-        for item in items:
-            self._stops.let_go(item.line)
-        self._hand.forget(items)
-        self.on_let_go([slot for item in items if item.waited and (slot := item.slot) is not None])
-
-    def _settle(self, item: Item, outcome: Outcome, result: Result) -> None:
-        match outcome:
-            case Delivered():
-                self._hand.confirmed(item)
-                self._settlement.add(item, outcome)
-            case Retry() | Dead(block=True):
-                self._settlement.add(item, outcome, self._hand.stopped(item))
-            case Dead():
-                self._hand.confirmed(item)
-                self._settlement.add(item, outcome)
-            case _:
-                raise AssertionError(f"{outcome} is no answer to {result}")
-        tell(self._announce, self.relay, item, outcome)
-        self.stir()
-
-    def _tell_sending(self, lot: Sequence[tuple[Gate, Item]]) -> None:
+    def _tell_sending(self, batch: Sequence[tuple[Gate, Item]]) -> None:
         if self._announce.observers:
             by_name: defaultdict[str, list[Item]] = defaultdict(list)
-            for gate, item in lot:
+            for gate, item in batch:
                 by_name[gate.place.name].append(item)
             for name, items in by_name.items():
                 messages = tuple(item.message for item in items)
                 self._announce(Sending(relay=self.relay, destination=name, messages=messages))
-
-
-def _overtaken(answers: Sequence[tuple[Item, Result]]) -> set[Item]:
-    """Those that were cut off although a later message of their key was accepted: a lost connection would have cut off
-    that one, too."""
-    found: set[Item] = set()
-    accepted: set[LineKey] = set()
-    for item, result in reversed(answers):
-        if result is None:
-            accepted.add(item.line)
-        elif isinstance(result, Unavailable) and item.line in accepted:
-            found.add(item)
-    return found
 
 
 def _outgoing(gate: Gate, item: Item, epochs: Mapping[int, int], now: datetime) -> Outgoing:
@@ -588,7 +444,3 @@ def _at_fault(transport: object, error: Exception) -> Unavailable:
 
 def _identity(item: Item) -> tuple[str, str]:
     return item.message.event_id, item.destination
-
-
-def _noted(outcome: Outcome) -> Outcome:
-    return replace(outcome, noted=True) if isinstance(outcome, (Retry, Dead)) else outcome

@@ -1,10 +1,10 @@
-"""What is in hand: messages by line, each line in order, one at a time on its way out.
+"""The messages in flight: fetched, and neither settled nor given back. Each ordering queue is in order.
 
-A line is a key for a destination. Its next message may go only after the one before was confirmed; when one fails,
-the line stops and everything behind it is let go of, to be met again, in order, by a later look. Messages without a key
-have a line of their own.
+An ordering queue is a key for a destination. Its next message may go only after the one before was confirmed; when one
+fails, the queue stops and the messages behind it are given back, to be fetched again in order. A message without a key
+has a queue of its own.
 
-To a pipelined destination several messages of a line go in one batch, and the next batch after all of them were
+To a pipelined destination several messages of a queue go in one batch, and the next batch after all of them were
 answered. Those that were sent behind one that fails keep their own answers.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pillarbox.core.lane import InHand
 from pillarbox.core.message import Message, Slot
 
-LineKey = tuple[int, str, str, bool]
+QueueKey = tuple[int, str, str, bool]
 """Lane, key or event id, destination, and whether it is a key: an id may look like one."""
 
 
@@ -28,10 +28,10 @@ class Item:
     __slots__ = (
         "destination",
         "is_probe",
-        "line",
         "message",
         "noted",
         "place",
+        "queue",
         "queued",
         "since",
         "size",
@@ -59,7 +59,7 @@ class Item:
         """It is this message from now on: the same event, as the table has it by now."""
         self.message = message
         self.place = message.place
-        self.line = line_of(message, self.destination)
+        self.queue = queue_of(message, self.destination)
 
     @property
     def attempt(self) -> int:
@@ -73,17 +73,17 @@ class Item:
         return None if message.key is None else Slot(message.lane, message.key, self.destination)
 
 
-def line_of(message: Message, destination: str) -> LineKey:
-    """The line in which a message stands once its destination is known."""
+def queue_of(message: Message, destination: str) -> QueueKey:
+    """The queue in which a message stands once its destination is known."""
     if message.key is None:
         return message.lane, message.event_id, destination, False
     return message.lane, message.key, destination, True
 
 
-class _Line:
+class _KeyQueue:
     __slots__ = ("key", "queued", "sending", "waiting")
 
-    def __init__(self, key: LineKey) -> None:
+    def __init__(self, key: QueueKey) -> None:
         self.key = key
         self.waiting: list[Item] = []
         self.sending: dict[Item, None] = {}
@@ -91,13 +91,13 @@ class _Line:
         self.queued = False
 
 
-class Hand:
-    """Everything a relay has read and not yet settled or let go of."""
+class InFlight:
+    """Everything a relay has fetched and neither settled nor given back."""
 
     def __init__(self) -> None:
-        self._lines: dict[LineKey, _Line] = {}
+        self._queues: dict[QueueKey, _KeyQueue] = {}
         self._items: dict[tuple[int, str], Item] = {}
-        self._sendable: dict[str, deque[_Line]] = {}
+        self._sendable: dict[str, deque[_KeyQueue]] = {}
         self._counts: Counter[str] = Counter()
         self._by_lane: Counter[int] = Counter()
         self.bytes = 0
@@ -112,28 +112,28 @@ class Hand:
 
     @property
     def places(self) -> Collection[tuple[int, str]]:
-        """What a look leaves out."""
+        """What a fetch leaves out."""
         return self._items.keys()
 
     def add(self, item: Item) -> None:
-        """Take a message in hand, in its place in its line."""
+        """Add a message at its position in its queue."""
         self._put(item)
         item.queued = True
-        line = self._lines.get(item.line)
-        if line is None:
-            line = self._lines[item.line] = _Line(item.line)
-            line.waiting.append(item)
-            self._offer(line)
+        queue = self._queues.get(item.queue)
+        if queue is None:
+            queue = self._queues[item.queue] = _KeyQueue(item.queue)
+            queue.waiting.append(item)
+            self._offer(queue)
             return
-        if line.waiting and line.waiting[-1].message.id > item.message.id:
-            insort(line.waiting, item, key=_sequence)
+        if queue.waiting and queue.waiting[-1].message.id > item.message.id:
+            insort(queue.waiting, item, key=_sequence)
         else:
-            line.waiting.append(item)
-        if not line.sending and not line.queued:
-            self._offer(line)
+            queue.waiting.append(item)
+        if not queue.sending and not queue.queued:
+            self._offer(queue)
 
     def keep(self, item: Item) -> None:
-        """Take a message in hand that goes nowhere: only so that no look brings it again before it is settled."""
+        """Add a message that goes nowhere: only so that no fetch brings it again before it is settled."""
         self._put(item)
 
     @property
@@ -148,36 +148,36 @@ class Hand:
     def sendable(
         self, destination: str, most: int, *, most_bytes: int = sys.maxsize, pipelined: bool = False
     ) -> list[Item]:
-        """Up to `most` messages that may go now, each the next of its line, and no more once they have `most_bytes`;
-        they are on their way from here on. `pipelined`: several of a line, in order, and equal parts for all lines."""
-        queue = self._sendable.pop(destination, deque())
+        """Take up to `most` messages that may go now, each the next of its queue, and no more once they have
+        `most_bytes`. `pipelined`: several of a queue, in order, and equal parts for all queues."""
+        ready = self._sendable.pop(destination, deque())
         going: list[Item] = []
-        while queue and len(going) < most and most_bytes > 0:
-            line = queue.popleft()
-            line.queued = False
-            if line.sending or not line.waiting:
+        while ready and len(going) < most and most_bytes > 0:
+            queue = ready.popleft()
+            queue.queued = False
+            if queue.sending or not queue.waiting:
                 continue
-            part = max(1, (most - len(going)) // (len(queue) + 1)) if pipelined else 1
-            while line.waiting and len(line.sending) < part and most_bytes > 0:
-                item = line.waiting.pop(0)
+            part = max(1, (most - len(going)) // (len(ready) + 1)) if pipelined else 1
+            while queue.waiting and len(queue.sending) < part and most_bytes > 0:
+                item = queue.waiting.pop(0)
                 item.queued = False
-                line.sending[item] = None
+                queue.sending[item] = None
                 most_bytes -= item.size
-            going += line.sending
-        if queue:
-            self._sendable[destination] = queue
+            going += queue.sending
+        if ready:
+            self._sendable[destination] = ready
         return going
 
     def has_sendable(self, destination: str) -> bool:
-        return any(not line.sending and line.waiting for line in self._sendable.get(destination, ()))
+        return any(not queue.sending and queue.waiting for queue in self._sendable.get(destination, ()))
 
     def confirmed(self, item: Item) -> None:
-        """It arrived, or was given up on: the next of its line may go."""
-        if (line := self._lines.get(item.line)) is not None and item in line.sending:
-            del line.sending[item]
-            if line.sending:
+        """It arrived, or was given up on: the next of its queue may go."""
+        if (queue := self._queues.get(item.queue)) is not None and item in queue.sending:
+            del queue.sending[item]
+            if queue.sending:
                 return
-            self._continue(line)
+            self._continue(queue)
 
     def accepted(self, items: Iterable[Item]) -> list[Item]:
         """These arrived, as far as their queues still wait for them, and the next of each queue may go. Returns those;
@@ -185,21 +185,21 @@ class Hand:
         current: list[Item] = []
         for item in items:
             # As `sends` and `confirmed` say, without their calls: this runs for every message.
-            line = self._lines.get(item.line)
-            if line is not None and item in line.sending and self._items.get(item.place) is item:
-                del line.sending[item]
-                if not line.sending:
-                    self._continue(line)
+            queue = self._queues.get(item.queue)
+            if queue is not None and item in queue.sending and self._items.get(item.place) is item:
+                del queue.sending[item]
+                if not queue.sending:
+                    self._continue(queue)
                 current.append(item)
         return current
 
-    def has(self, line: LineKey) -> bool:
+    def has(self, queue: QueueKey) -> bool:
         """Whether a message of this queue is in flight."""
-        return line in self._lines
+        return queue in self._queues
 
-    def is_sending(self, line: LineKey) -> bool:
+    def is_sending(self, queue: QueueKey) -> bool:
         """Whether a message of this queue is being sent."""
-        return line in self._lines and bool(self._lines[line].sending)
+        return queue in self._queues and bool(self._queues[queue].sending)
 
     def holds(self, item: Item) -> bool:
         """Whether this very item is in flight; once its lane was lost it is not, even if its message is again."""
@@ -207,39 +207,39 @@ class Hand:
 
     def sends(self, item: Item) -> bool:
         """Whether this very item is what its queue waits for; an answer to any other one is stale."""
-        return self.holds(item) and (line := self._lines.get(item.line)) is not None and item in line.sending
+        return self.holds(item) and (queue := self._queues.get(item.queue)) is not None and item in queue.sending
 
     def stopped(self, item: Item) -> list[Item]:
-        """It comes again: its line stops. Returns those behind it that were not sent; they stay in hand until
-        `forget`."""
+        """It comes again: its queue stops. Returns those behind it that were not sent; they stay in flight
+        until `forget`."""
         if not self.sends(item):
             return []
-        line = self._lines[item.line]
-        del line.sending[item]
-        followers, line.waiting = line.waiting, []
+        queue = self._queues[item.queue]
+        del queue.sending[item]
+        followers, queue.waiting = queue.waiting, []
         for follower in followers:
             follower.queued = False
-        self._tidy(line)
+        self._tidy(queue)
         return followers
 
     def forget(self, items: Iterable[Item]) -> None:
-        """These are no longer in hand: settled, or let go of."""
+        """These are no longer in flight: settled, or let go of."""
         for item in items:
             if self._items.get(item.place) is item:
                 self._remove(item.place)
             if item.queued:
                 item.queued = False
-                line = self._lines[item.line]
-                line.waiting.remove(item)
-                self._tidy(line)
+                queue = self._queues[item.queue]
+                queue.waiting.remove(item)
+                self._tidy(queue)
 
     def unsent(self, destination: str | None = None, lanes: Collection[int] | None = None) -> list[Item]:
         """What waits for its turn, for one destination or of some lanes."""
         return [
             item
-            for line in self._lines.values()
-            if (destination is None or line.key[2] == destination) and (lanes is None or line.key[0] in lanes)
-            for item in line.waiting
+            for queue in self._queues.values()
+            if (destination is None or queue.key[2] == destination) and (lanes is None or queue.key[0] in lanes)
+            for item in queue.waiting
         ]
 
     def unsent_from(self, places: Iterable[tuple[int, str]]) -> list[Item]:
@@ -247,53 +247,53 @@ class Hand:
         found: list[Item] = []
         for place in places:
             item = self._items.get(place)
-            line = None if item is None else self._lines.get(item.line)
-            if item is not None and line is not None and item.queued:
-                found += line.waiting[line.waiting.index(item) :]
+            queue = None if item is None else self._queues.get(item.queue)
+            if item is not None and queue is not None and item.queued:
+                found += queue.waiting[queue.waiting.index(item) :]
         return list(dict.fromkeys(found))
 
     def drop_lanes(self, lanes: Collection[int]) -> None:
-        """Somebody else owns these: whatever is in hand of them is none of ours any more."""
+        """Another relay owns these lanes: forget everything of them."""
         for place in [place for place, item in self._items.items() if item.message.lane in lanes]:
             self._remove(place)
-        for key in [key for key in self._lines if key[0] in lanes]:
-            line = self._lines.pop(key)
-            for item in line.waiting:
+        for key in [key for key in self._queues if key[0] in lanes]:
+            queue = self._queues.pop(key)
+            for item in queue.waiting:
                 item.queued = False
-            line.waiting, line.sending = [], {}
+            queue.waiting, queue.sending = [], {}
 
     def has_suspect(self) -> bool:
-        """Whether a message is in hand whose attempt was written before its send."""
+        """Whether a message is in flight whose attempt was written before its send."""
         return any(item.noted for item in self._items.values())
 
     def lanes(self) -> set[int]:
-        """Lanes of which something is in hand."""
+        """Lanes of which something is in flight."""
         return {lane for lane, count in self._by_lane.items() if count}
 
     def held_longer_than(self, limit: float, now: float) -> Iterator[InHand]:
-        """What people see as PROCESSING."""
+        """What operators see as PROCESSING."""
         for item in self._items.values():
             if (held := now - item.since) > limit:
                 yield InHand(event_id=item.message.event_id, destination=item.message.destination, seconds=held)
 
-    def _continue(self, line: _Line) -> None:
+    def _continue(self, queue: _KeyQueue) -> None:
         """Nothing of the queue is being sent: the next message may go, if there is one."""
-        if not line.waiting:
-            del self._lines[line.key]
-        elif not line.queued:
-            self._offer(line)
+        if not queue.waiting:
+            del self._queues[queue.key]
+        elif not queue.queued:
+            self._offer(queue)
 
-    def _offer(self, line: _Line) -> None:
-        line.queued = True
-        queue = self._sendable.get(line.key[2])
-        if queue is None:
-            self._sendable[line.key[2]] = deque([line])
+    def _offer(self, queue: _KeyQueue) -> None:
+        queue.queued = True
+        ready = self._sendable.get(queue.key[2])
+        if ready is None:
+            self._sendable[queue.key[2]] = deque([queue])
         else:
-            queue.append(line)
+            ready.append(queue)
 
-    def _tidy(self, line: _Line) -> None:
-        if not line.sending and not line.waiting:
-            self._lines.pop(line.key, None)
+    def _tidy(self, queue: _KeyQueue) -> None:
+        if not queue.sending and not queue.waiting:
+            self._queues.pop(queue.key, None)
 
     def _put(self, item: Item) -> None:
         if item.place in self._items:

@@ -13,9 +13,9 @@ from pillarbox.core.looks import Ready
 from pillarbox.core.observations import Announcer
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
 from pillarbox.relay.figures import Figures
-from pillarbox.relay.hand import Hand, Item
+from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.relay.lanes import Ownership
-from pillarbox.relay.settlement import Settlement
+from pillarbox.relay.settle import Settlement
 from pillarbox.relay.stops import Stops
 from pillarbox.stores.memory import MemoryStore
 
@@ -31,11 +31,11 @@ async def store_of_one_lane(*names: str) -> tuple[MemoryStore, Ownership]:
     return store, ownership
 
 
-def settlement_of(store: MemoryStore, ownership: Ownership, hand: Hand, stops: Stops) -> Settlement:
+def settlement_of(store: MemoryStore, ownership: Ownership, in_flight: InFlight, stops: Stops) -> Settlement:
     return Settlement(
         relay="r",
         store=store,
-        hand=hand,
+        in_flight=in_flight,
         stops=stops,
         ownership=ownership,
         figures=Figures(),
@@ -61,11 +61,11 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
         return await settle(epochs, verdicts)
 
     monkeypatch.setattr(store.writes, "settle", settle_when_allowed)
-    stops, hand = Stops(), Hand()
+    stops, in_flight = Stops(), InFlight()
     sent = [Item(message, "d", waited=False, since=0) for message in (first, second)]
     for item in sent:
-        hand.add(item)
-    settlement = settlement_of(store, ownership, hand, stops)
+        in_flight.add(item)
+    settlement = settlement_of(store, ownership, in_flight, stops)
     settlement.add(sent[0], DELIVERED)
     writing = asyncio.create_task(settlement.flush())
     write_of_first = await writes.get()
@@ -82,20 +82,20 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
 async def test_a_verdict_from_before_its_lane_was_lost_and_taken_back_is_void(outcome: Outcome | None) -> None:
     store, ownership = await store_of_one_lane("first", "second")
     before = await store.messages.read(Ready(lanes=[0]))
-    stops, hand = Stops(), Hand()
+    stops, in_flight = Stops(), InFlight()
     stale, current = (Item(before[0], "", waited=False, since=0) for _ in range(2))
-    hand.add(stale)
-    settlement = settlement_of(store, ownership, hand, stops)
+    in_flight.add(stale)
+    settlement = settlement_of(store, ownership, in_flight, stops)
     if outcome is None:
         settlement.note(stale, "late", [])
     else:
         settlement.add(stale, outcome)
-    hand.drop_lanes({0})
+    in_flight.drop_lanes({0})
     await store.lanes.leave("r")
     await store.lanes.join(RelayCard(id="r"), lease=60)
     ownership.took(await store.lanes.take("r", most=1))
-    hand.add(current)
+    in_flight.add(current)
     await settlement.flush()
     assert await store.messages.read(Ready(lanes=[0])) == before
-    assert hand.holds(current)
+    assert in_flight.holds(current)
     assert not stops.hold_back(before[1], "", stops.looks + 1)

@@ -22,7 +22,7 @@ from pillarbox.core.observations import Announcer, BatchSettled, LanesLost, Stor
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
 from pillarbox.core.store import Store
 from pillarbox.relay.figures import Figures
-from pillarbox.relay.hand import Hand, Item
+from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.stops import Stops
 
@@ -65,7 +65,7 @@ class Settlement:
         *,
         relay: str,
         store: Store,
-        hand: Hand,
+        in_flight: InFlight,
         stops: Stops,
         ownership: Ownership,
         figures: Figures,
@@ -80,7 +80,7 @@ class Settlement:
         any number."""
         self.relay = relay
         self._store = store
-        self._hand = hand
+        self._in_flight = in_flight
         self._stops = stops
         self._ownership = ownership
         self._figures = figures
@@ -111,7 +111,7 @@ class Settlement:
     def add(self, item: Item, outcome: Outcome, followers: list[Item] | None = None) -> None:
         """A verdict; `followers` are let go of with it."""
         if _stops(outcome):
-            self._stops.stop(item.line)
+            self._stops.stop(item.queue)
         self._pending.append(_Entry(item, outcome, self._clock.monotonic(), followers=followers or ()))
         self._arrive(hurry=outcome is not DELIVERED or _is_awaited(item))
 
@@ -124,13 +124,13 @@ class Settlement:
 
     def note(self, item: Item, error: str, followers: list[Item]) -> None:
         """A try that an outage ended: noted, never charged; the message is let go of."""
-        self._stops.stop(item.line)
+        self._stops.stop(item.queue)
         self._pending.append(_Entry(item, None, self._clock.monotonic(), error, followers))
         self._arrive(hurry=True)
 
     def _arrive(self, *, hurry: bool = False) -> None:
         self._arrived.set()
-        if hurry or len(self._pending) >= self._enough or self._hand.bytes >= self._enough_bytes:
+        if hurry or len(self._pending) >= self._enough or self._in_flight.bytes >= self._enough_bytes:
             self._hurry.set()
 
     @property
@@ -236,7 +236,7 @@ class Settlement:
 
     async def _write(self, taken: list[_Entry]) -> None:
         # A decision about an item from before its lane was lost is void, also if the lane was taken back.
-        ours = [entry for entry in taken if self._hand.holds(entry.item)]
+        ours = [entry for entry in taken if self._in_flight.holds(entry.item)]
         epochs = self._ownership.epochs
         began = self._clock.monotonic()
         verdicts = [
@@ -270,10 +270,10 @@ class Settlement:
     def _written(self, taken: list[_Entry], valid: list[_Entry]) -> None:
         stopped = [entry for entry in taken if _stops(entry.outcome)]
         for entry in stopped:
-            self._stops.written(entry.item.line)
-        self._hand.forget([entry.item for entry in taken])
+            self._stops.written(entry.item.queue)
+        self._in_flight.forget([entry.item for entry in taken])
         for entry in stopped:
-            self._hand.forget(entry.followers)
+            self._in_flight.forget(entry.followers)
         self.on_passed([entry.item.message for entry in valid])
         others = [entry for entry in valid if entry.item.waited or entry.outcome is not DELIVERED]
         waited = [entry for entry in others if entry.item.waited]

@@ -1,7 +1,7 @@
 """Looking: what is ready, what is due, what waits behind a head that is gone, what was put aside for a destination that
 opened; and what becomes of a message that cannot go now.
 
-Looks run one after another and are numbered. A look never goes on from a position; it leaves out what is in hand.
+Looks run one after another and are numbered. A look never goes on from a position; it leaves out what is in flight.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Store
 from pillarbox.relay.budget import Budget, Large
 from pillarbox.relay.gates import Gate, Gates
-from pillarbox.relay.hand import Hand, Item, line_of
+from pillarbox.relay.in_flight import InFlight, Item, queue_of
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.sorting import Seen, Sorted, Sorter
@@ -64,8 +64,8 @@ class _Found(NamedTuple):
     """The first that did not fit, as `Fetched` tells it."""
 
 
-class Reader:
-    """Fills the hand."""
+class Fetcher:
+    """Fills what is in flight."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Reader:
         store: Store,
         routing: Routing,
         gates: Gates,
-        hand: Hand,
+        in_flight: InFlight,
         stops: Stops,
         ownership: Ownership,
         sorter: Sorter,
@@ -87,7 +87,7 @@ class Reader:
         self._store = store
         self._routing = routing
         self._gates = gates
-        self._hand = hand
+        self._in_flight = in_flight
         self._stops = stops
         self._ownership = ownership
         self._sorter = sorter
@@ -111,7 +111,7 @@ class Reader:
         self._strangers: set[str] = set()
         self._quota = 1
         self._turn = 0
-        self._budget = Budget(tuning.most_bytes, hand)
+        self._budget = Budget(tuning.most_bytes, in_flight)
         self._kinds: deque[tuple[type[Look], Callable[[list[int]], Awaitable[list[Seen]]]]] = deque(
             [
                 (BehindHeads, self._read_lines_on),
@@ -156,7 +156,7 @@ class Reader:
 
     @property
     def room(self) -> int:
-        return self._tuning.most_in_hand - len(self._hand)
+        return self._tuning.most_in_hand - len(self._in_flight)
 
     def pause(self) -> float:
         """Seconds until the next fetch is worth what it costs: the more is in flight, the dearer it is, and the less
@@ -164,7 +164,7 @@ class Reader:
         few = self.room < self._tuning.worthwhile
         if self._more and not few:
             return 0.0
-        pause = min(PAUSE_PER_MESSAGE * len(self._hand) * (FEW if few else 1), self._longest_pause)
+        pause = min(PAUSE_PER_MESSAGE * len(self._in_flight) * (FEW if few else 1), self._longest_pause)
         return self._fetched_at + pause - self._clock.monotonic()
 
     @asynccontextmanager
@@ -179,7 +179,7 @@ class Reader:
         async with self._one_at_a_time:
             self._stops.begin_round()
             if self._routing.by_type:
-                self._gates.forget_idle(self._hand.count)
+                self._gates.forget_idle(self._in_flight.count)
             self._gates.begin_round()
             lanes = _in_turn(self._ownership.readable, self._turn)
             if not lanes or self.room <= 0 or not self._gates.any_open() or not self._budget.begin():
@@ -244,7 +244,7 @@ class Reader:
         for gate, takes in _in_turn(few, self._turn)[:FEW_PER_ROUND]:
             if self._budget.left > 0:
                 # Those behind sends that hang may come first, and cannot go: see beyond them.
-                hanging = 0 if gate.breaker.state(now) == "closed" else self._hand.count(gate.place.name)
+                hanging = 0 if gate.breaker.state(now) == "closed" else self._in_flight.count(gate.place.name)
                 seen += await self._look_aside_for(lanes, [gate], min(takes + hanging, self.room // 2))
         return seen
 
@@ -330,7 +330,7 @@ class Reader:
             quota=quota or limit,
             max_bytes=max(1, self._budget.left if most_bytes is None else most_bytes),
             alone=self._budget.alone,
-            in_hand=list(self._hand.places),
+            in_hand=list(self._in_flight.places),
             recorded_after=self.recorded_after,
             recorded_before=self.recorded_before,
         )
@@ -390,7 +390,9 @@ class Reader:
         found = self._sorter.sort(seen[:fitting], held_back)
         stay = await self._write(found)
         # What stays where it is, such as a suspect while another one is being sent, has nobody else to bring it again.
-        self._meet_again([one for one in seen[:fitting] if one.waited and one.message.place not in self._hand.places])
+        self._meet_again(
+            [one for one in seen[:fitting] if one.waited and one.message.place not in self._in_flight.places]
+        )
         # To look again at once for those that stay would be a busy loop.
         return found.done - stay
 
@@ -417,7 +419,7 @@ class Reader:
         again = self._suspicion.charged(message)
         self._suspicion.charge(message)
         # In hand from here on: its lane must not be given back meanwhile.
-        self._hand.keep(item)
+        self._in_flight.keep(item)
         written = True  # for all that is known, until the store answers
         try:
             noted = await self._store.writes.note(
@@ -428,14 +430,14 @@ class Reader:
             written = False
             raise
         finally:
-            held = self._hand.holds(item)
-            self._hand.forget([item])
+            held = self._in_flight.holds(item)
+            self._in_flight.forget([item])
             if not written and not again:
                 self._suspicion.cleared([message.identity])
         if written and held:
             item.become(message if again else message._replace(attempts=message.attempts + 1))
             item.noted = True
-            self._hand.add(item)
+            self._in_flight.add(item)
         return noted
 
     async def _write(self, found: Sorted) -> int:
@@ -445,7 +447,7 @@ class Reader:
         if found.splits:
             stay += await self._unless_refused(epochs, self._store.writes.split(epochs, found.splits))
             for split in found.splits:
-                self._stops.let_go(line_of(split.message, ""))
+                self._stops.let_go(queue_of(split.message, ""))
         if found.behind:
             stay += await self._unless_refused(epochs, self._store.writes.hold(epochs, found.behind, Held.BEHIND))
             # Their head may have gone meanwhile: a look begun from here on knows.

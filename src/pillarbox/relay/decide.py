@@ -1,0 +1,197 @@
+"""Deciding: what the answers of a transport mean for messages and for their destination.
+
+An outage is told from a bad message here: where a destination accepts none of a batch and says that it is unavailable,
+it is closed; its messages are noted and given back, and no attempt is counted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.errors import Nacked, Rejected, Unavailable
+from pillarbox.core.message import Slot
+from pillarbox.core.observations import Announcer
+from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
+from pillarbox.core.retry import RetryPolicy
+from pillarbox.core.transport import Result
+from pillarbox.relay.gates import Gate, Gates
+from pillarbox.relay.in_flight import InFlight, Item, QueueKey
+from pillarbox.relay.settle import Settlement
+from pillarbox.relay.stops import Stops
+from pillarbox.relay.telling import tell, tell_delivered
+from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.verdict import OUTAGE, error_text, judge
+
+
+class Decider:
+    """From answers to outcomes, which the settlement writes, and to the state of destinations."""
+
+    def __init__(
+        self,
+        *,
+        relay: str,
+        gates: Gates,
+        in_flight: InFlight,
+        stops: Stops,
+        settlement: Settlement,
+        policy: RetryPolicy,
+        tuning: Tuning,
+        clock: Clock,
+        chance: Chance,
+        announce: Announcer,
+    ) -> None:
+        self.relay = relay
+        self._gates = gates
+        self._in_flight = in_flight
+        self._stops = stops
+        self._settlement = settlement
+        self._policy = policy
+        self._tuning = tuning
+        self._clock = clock
+        self._chance = chance
+        self._announce = announce
+        self.on_decided: Callable[[], None] = lambda: None
+        """Told when the next message of a key may go."""
+        self.on_let_go: Callable[[list[Slot]], None] = lambda _: None
+        """Told when messages were given back as they were, with the keys and destinations of those that had waited:
+        fetch them again."""
+
+    def decide(self, batch: Sequence[tuple[Gate, Item]], results: Sequence[Result]) -> None:
+        """Decide on a batch by what the transport answered to each message."""
+        by_gate: defaultdict[Gate, list[tuple[Item, Result]]] = defaultdict(list)
+        if results.count(None) == len(results):
+            items: defaultdict[Gate, list[Item]] = defaultdict(list)
+            for gate, item in batch:
+                items[gate].append(item)
+            for gate, accepted in items.items():
+                self._all_accepted(gate, accepted)
+            return
+        for (gate, item), result in zip(batch, results, strict=True):
+            by_gate[gate].append((item, result))
+        for gate, answers in by_gate.items():
+            self._decide_one(gate, answers)
+
+    def decide_apart(self, answers: Sequence[tuple[tuple[Gate, Item], Result]]) -> None:
+        """Each by itself, in their order; those accepted one after another by the same destination at once."""
+        for (gate, accepted), run in groupby(answers, key=lambda answer: (answer[0][0], answer[1] is None)):
+            if accepted:
+                self._all_accepted(gate, [item for (_, item), _ in run])
+            else:
+                for (_, item), result in run:
+                    self._decide_one(gate, [(item, result)])
+        self.on_decided()
+
+    def _all_accepted(self, gate: Gate, items: list[Item]) -> None:
+        """What most answers are: as `_decide_one` would decide, for all of them at once."""
+        current = self._in_flight.accepted(items)
+        self._settlement.delivered(current)
+        tell_delivered(self._announce, self.relay, current)
+        self._gates.accepted(self._gates.of(gate.place))
+
+    def _decide_one(self, gate: Gate, answers: list[tuple[Item, Result]]) -> None:
+        # A gate is forgotten once nothing is in flight to it, as after its lanes were lost.
+        gate = self._gates.of(gate.place)
+        passed = any(result is None for _, result in answers)
+        cut_off = sum(isinstance(result, Unavailable) and not isinstance(result, Nacked) for _, result in answers)
+        overtaken = _overtaken(answers) if passed and cut_off else ()
+        outage: str | None = None
+        noted: list[Item] = []
+        for item, result in answers:
+            if not self._in_flight.sends(item):
+                # From before its lane was lost, perhaps taken back since: it says something of the destination only.
+                continue
+            # Alone among neighbours that passed, and not for the first time, it is the message: a connection that
+            # broke on the last one of a batch looks the same once.
+            outcome = judge(
+                # What was written before the send is not to be counted twice.
+                item.message._replace(attempts=item.message.attempts - 1) if item.noted else item.message,
+                result,
+                policy=self._policy,
+                chance=self._chance,
+                after_death=self._tuning.after_death,
+                outages=self._tuning.outages,
+                alone=passed and cut_off == 1 and item.message.tries > 0,
+                overtaken=item in overtaken,
+            )
+            if outcome is OUTAGE:
+                outage = error_text(result) if result is not None else ""
+                self._settlement.note(item, outage, self._in_flight.stopped(item))
+                noted.append(item)
+            else:
+                self.settle(item, outcome, result)
+        if passed:
+            self._gates.accepted(gate)
+        elif outage is not None:
+            first = gate.well
+            self.close(gate, outage)
+            # Every failed send counts; one line per event when an outage begins, then one per probe.
+            for item in noted:
+                delay = gate.breaker.next_try(self._clock.monotonic())
+                tell(self._announce, self.relay, item, Retry(delay=delay, error=outage, charge=False), probe=not first)
+        else:
+            self._all_refused(gate, answers)
+
+    def _all_refused(self, gate: Gate, answers: list[tuple[Item, Result]]) -> None:
+        nacks = [result for _, result in answers if isinstance(result, Nacked)]
+        rejected = [(item, result) for item, result in answers if isinstance(result, Rejected)]
+        if nacks:
+            # A full queue: every message waits by itself, and so does the destination.
+            self._gates.unavailable(gate, error_text(nacks[-1]), at_fault=True)
+        elif rejected:
+            self._gates.rejected(gate, [item.message.event_id for item, _ in rejected], error_text(rejected[-1][1]))
+        elif outages := [result for _, result in answers if isinstance(result, Unavailable)]:
+            # Outages count as attempts: they close no destination, but everybody is to see that it fails.
+            error = error_text(outages[-1])
+            if gate.breaker.state(self._clock.monotonic()) == "closed":
+                self._gates.failing(gate, error)
+            else:
+                self._gates.unavailable(gate, error)
+
+    def close(self, gate: Gate, error: str, *, at_fault: bool = False) -> None:
+        """It takes nothing now: let go of what waits for it, so that others find room."""
+        self._gates.unavailable(gate, error, at_fault=at_fault)
+        self.let_go(self._in_flight.unsent(gate.place.name))
+
+    def let_go(self, items: Sequence[Item]) -> None:
+        """Give messages back as they were; nothing is written."""
+        if not items:
+            return
+        for item in items:
+            self._stops.let_go(item.queue)
+        self._in_flight.forget(items)
+        self.on_let_go([slot for item in items if item.waited and (slot := item.slot) is not None])
+
+    def settle(self, item: Item, outcome: Outcome, result: Result = None) -> None:
+        """Have this outcome of a message written."""
+        if item.noted and isinstance(outcome, Retry | Dead):
+            outcome = replace(outcome, noted=True)
+        match outcome:
+            case Delivered():
+                self._in_flight.confirmed(item)
+                self._settlement.add(item, outcome)
+            case Retry() | Dead(block=True):
+                self._settlement.add(item, outcome, self._in_flight.stopped(item))
+            case Dead():
+                self._in_flight.confirmed(item)
+                self._settlement.add(item, outcome)
+            case _:
+                raise AssertionError(f"{outcome} is no answer to {result}")
+        tell(self._announce, self.relay, item, outcome)
+        self.on_decided()
+
+
+def _overtaken(answers: Sequence[tuple[Item, Result]]) -> set[Item]:
+    """Those that were cut off although a later message of their key was accepted: a lost connection would have cut off
+    that one, too."""
+    found: set[Item] = set()
+    accepted: set[QueueKey] = set()
+    for item, result in reversed(answers):
+        if result is None:
+            accepted.add(item.queue)
+        elif isinstance(result, Unavailable) and item.queue in accepted:
+            found.add(item)
+    return found
