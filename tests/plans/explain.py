@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 
+from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import SETTINGS
 
 OURS = ("outbox_", "processed_event", "inbox_receipt", "inbox_tally")
@@ -42,12 +43,22 @@ class Explainer:
             await connection.execute("BEGIN")
             if prepare:
                 await connection.execute(prepare)
-            explained = await connection.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", *arguments)
+            explained = await connection.fetchval(
+                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", *_sent(sql, arguments)
+            )
             await connection.execute("ROLLBACK")
         finally:
             await connection.close()
         [plan] = json.loads(explained)
         return cost_of(plan["Plan"])
+
+
+def _sent(sql: str, arguments: tuple[object, ...]) -> list[object]:
+    """Arrays as the store sends them: as one text where the statement takes them so."""
+    return [
+        literal(argument) if isinstance(argument, list) and f"${number}::text::" in sql else argument
+        for number, argument in enumerate(arguments, start=1)
+    ]
 
 
 def cost_of(root: dict[str, Any]) -> Cost:

@@ -64,7 +64,7 @@ async def in_hand(url: str, most: int) -> tuple[list[str], list[str]]:
 
 
 async def test_a_read_of_what_is_ready(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("read_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, BYTES, [], [])
+    cost = await explain.cost(STATEMENTS.get("read_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
@@ -73,7 +73,7 @@ async def test_a_read_of_what_is_ready(explain: Explainer) -> None:
 async def test_a_read_ahead_of_1500_in_hand(explain: Explainer, bad_day: str) -> None:
     ids, destinations = await in_hand(bad_day, 3 * BATCH)
     cost = await explain.cost(
-        STATEMENTS.get("read_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, BYTES, ids, destinations
+        STATEMENTS.get("read_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, ids, destinations
     )
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS + 3 * BATCH, cost
@@ -82,20 +82,20 @@ async def test_a_read_ahead_of_1500_in_hand(explain: Explainer, bad_day: str) ->
 
 async def test_a_read_of_one_lane_whose_key_is_stuck(explain: Explainer, bad_day: str) -> None:
     lane = await _lane(bad_day, "stuck")
-    cost = await explain.cost(STATEMENTS.get("read_ready"), [lane], BATCH, BATCH, BYTES, [], [])
+    cost = await explain.cost(STATEMENTS.get("read_ready"), [lane], BATCH, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
 
 
 async def test_a_read_of_what_is_due(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("read_due"), LANES, BATCH // 50, BATCH, BYTES, [], [])
+    cost = await explain.cost(STATEMENTS.get("read_due"), LANES, BATCH // 50, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
 
 
 async def test_a_read_of_what_was_put_aside(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("read_aside"), LANES, BATCH // 50, BATCH, BYTES, [], [], ["closed"])
+    cost = await explain.cost(STATEMENTS.get("read_aside"), LANES, BATCH // 50, BATCH, *BYTES, [], [], ["closed"])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
@@ -110,7 +110,7 @@ async def test_asking_for_whom_something_was_put_aside(explain: Explainer) -> No
 
 async def test_reading_on_in_a_line_of_100000(explain: Explainer, flowing_lane: int) -> None:
     cost = await explain.cost(
-        STATEMENTS.get("read_behind"), [flowing_lane], BATCH, BATCH, BYTES, [], [], ["flowing"], ["orders"]
+        STATEMENTS.get("read_behind"), [flowing_lane], BATCH, BATCH, *BYTES, [], [], ["flowing"], ["orders"]
     )
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
@@ -119,7 +119,9 @@ async def test_reading_on_in_a_line_of_100000(explain: Explainer, flowing_lane: 
 
 async def test_reading_on_in_a_line_whose_head_still_waits(explain: Explainer, bad_day: str) -> None:
     lane = await _lane(bad_day, "stuck")
-    cost = await explain.cost(STATEMENTS.get("read_behind"), [lane], BATCH, BATCH, BYTES, [], [], ["stuck"], ["orders"])
+    cost = await explain.cost(
+        STATEMENTS.get("read_behind"), [lane], BATCH, BATCH, *BYTES, [], [], ["stuck"], ["orders"]
+    )
     assert cost.returned == 0
     assert cost.rows <= 10, cost
 

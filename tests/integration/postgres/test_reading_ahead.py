@@ -12,8 +12,8 @@ from pillarbox.stores.postgres.statements import NOT_IN_HAND
 from tests.databases import Sql
 
 RECORD = "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key) VALUES ($1, 'moved', '', $2)"
-FROM_A_POSITION = """y.id > (SELECT coalesce(max(i), 0) FROM unnest($5::text[]) AS d(ids), unnest(d.ids::bigint[]) AS i)
-  AND $6::text[] IS NOT NULL"""
+FROM_A_POSITION = """y.id > (SELECT coalesce(max(i), 0)
+  FROM unnest($6::text::text[]) AS d(ids), unnest(d.ids::bigint[]) AS i) AND $7::text IS NOT NULL"""
 
 
 async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -> list[str]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from pillarbox.core.lane import LANES, Epochs, InHand, Lease, RelayCard, Renewal, Session
+from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -42,9 +43,9 @@ class PostgresLanes:
             self._renew,
             relay,
             lease,
-            [held.event_id for held in in_hand],
-            [held.destination for held in in_hand],
-            [held.seconds for held in in_hand],
+            literal(held.event_id for held in in_hand),
+            literal(held.destination for held in in_hand),
+            literal(held.seconds for held in in_hand),
             json.dumps(dict(breakers)),
             stalled,
         )
@@ -68,7 +69,7 @@ class PostgresLanes:
         return sorted((Lease(lane=r[0], epoch=r[1], crashes=r[2]) for r in taken), key=lambda lease: lease.lane)
 
     async def release(self, relay: str, epochs: Epochs) -> None:
-        await self._connection.fetch(self._release, relay, list(epochs), list(epochs.values()))
+        await self._connection.fetch(self._release, relay, literal(epochs), literal(epochs.values()))
 
     async def leave(self, relay: str) -> None:
         await self._connection.fetch(self._leave, relay)

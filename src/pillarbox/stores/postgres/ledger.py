@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pillarbox.core.ledger import Before, LedgerKind, begun, is_first
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Ledger
+from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -33,9 +34,9 @@ class PostgresLedger:
         identities = [(message.event_id, destination) for message, destination in messages]
         rows = await self._connection.fetch(
             self._begin,
-            [event_id for event_id, _ in identities],
-            [destination for _, destination in identities],
-            [begun(message) for message, _ in messages],
+            literal(event_id for event_id, _ in identities),
+            literal(destination for _, destination in identities),
+            literal(begun(message) for message, _ in messages),
         )
         known = {(row["event_id"], row["destination"]): Before(row["before"]) for row in rows}
         return [known.get(identity, Before.NOT_SENT) for identity in identities]

@@ -9,6 +9,7 @@ from typing import assert_never
 from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
 from pillarbox.core.message import Message, Probe, Slot
 from pillarbox.core.store import Headless
+from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -23,7 +24,7 @@ class _Read:
 
     def __init__(self, statements: Statements, name: str, *, more: int = 0) -> None:
         self.plain = statements.get(name)
-        self.ranged = statements.ranged(name, taken=6 + more)
+        self.ranged = statements.ranged(name, taken=7 + more)
 
 
 class PostgresMessages:
@@ -48,12 +49,12 @@ class PostgresMessages:
                 found.sort(key=_by_time)
                 return found
             case PutAside():
-                return await self._read(self._aside, look.lanes, look.bounds, list(look.destinations))
+                return await self._read(self._aside, look.lanes, look.bounds, literal(look.destinations))
             case BehindHeads():
                 lanes = [slot.lane for slot in look.slots]
                 keys = [slot.key for slot in look.slots]
                 destinations = [slot.destination for slot in look.slots]
-                return await self._read(self._behind, lanes, look.bounds, keys, destinations)
+                return await self._read(self._behind, lanes, look.bounds, literal(keys), literal(destinations))
             case _:
                 assert_never(look)
 
@@ -62,12 +63,13 @@ class PostgresMessages:
         in_hand = _by_destination(bounds.in_hand)
         rows = await self._connection.fetch(
             read.ranged if times else read.plain,
-            list(lanes),
+            literal(lanes),
             bounds.quota,
             bounds.limit,
-            [bounds.max_bytes, _ANY_SIZE if bounds.alone else 0],
-            list(in_hand.values()),
-            list(in_hand),
+            bounds.max_bytes,
+            _ANY_SIZE if bounds.alone else 0,
+            literal(in_hand.values()),
+            literal(in_hand),
             *more,
             *times,
         )
@@ -81,21 +83,21 @@ class PostgresMessages:
     async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
         rows = await self._connection.fetch(
             self._earlier,
-            [probe.lane for probe in probes],
-            [probe.key for probe in probes],
-            [probe.destination for probe in probes],
-            [probe.id for probe in probes],
+            literal(probe.lane for probe in probes),
+            literal(probe.key for probe in probes),
+            literal(probe.destination for probe in probes),
+            literal(probe.id for probe in probes),
         )
         return [row["behind"] for row in rows]
 
     async def headless(self, lanes: Sequence[int], *, limit: int, after: Slot | None = None) -> Headless:
-        rows = await self._connection.fetch(self._headless, list(lanes), *(after or _BEFORE_ALL), limit)
+        rows = await self._connection.fetch(self._headless, literal(lanes), *(after or _BEFORE_ALL), limit)
         seen = [Slot(row["lane"], row["key"], row["destination"]) for row in rows]
         slots = [slot for slot, row in zip(seen, rows, strict=True) if row["headless"]]
         return Headless(slots, seen[-1] if len(seen) == limit else None)
 
     async def aside(self, lanes: Sequence[int]) -> list[str]:
-        rows = await self._connection.fetch(self._put_aside, list(lanes))
+        rows = await self._connection.fetch(self._put_aside, literal(lanes))
         return [row["destination"] for row in rows]
 
 
@@ -107,4 +109,4 @@ def _by_destination(places: Collection[tuple[int, str]]) -> dict[str, str]:
     else:
         for place, destination in places:
             ids[destination].append(place)
-    return {destination: f"{{{str(found)[1:-1]}}}" for destination, found in ids.items()}
+    return {destination: literal(found) for destination, found in ids.items()}

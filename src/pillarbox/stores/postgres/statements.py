@@ -15,10 +15,10 @@ IS_HEAD = (
 )
 IS_DELAYED = "h.held IS NULL AND h.available_at IS NOT NULL AND h.attempts + h.tries = 0"
 # A subselect and not an array: it is hashed whatever the plan; an array is hashed only by a plan made for its value.
-# The ids of each destination as one text: asyncpg needs a millisecond to encode 1,500 places as arrays.
 NOT_IN_HAND = (
     "(y.id, y.destination) NOT IN (SELECT i.id, d.destination"
-    " FROM unnest($5::text[], $6::text[]) AS d(ids, destination) CROSS JOIN LATERAL unnest(d.ids::bigint[]) AS i(id))"
+    " FROM unnest($6::text::text[], $7::text::text[]) AS d(ids, destination)"
+    " CROSS JOIN LATERAL unnest(d.ids::bigint[]) AS i(id))"
 )
 # In the order of the lanes as they are given: no sort, and what the limit cuts off is the end of a lane or whole lanes.
 _SIZE = (
@@ -29,10 +29,10 @@ BYTES_SO_FAR = (
     f"{_SIZE} AS size, sum({_SIZE}) OVER (ROWS UNBOUNDED PRECEDING) AS bytes,"
     " row_number() OVER (ROWS UNBOUNDED PRECEDING) AS number"
 )
-# $4 has the bound on all, and the bound on the first.
-WITHIN_BYTES = "m.bytes <= ($4::bigint[])[1] OR (m.bytes = m.size AND m.size <= ($4::bigint[])[2])"
+# $4 is the bound on all, $5 the bound on the first.
+WITHIN_BYTES = "m.bytes <= $4::bigint OR (m.bytes = m.size AND m.size <= $5::bigint)"
 # What fits, and the first that does not: whoever reads must know that there is more.
-TOLD_OF = "m.bytes - m.size <= ($4::bigint[])[1] OR m.number = 2"
+TOLD_OF = "m.bytes - m.size <= $4::bigint OR m.number = 2"
 SESSION_ID = "a.pid || ':' || extract(epoch FROM a.backend_start)"
 # Who may not see when another role's session began takes it for the same one: then the lease decides. After a restart
 # of the server every relay needs a moment to reconnect.

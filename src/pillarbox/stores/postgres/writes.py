@@ -15,6 +15,7 @@ from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import LONGEST_DELAY, Dead, Delivered, Released, Resolved, Retry, Split, Verdict, legible
 from pillarbox.core.store import CarriedOut
+from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -140,8 +141,8 @@ class PostgresWrites:
     async def carry_out(
         self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
     ) -> CarriedOut:
-        known = list(epochs), list(epochs.values())
-        flying = [place[0] for place in in_flight], [place[1] for place in in_flight]
+        known = literal(epochs), literal(epochs.values())
+        flying = literal(place[0] for place in in_flight), literal(place[1] for place in in_flight)
         try:
             [row] = await self._connection.fetch(self._carry_out, *known, limit, *flying)
         except RowsRefused as error:
@@ -150,7 +151,9 @@ class PostgresWrites:
                 return await self.carry_out(epochs, limit=limit // 10 or 1, in_flight=in_flight)
             [row] = await self._connection.fetch(self._refuse, *known, legible(str(error)), *flying)
             return CarriedOut(row["count"], [])
-        return CarriedOut(row["count"], list(zip(row["deferred_ids"], row["deferred_destinations"], strict=True)))
+        return CarriedOut(
+            row["count"], list(zip(map(int, row["deferred_ids"]), row["deferred_destinations"], strict=True))
+        )
 
     async def _put(self, epochs: Epochs, units: Sequence[Unit]) -> Settled:
         return await self._all(epochs, [(self._place, units)])
@@ -171,7 +174,7 @@ class PostgresWrites:
     ) -> None:
         lanes = {unit.message.lane for unit in units}
         try:
-            results.append(await self._run(sql, epochs, lanes, *_columns(units, history=self._history)))
+            results.append(await self._run(sql, epochs, lanes, _columns(units, history=self._history)))
         except RowsRefused as error:
             if len(units) > 1:
                 half = len(units) // 2
@@ -183,12 +186,14 @@ class PostgresWrites:
                 burial = _refused(units[0], str(error))
                 await self._isolating(self._bury, epochs, [Unit(units[0].message, [burial])], results, refused)
 
-    async def _run(self, sql: str, epochs: Epochs, lanes: Iterable[int], *arguments: object) -> Settled:
+    async def _run(
+        self, sql: str, epochs: Epochs, lanes: Iterable[int], columns: Iterable[Iterable[object]]
+    ) -> Settled:
         wanted = sorted(lanes)
         # A lane without an epoch is not ours: -1 matches no row.
         tokens = [epochs.get(lane, -1) for lane in wanted]
-        row = (await self._connection.fetch(sql, wanted, tokens, *arguments))[0]
-        held = frozenset(row["held"])
+        [row] = await self._connection.fetch(sql, *map(literal, (wanted, tokens, *columns)))
+        held = frozenset(map(int, row["held"]))
         return Settled(held=held, count=row["count"], duplicates=row["duplicates"], lost=frozenset(wanted) - held)
 
 

@@ -1,6 +1,6 @@
 -- The destinations for which messages were put aside: one probe of the index each, never a walk over the messages.
 SELECT DISTINCT a.destination
-  FROM unnest($1::smallint[]) AS l(lane)
+  FROM unnest($1::text::smallint[]) AS l(lane)
  CROSS JOIN LATERAL (
    WITH RECURSIVE step AS (
      (SELECT m.destination FROM {message} m WHERE m.lane = l.lane AND m.held = 'aside' ORDER BY m.destination LIMIT 1)

@@ -1,7 +1,8 @@
 -- Settle messages given up on: they leave, whole, for the dead letters.
 WITH {fence}, gone AS (
   DELETE FROM {message} m
-  USING unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::integer[], $8::text[], $9::boolean[], $10::real[])
+  USING unnest($3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7::text::integer[], $8::text::text[],
+               $9::text::boolean[], $10::text::real[])
     AS a(event_id, destination, id, resolved, charged, error, sent, seconds)
   WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*, a.resolved, a.charged, a.error, a.sent, a.seconds
@@ -16,4 +17,4 @@ WITH {fence}, gone AS (
   INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)
   SELECT event_id, resolved, attempts + charged + tries, true, error, seconds FROM gone WHERE sent
 ){ledger}
-SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates
+SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

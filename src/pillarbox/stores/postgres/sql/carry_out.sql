@@ -3,12 +3,12 @@ WITH {fence}, seen AS MATERIALIZED (
   -- Along the index of what is open, in the order of asking: a bite costs no more for all that waits behind it. As many
   -- more as may be in flight: those stay open until they are decided and must not keep others from their turn.
   SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found, m.id,
-    m.id IS NOT NULL AND (m.id, m.destination) IN (SELECT * FROM unnest($4::bigint[], $5::text[])) AS in_flight
+    m.id IS NOT NULL AND (m.id, m.destination) IN (SELECT * FROM unnest($4::text::bigint[], $5::text::text[])) AS in_flight
   FROM {request} r LEFT JOIN {message} m ON m.event_id = ANY (ARRAY[r.event_id]) AND m.destination = r.destination
   WHERE r.done_at IS NULL
     -- A request for a message that does not wait is anybody's to close.
     AND (m.event_id IS NULL OR m.lane = ANY (ARRAY(SELECT lane FROM fence)))
-  ORDER BY r.request_id LIMIT $3 + cardinality($4::bigint[])
+  ORDER BY r.request_id LIMIT $3 + cardinality($4::text::bigint[])
 ), asked AS MATERIALIZED (
   SELECT * FROM seen WHERE NOT in_flight ORDER BY request_id LIMIT $3
 ), mine AS MATERIALIZED (
@@ -54,6 +54,6 @@ WITH {fence}, seen AS MATERIALIZED (
 ), grown AS (
   UPDATE {audit} a SET {grows} FROM done g JOIN acts ON acts.audit_id = g.act WHERE a.audit_id = ANY (ARRAY[g.act])
 )
-SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM closed) AS count,
-       ARRAY(SELECT id FROM seen WHERE in_flight ORDER BY request_id) AS deferred_ids,
+SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM closed) AS count,
+       ARRAY(SELECT id::text FROM seen WHERE in_flight ORDER BY request_id) AS deferred_ids,
        ARRAY(SELECT destination FROM seen WHERE in_flight ORDER BY request_id) AS deferred_destinations

@@ -1,6 +1,7 @@
 -- Settle delivered messages: they leave for the history under the destination they went to.
 WITH {fence}, gone AS (
-  DELETE FROM {message} m USING unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::real[])
+  DELETE FROM {message} m
+  USING unnest($3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7::text::real[])
     AS a(event_id, destination, id, resolved, seconds)
   WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*, a.resolved, a.seconds
@@ -12,4 +13,4 @@ WITH {fence}, gone AS (
     schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, attempts, tries, last_error,
     last_attempt_at, now(), seconds FROM gone
 ){ledger}
-SELECT ARRAY(SELECT lane FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates
+SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates

@@ -9,7 +9,7 @@ WITH RECURSIVE line AS (
      ORDER BY h.key, h.destination, h.id LIMIT 1)
     UNION ALL
     -- Nothing more in this lane: the first line of the next lane that has one.
-    (SELECT n.lane, g.key, g.destination, g.id FROM unnest($1::smallint[]) AS n(lane) CROSS JOIN LATERAL (
+    (SELECT n.lane, g.key, g.destination, g.id FROM unnest($1::text::smallint[]) AS n(lane) CROSS JOIN LATERAL (
        SELECT h.key, h.destination, h.id FROM {message} h
        WHERE h.held = 'behind' AND h.lane = n.lane AND h.key IS NOT NULL
        ORDER BY h.key, h.destination, h.id LIMIT 1) g

@@ -1,7 +1,8 @@
 -- Note what is about to be sent, and tell what was sent before, and of which this very send was begun and never settled.
 WITH asked AS MATERIALIZED (
   SELECT DISTINCT ON (event_id, destination) event_id, destination, begun
-  FROM unnest($1::text[], $2::text[], $3::bigint[]) AS a(event_id, destination, begun) ORDER BY event_id, destination
+  FROM unnest($1::text::text[], $2::text::text[], $3::text::bigint[]) AS a(event_id, destination, begun)
+  ORDER BY event_id, destination
 ), noted AS (
   INSERT INTO {processed_event} AS p (event_id, destination, status, begun)
   SELECT event_id, destination, 'PROCESSING', begun FROM asked ORDER BY event_id, destination

@@ -1,8 +1,8 @@
 -- Write where messages wait from now on: retry, behind, aside, blocked, a noted try, or copies for several destinations.
 WITH {fence}, asked AS MATERIALIZED (
-  SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::double precision[], $9::integer[],
-                       $10::integer[], $11::text[], $12::boolean[], $13::integer[], $14::integer[], $15::boolean[],
-                       $16::real[])
+  SELECT * FROM unnest($3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7::text::text[],
+                       $8::text::double precision[], $9::text::integer[], $10::text::integer[], $11::text::text[],
+                       $12::text::boolean[], $13::text::integer[], $14::text::integer[], $15::text::boolean[], $16::text::real[])
     AS a(event_id, destination, id, resolved, held, delay, charged, tried, error, stays, attempts, tries, remembered, seconds)
 ), stayed AS (
   UPDATE {message} m SET
@@ -74,6 +74,6 @@ WITH {fence}, asked AS MATERIALIZED (
   UNION ALL
   SELECT event_id, resolved, attempts + tries + charged + tried, tried = 0, error, seconds FROM copies WHERE remembered
 )
-SELECT ARRAY(SELECT lane FROM fence) AS held,
+SELECT ARRAY(SELECT lane::text FROM fence) AS held,
        (SELECT count(*) FROM stayed) + (SELECT count(*) FROM moved) AS count,
        (SELECT count(*) FROM repeats WHERE same) AS duplicates

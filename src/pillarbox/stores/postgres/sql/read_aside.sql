@@ -2,8 +2,8 @@
 SELECT {columns}, {behind} AS behind
 FROM ({outside}
   SELECT x.*, {bytes_so_far}
-  FROM unnest($1::smallint[]) AS l(lane) CROSS JOIN LATERAL (
-    SELECT z.* FROM unnest($7::text[]) AS d(destination) CROSS JOIN LATERAL (
+  FROM unnest($1::text::smallint[]) AS l(lane) CROSS JOIN LATERAL (
+    SELECT z.* FROM unnest($8::text::text[]) AS d(destination) CROSS JOIN LATERAL (
       SELECT {fetched} FROM {message} y
       WHERE y.lane = l.lane AND y.destination = d.destination AND y.held = 'aside' AND {not_in_hand} {in_range}
       ORDER BY y.id LIMIT $2) z

@@ -2,7 +2,7 @@
 SELECT {columns}, false AS behind
 FROM ({outside}
   SELECT x.*, {bytes_so_far}
-  FROM unnest($1::smallint[], $7::text[], $8::text[]) AS s(lane, key, destination)
+  FROM unnest($1::text::smallint[], $8::text::text[], $9::text::text[]) AS s(lane, key, destination)
   CROSS JOIN LATERAL ({blocker}) AS b(id)
   CROSS JOIN LATERAL (
     SELECT {fetched} FROM {message} y

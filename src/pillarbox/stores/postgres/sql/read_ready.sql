@@ -5,7 +5,7 @@ WITH lanes AS MATERIALIZED (
          EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND ({is_head}) OFFSET 0)
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held = 'behind' OFFSET 0)
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held IS NULL AND h.available_at <= now() OFFSET 0) AS waiting
-  FROM unnest($1::smallint[]) AS l(lane)
+  FROM unnest($1::text::smallint[]) AS l(lane)
 )
 SELECT {columns}, CASE WHEN m.waiting THEN {behind} ELSE false END AS behind
 FROM ({outside}

@@ -1,0 +1,119 @@
+"""Arrays that go as one text arrive as they were, whatever is in them, and no connection asks for their types."""
+
+import asyncio
+
+import asyncpg
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pillarbox.core.lane import InHand, RelayCard, epochs_of
+from pillarbox.core.looks import BehindHeads, Due, PutAside, Ready
+from pillarbox.core.message import Held, Probe, Slot
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.postgres.arrays import literal
+from tests.databases import Sql
+
+# All that PostgreSQL can hold: no NUL, and nothing that UTF-8 cannot say.
+CHARACTERS = st.characters(codec="utf-8", exclude_characters="\0") | st.sampled_from("\"\\{}',; \t\n\r\v\f\x01\x7f")
+TEXTS = st.text(CHARACTERS) | st.sampled_from(
+    ["", "NULL", "null", '"', "\\", '","', '\\"', "{}", "{a,b}", " a ", "é\u2028𐍈"]
+)
+LISTS = st.lists(st.lists(TEXTS) | st.lists(TEXTS | st.none()), max_size=30)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(LISTS)
+@example(
+    [
+        [],
+        [""],
+        ["NULL", None],
+        ['"'],
+        ["\\"],
+        ['","'],
+        ['a","b', "c"],
+        ["\\", '"'],
+        ["{", "}", ","],
+        [" ", "\n", "\x01"],
+    ]
+)
+def test_any_text_arrives_as_it_was(postgres_url: str, lists: list[list[str | None]]) -> None:
+    async def back() -> list[list[str | None]]:
+        connection = await asyncpg.connect(postgres_url)
+        try:
+            return [await connection.fetchval("SELECT $1::text::text[]", literal(texts)) for texts in lists]
+        finally:
+            await connection.close()
+
+    assert asyncio.run(back()) == lists
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("bigint", [0, -1, 2**63 - 1, -(2**63)]),
+        ("smallint", []),
+        ("integer", [1, None, 3]),
+        ("real", [0.25, None, 0.0, 1e-07, 1e20]),
+        ("double precision", [0.1, 60, 1e300, float("inf"), 5e-324]),
+        ("boolean", [True, False, None]),
+        ("text", [None, None]),
+    ],
+)
+async def test_other_values_arrive_as_they_were(sql: Sql, kind: str, values: list[object]) -> None:
+    assert await sql.fetchval(f"SELECT $1::text::{kind}[]", literal(values)) == pytest.approx(values)
+
+
+STRANGE = ["NULL", '"', "\\", 'a","b', "{a,b}", "a b", "é\u2028𐍈", "'; --"]
+
+
+async def test_strange_names_are_read_and_settled(store: PostgresStore, sql: Sql) -> None:
+    for name in STRANGE:
+        await sql.execute(
+            "INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key)"
+            " VALUES ($1, $1, 'a', 'x', $1)",
+            name,
+        )
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.take("a", most=64))
+    found = await store.messages.read(Ready(lanes=list(epochs)))
+    assert [message.event_id for message in found] == STRANGE
+    settled = await store.writes.settle(epochs, [Verdict(m, DELIVERED, f"{m.destination}!", 0.25) for m in found])
+    assert settled.count == len(STRANGE)
+    rows = await sql.fetch("SELECT event_id, destination, seconds FROM outbox_history ORDER BY id")
+    assert [tuple(row) for row in rows] == [(name, f"{name}!", 0.25) for name in STRANGE]
+
+
+async def test_no_connection_of_a_relay_asks_for_types(store: PostgresStore, sql: Sql) -> None:
+    """To learn one array type costs the server more than a whole batch, on every new connection."""
+    asked: list[str] = []
+    for connection in (store.messages._connection, store.writes._connection, store.lanes._connection):
+        async with connection.open() as driver:
+            driver.add_query_logger(lambda record: asked.append(record.query))
+    await store.lanes.join(RelayCard(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.take("a", most=64))
+    lanes = list(epochs)
+    await store.lanes.renew("a", lease=60, in_hand=[InHand(event_id="e", destination="orders", seconds=2.0)])
+    await sql.execute(
+        "INSERT INTO outbox_message (event_type, payload, ordering_key)"
+        " SELECT 'a', 'x', 'k' || g FROM generate_series(1, 6) g"
+    )
+    slot = Slot(lanes[0], "k", "orders")
+    for look in (Due(lanes=lanes), PutAside(lanes=lanes, destinations=["orders"]), BehindHeads(slots=[slot])):
+        assert await store.messages.read(look) == []
+    delivered, retried, dead, held, split, noted = await store.messages.read(Ready(lanes=lanes))
+    await store.messages.earlier([Probe(*slot, 1)])
+    await store.messages.headless(lanes, limit=10)
+    await store.messages.aside(lanes)
+    outcomes = ((delivered, DELIVERED), (retried, Retry(delay=60, error="no")), (dead, Dead(error="no")))
+    verdicts = [Verdict(message, outcome, "orders", 0.25) for message, outcome in outcomes]
+    assert (await store.writes.settle(epochs, verdicts)).count == len(verdicts)
+    await store.writes.hold(epochs, [Resolved(held, "orders")], Held.ASIDE)
+    await store.writes.split(epochs, [Split(split, ("x", "y"))])
+    await store.writes.note(epochs, [Resolved(noted, "orders")], error="no")
+    await store.writes.carry_out(epochs, in_flight=[noted.place])
+    await store.lanes.release("a", epochs)
+    assert asked
+    assert not [query for query in asked if "typeinfo" in query]
