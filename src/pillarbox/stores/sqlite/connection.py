@@ -2,6 +2,9 @@
 
 Every piece of work is one transaction that begins and ends on that thread, so a cancelled caller never leaves one
 half done. Any event loop may call, the heartbeat's too. No driver exception leaves this file.
+
+The thread lets go of Python's lock for each statement and each row. An event loop that is busy meanwhile gives it back
+after 5 ms only, so work that is to run beside handlers is one statement with one row.
 """
 
 from __future__ import annotations
@@ -66,6 +69,10 @@ class Connection:
         """Run `work` on one snapshot. Raises StoreUnavailable or SchemaError."""
         return await self._run("BEGIN", work)
 
+    async def ask(self, work: Work[T]) -> T:
+        """Run `work` that is one statement, a transaction of its own. Raises StoreUnavailable or SchemaError."""
+        return await self._run("", work)
+
     async def write(self, work: Work[T], *, make: bool = False) -> T:
         """Run `work` as the only writer; if it raises, it wrote nothing. Raises StoreUnavailable or SchemaError.
 
@@ -89,6 +96,8 @@ class Connection:
     def _transact(self, begin: str, work: Work[T], make: bool) -> T:
         try:
             connection = self._opened(make=make)
+            if not begin:
+                return work(connection)
             connection.execute(begin)
             try:
                 result = work(connection)

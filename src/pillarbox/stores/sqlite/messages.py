@@ -1,4 +1,5 @@
-"""What there is to do. A look picks rows, in order and within its bounds, then fetches them from the same snapshot.
+"""What there is to do. A look picks rows, in order and within its bounds, and fetches them from the same snapshot: in
+one statement, or, where that would take too much memory, row by row.
 
 It walks over nothing that waits, locks nothing, and never continues from a position.
 """
@@ -20,6 +21,13 @@ from pillarbox.stores.sqlite.moments import moment, moment_or_none
 from pillarbox.stores.sqlite.statements import Statements
 from pillarbox.stores.sqlite.wakeup import Bell
 
+TOGETHER = 4 * 1024 * 1024
+"""Bytes of messages that are fetched in one statement, which copies them a few times."""
+
+PAYLOAD, OCCURRED_AT, RECORDED_AT, AVAILABLE_AT, BEHIND = (
+    Message._fields.index(name) for name in ("payload", "occurred_at", "recorded_at", "available_at", "behind")
+)
+
 
 class _Read:
     """A read and its like with a range of times; `row` is what both call a row that they pick."""
@@ -27,6 +35,8 @@ class _Read:
     def __init__(self, statements: Statements, name: str, *, row: str) -> None:
         self.plain = statements.get(name)
         self.ranged = statements.ranged(name, row=row)
+        self.plain_at_once = statements.at_once(self.plain)
+        self.ranged_at_once = statements.at_once(self.ranged)
 
 
 class SqliteMessages:
@@ -40,7 +50,6 @@ class SqliteMessages:
         self._aside = _Read(statements, "read_aside", row="a")
         self._behind = _Read(statements, "read_behind", row="b")
         self._fetch = statements.get("fetch")
-        self._holds_back = statements.get("holds_back")
         self._left_out = statements.get("fetch_left_out")
         self._earlier = statements.get("earlier")
         self._headless = statements.get("headless")
@@ -61,24 +70,38 @@ class SqliteMessages:
                 given = {"limit": bounds.limit, "quota": bounds.quota, "slots": json.dumps(lines)}
             case _:
                 assert_never(look)
-        given["in_hand"] = json.dumps([f"{place} {destination}" for place, destination in bounds.in_hand])
+        given["unrouted"] = json.dumps([place for place, destination in bounds.in_hand if not destination])
+        given["in_hand"] = json.dumps(
+            [f"{place} {destination}" for place, destination in bounds.in_hand if destination]
+        )
         given |= {"after": _time(bounds.recorded_after), "before": _time(bounds.recorded_before)}
-        sql = pick.ranged if bounds.has_range else pick.plain
+        # What is read on in a line was found to have nothing in front of it but its own line.
+        given |= {"judge": not isinstance(look, BehindHeads), "most": min(bounds.max_bytes, TOGETHER)}
+        read, at_once = (pick.ranged, pick.ranged_at_once) if bounds.has_range else (pick.plain, pick.plain_at_once)
 
-        def work(db: sqlite3.Connection) -> Fetched:
+        def small(db: sqlite3.Connection) -> Fetched | None:
+            [(count, facts, payloads, arrivals)] = legible_rows(db, at_once, given)
+            if count and facts is None:
+                return None
             if isinstance(look, Ready):
-                self._bell.heed(db)
-            rows, left_out = _cut(db.execute(sql, given), bounds)
-            # What is read on in a line was found to have nothing in front of it but its own line.
-            judge = not isinstance(look, BehindHeads) and db.execute(self._holds_back).fetchone() == (1,)
-            asked = {"rows": json.dumps(rows), "judge": judge}
-            found = {row[0]: _message(row) for row in legible_rows(db, self._fetch, asked)}
-            fetched = Fetched(found[row] for row in rows)
+                self._bell.heed(arrivals)
+            return Fetched(_apart(json.loads(facts), payloads) if count else ())
+
+        def large(db: sqlite3.Connection) -> Fetched:
+            if isinstance(look, Ready):
+                self._bell.rang(db)
+            rows, left_out = _cut(db.execute(read, given), bounds)
+            fetch = {"rows": json.dumps(rows), "judge": given["judge"]}
+            fetched = Fetched(
+                _message(json.loads(facts), payload) for facts, payload in legible_rows(db, self._fetch, fetch)
+            )
             if left_out is not None:
-                fetched.left_out = _message(db.execute(self._left_out, {"row": left_out}).fetchone())
+                facts, payload = db.execute(self._left_out, {"row": left_out}).fetchone()
+                fetched.left_out = _message(json.loads(facts), payload)
             return fetched
 
-        return await self._connection.read(work)
+        fetched = await self._connection.ask(small)
+        return await self._connection.read(large) if fetched is None else fetched
 
     async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
         given = {"probes": json.dumps([[probe.key, probe.destination, probe.id] for probe in probes])}
@@ -130,11 +153,20 @@ def _cut(picked: Iterable[tuple[int, int]], bounds: Bounds) -> tuple[list[int], 
     return rows, None
 
 
-def _message(row: tuple[Any, ...]) -> Message:
-    _, *facts, occurred_at, recorded_at, available_at, held, attempts, tries, behind = row
-    times = (
-        moment(occurred_at),
-        moment(recorded_at),
-        moment_or_none(available_at),
-    )
-    return Message._make((*facts, *times, held, attempts, tries, bool(behind)))
+def _apart(all_facts: list[list[Any]], payloads: bytes) -> list[Message]:
+    """The messages whose payloads stand one after another."""
+    messages: list[Message] = []
+    end = 0
+    for facts in all_facts:
+        begin, end = end, end + facts[PAYLOAD]
+        messages.append(_message(facts, payloads[begin:end]))
+    return messages
+
+
+def _message(facts: list[Any], payload: bytes) -> Message:
+    facts[PAYLOAD] = payload
+    facts[OCCURRED_AT] = moment(facts[OCCURRED_AT])
+    facts[RECORDED_AT] = moment(facts[RECORDED_AT])
+    facts[AVAILABLE_AT] = moment_or_none(facts[AVAILABLE_AT])
+    facts[BEHIND] = bool(facts[BEHIND])
+    return Message._make(facts)

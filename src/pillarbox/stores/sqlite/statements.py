@@ -11,7 +11,19 @@ from pillarbox.core.names import Names
 
 PACKAGE = "pillarbox.stores.sqlite"
 
-_FRAGMENTS = ("now", "lease_runs", "outage", "size", "in_hand", "behind", "blocker", "uuid7", "alias_retry")
+_FRAGMENTS = (
+    "now",
+    "lease_runs",
+    "outage",
+    "size",
+    "not_in_hand",
+    "rows",
+    "holds_back",
+    "behind",
+    "blocker",
+    "uuid7",
+    "alias_retry",
+)
 
 
 class Statements:
@@ -38,6 +50,12 @@ class Statements:
         """A statement with other files put into its places; None leaves a place empty."""
         filled = {place: "" if file is None else self.get(file) for place, file in fragments.items()}
         return sqlfiles.statement(PACKAGE, name, self.names, **(self._fragments | filled))
+
+    def at_once(self, read: str) -> str:
+        """A read and the fetch of what it picks as one statement."""
+        fetch = sqlfiles.statement(PACKAGE, "fetch", self.names, **(self._fragments | {"rows": "picked"}))
+        arrivals = self.get("arrivals")
+        return sqlfiles.statement(PACKAGE, "read_at_once", self.names, read=read, fetch=fetch, arrivals=arrivals)
 
     def ranged(self, name: str, *, row: str) -> str:
         """A read that takes a range of times as well; `row` is what it calls a row that it picks."""

@@ -24,15 +24,16 @@ class Bell:
 
     def __init__(self, statements: Statements) -> None:
         self._arrivals = statements.get("arrivals")
-        self._known: tuple[object, ...] | None = None
+        self._known: str | None = None
 
-    def heed(self, db: sqlite3.Connection) -> None:
-        """Everything committed up to this snapshot is known."""
-        self.rang(db)
+    def heed(self, arrivals: str) -> None:
+        """Everything up to these is known."""
+        self._known = arrivals
 
     def rang(self, db: sqlite3.Connection) -> bool:
         """Did it ring since it was last heeded or asked?"""
-        before, self._known = self._known, db.execute(self._arrivals).fetchone()
+        before = self._known
+        [(self._known,)] = db.execute(self._arrivals).fetchall()
         return before is not None and self._known != before
 
 

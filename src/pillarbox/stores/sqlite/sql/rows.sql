@@ -1,0 +1,2 @@
+-- Fragment: the rows that are fetched.
+(SELECT value AS row_id FROM json_each(:rows))
