@@ -121,6 +121,18 @@ async def test_a_line_is_read_on_at_the_price_of_the_batch(owner: Owner, sql: sq
     assert steps["long"] <= 2 * steps["short"]
 
 
+async def test_the_age_of_a_backlog_is_told_without_walking_over_it(
+    store: SqliteStore, sql: sqlite3.Connection, meter: Meter
+) -> None:
+    steps = []
+    for size in (200, WAITING):
+        sql.execute(INSERT, (size, "free", None, None, 0))
+        meter.reset()
+        assert (await store.inspection.overview(counted=0)).oldest is not None
+        steps.append(meter.steps)
+    assert steps[1] <= 2 * steps[0] + 10
+
+
 async def test_a_settlement_is_as_many_statements_for_one_as_for_many(
     owner: Owner, store: SqliteStore, sql: sqlite3.Connection, meter: Meter
 ) -> None:

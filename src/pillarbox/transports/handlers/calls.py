@@ -109,7 +109,9 @@ class Calls:
     def answer(self, call: Call, result: Result) -> None:
         """Answer a call, unless it was answered before."""
         if self.open.pop(call.position, None) is not None:
-            self._put(call.position, result)
+            self._answers.append((call.position, result))
+            if self._waiter is not None:
+                self._wake()
 
     async def next(self) -> list[tuple[int, Result]]:
         """The answers that came since the last time, at least one, with their positions."""
@@ -167,31 +169,36 @@ class Calls:
         task = asyncio.current_task()
         while waiting and task is not None and not task.cancelling():
             call = waiting.popleft()
-            if call.dropped:
+            if call.position not in self.open:
                 continue
             call.task = task
             self.running.add(call)
             try:
-                result = await _in_context(call.own_context, _awaited(call))
+                work = _awaited(call)
+                try:
+                    awaited = call.own_context.run(work.send, None)
+                except StopIteration as returned:
+                    result: Result = returned.value
+                else:
+                    result = await _in_context(call.own_context, work, awaited)
             finally:
                 self.running.discard(call)
             self.answer(call, call.took_too_long() if call.is_late else result)
 
 
 @coroutine
-def _in_context(context: Context, work: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Result]:
-    """Await `work`, every step of it in `context` and in the caller's task."""
-    step, given = work.send, None
+def _in_context(context: Context, work: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
+    """Go on with `work`, which waits for something: every step in `context` and in the caller's task."""
     while True:
+        try:
+            step, given = work.send, (yield awaited)
+        except BaseException as error:
+            step, given = work.throw, error
         try:
             awaited = context.run(step, given)
         except StopIteration as returned:
             result: Result = returned.value
             return result
-        try:
-            step, given = work.send, (yield awaited)
-        except BaseException as error:
-            step, given = work.throw, error
 
 
 async def _awaited(call: Call) -> Result:
