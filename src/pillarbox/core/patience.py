@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from types import TracebackType
+from weakref import WeakValueDictionary
 
 _LOOKS = 4
 """How often progress is looked for within the limit."""
@@ -13,37 +15,93 @@ _LOOKS = 4
 class Patience:
     """`asyncio.timeout(limit)`, begun anew whenever `progress` answers something else than before.
 
-    Raises TimeoutError once that has not happened for `limit` seconds, or a quarter longer.
+    Raises TimeoutError once that has not happened for `limit` seconds, or a quarter longer; after exactly `limit`
+    seconds if it has not happened at all. `progress` is asked on entering, and then every quarter of the limit.
     """
 
-    __slots__ = ("_bound", "_limit", "_loop", "_progress", "_seen", "_since", "_timer")
+    __slots__ = ("_before", "_given_up", "_limit", "_progress", "_seen", "_task", "_watch", "deadline")
 
     def __init__(self, limit: float, progress: Callable[[], object]) -> None:
         self._limit = limit
         self._progress = progress
+        self._given_up = False
 
     async def __aenter__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._bound = asyncio.timeout(None)
-        await self._bound.__aenter__()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        if task is None:
+            raise RuntimeError("only a task can have patience")
+        self._task = task
+        self._before = task.cancelling()
         self._seen = self._progress()
-        self._since = self._loop.time()
-        self._look_later()
+        now = loop.time()
+        self.deadline = now + self._limit
+        watch = _watches.get(loop)
+        if watch is None:
+            watch = _watches[loop] = _Watch()
+        self._watch = watch
+        watch.add(self, now)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._timer.cancel()
-        await self._bound.__aexit__(kind, error, trace)
+        self._watch.remove(self)
+        # As asyncio.timeout does: whoever else cancelled the task is to see it cancelled.
+        if self._given_up and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
+            raise TimeoutError from error
 
-    def _look_later(self) -> None:
-        self._timer = self._loop.call_later(self._limit / _LOOKS, self._look)
+    def next_look(self, now: float) -> float:
+        """When to look again at the latest."""
+        return min(self.deadline, now + self._limit / _LOOKS)
 
-    def _look(self) -> None:
-        now = self._loop.time()
+    def look(self, now: float) -> bool:
+        """Whether there is reason to wait on; if not, what is inside is cancelled."""
         if (seen := self._progress()) != self._seen:
-            self._seen, self._since = seen, now
-        elif now - self._since >= self._limit:
-            self._bound.reschedule(now)
-            return
-        self._look_later()
+            self._seen = seen
+            self.deadline = now + self._limit
+        self._given_up = now >= self.deadline
+        if self._given_up:
+            self._task.cancel()
+        return not self._given_up
+
+
+class _Watch:
+    """Looks after everybody who waits in one event loop, with one timer. Nearly all of them are done long before there
+    is anything to look at, and a timer for each would cost more than all the rest of waiting."""
+
+    __slots__ = ("__weakref__", "_next", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: dict[Patience, None] = {}
+        self._next = math.inf
+
+    def add(self, patience: Patience, now: float) -> None:
+        self._waiting[patience] = None
+        if (at := patience.next_look(now)) < self._next:
+            self._look_at(at)
+
+    def remove(self, patience: Patience) -> None:
+        self._waiting.pop(patience, None)
+
+    def _look_at(self, at: float) -> None:
+        self._next = at
+        asyncio.get_running_loop().call_at(at, self._look, at)
+
+    def _look(self, at: float) -> None:
+        if at != self._next:
+            return  # somebody with a shorter limit came meanwhile, and a timer for that
+        self._next = math.inf
+        now = asyncio.get_running_loop().time()
+        try:
+            for patience in list(self._waiting):
+                # Who is given up is not looked at again, nor whose `progress` raises.
+                del self._waiting[patience]
+                if patience.look(now):
+                    self._waiting[patience] = None
+        finally:
+            if self._waiting:
+                self._look_at(min(patience.next_look(now) for patience in self._waiting))
+
+
+_watches: WeakValueDictionary[asyncio.AbstractEventLoop, _Watch] = WeakValueDictionary()
+"""A watch is kept by its timer and by those who wait. So it ends with its loop, or when there is nothing to look at."""

@@ -24,7 +24,7 @@ class RabbitAddress(Address):
     exchange: str = ""
     routing_key: str = "{event_type}"
     _parts: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
-    _fixed: str | None = field(init=False, repr=False, compare=False)
+    fixed_key: str | None = field(init=False, repr=False, compare=False)
     """The routing key where it asks for nothing of the message."""
 
     def __post_init__(self) -> None:
@@ -35,12 +35,12 @@ class RabbitAddress(Address):
             raise ConfigurationError("the default exchange needs a routing key: the name of a queue")
         object.__setattr__(self, "_parts", parts)
         fixed = None if any(name for _, name in parts) else "".join(literal for literal, _ in parts)
-        object.__setattr__(self, "_fixed", fixed)
+        object.__setattr__(self, "fixed_key", fixed)
 
     def key_for(self, message: Message) -> str:
         """The routing key of this message. Raises PermanentError if it lacks a value or the key cannot be sent."""
-        if self._fixed is not None:
-            return self._fixed
+        if self.fixed_key is not None:
+            return self.fixed_key
         key = "".join(
             literal if not name else literal + _value(message, name, self.routing_key) for literal, name in self._parts
         )

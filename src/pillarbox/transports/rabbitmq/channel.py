@@ -63,12 +63,12 @@ class Channel:
         method(**arguments, callback=self.answered)
         return await self.answer()
 
-    async def answer(self) -> Any:
-        """What `answered` is called with. Raises what ended the channel, before or meanwhile."""
+    def answer(self) -> asyncio.Future[Any]:
+        """What `answered` is called with, to be awaited. Raises what ended the channel, before or meanwhile."""
         if self.failure is not None:
             raise self.failure
         self._awaited = asyncio.get_running_loop().create_future()
-        return await self._awaited
+        return self._awaited
 
     def answered(self, answer: object = None) -> None:
         if self._awaited is not None and not self._awaited.done():

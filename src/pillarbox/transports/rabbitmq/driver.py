@@ -81,7 +81,10 @@ class Wire(AsyncioConnection):
 
     _parts: list[bytes] | None = None
     _size = 0
-    _emitted = 0
+    written = 0
+    """Bytes that were written, whoever holds them now."""
+    received = 0
+    """How many of them the broker is known to have, because it confirmed what ended there."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self._on_confirm: dict[int, OnConfirm] = {}
@@ -108,6 +111,10 @@ class Wire(AsyncioConnection):
         self._on_confirm[number] = on_confirm
         # pika gives the number to another channel only after this.
         channel.add_on_close_callback(lambda *_: self._on_confirm.pop(number, None))
+        # pika reads until there is no more. Confirms are short: the second read would only find that out.
+        stream: Any = getattr(self, "_transport", None)
+        if type(getattr(stream, "_sock", None)) is socket.socket:
+            stream._MAX_CONSUME_BYTES = 1
 
     @contextmanager
     def joined(self) -> Iterator[None]:
@@ -123,9 +130,9 @@ class Wire(AsyncioConnection):
     def transmitted(self) -> int:
         """Bytes that have left: those that were written, without what pika and the kernel still hold."""
         stream: Any = getattr(self, "_transport", None)
-        if stream is None:
-            return self._emitted
-        return self._emitted - int(stream.get_write_buffer_size()) - _unsent(getattr(stream, "_sock", None))
+        if stream is None or 0 < self.received == self.written:
+            return self.written
+        return self.written - int(stream.get_write_buffer_size()) - _unsent(getattr(stream, "_sock", None))
 
     def let_go(self) -> None:
         """Cut it, whatever the other side does or does not answer; the callbacks hear of it soon."""
@@ -146,6 +153,8 @@ class Wire(AsyncioConnection):
             return super()._read_frame()  # type: ignore[misc,no-any-return] # not in the stubs
         if self._on_confirm:
             self._read_confirms()
+            if not self._frame_buffer:
+                return 0, None
         # pika decodes the properties of a message here, and drops the connection over what it cannot decode.
         frame = self._frame_buffer
         if len(frame) < _HEADER.size or frame[0] != _HEADER_FRAME:
@@ -182,7 +191,7 @@ class Wire(AsyncioConnection):
             self._size = 0
 
     def _emit(self, data: bytes) -> None:
-        self._emitted += len(data)
+        self.written += len(data)
         if rest := data[self._send_now(data) :]:
             super()._adapter_emit_data(rest)  # type: ignore[misc] # not in the stubs
 

@@ -7,10 +7,10 @@ take: what is too long, too large or of another type goes to pika, which encodes
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container, Hashable
+from collections.abc import Callable, Container, Hashable, Sequence
 from typing import TypeVar
 
-from pillarbox.core.transport import Outgoing
+from pillarbox.transports.rabbitmq.publication import Publication
 
 K = TypeVar("K", bound=Hashable)
 
@@ -21,7 +21,6 @@ _OVERHEAD = 8
 _CLASS_BASIC = 60
 _PUBLISH = struct.pack(">HHH", _CLASS_BASIC, 40, 0)
 _MANDATORY = b"\x01"
-_PERSISTENT = b"\x02"
 _FLAGS = 1 << 15 | 1 << 13 | 1 << 12 | 1 << 7 | 1 << 6 | 1 << 5
 """Content type, headers, delivery mode, message id, timestamp, type: the properties that every message has."""
 _CORRELATION_ID = 1 << 10
@@ -66,40 +65,52 @@ class PublishEncoder:
         self._names: _Cache[str] = _Cache(_header_name)
         self._versions: _Cache[int] = _Cache(_schema_version)
 
-    def encode(self, outgoing: Outgoing, exchange: str, routing_key: str, timestamp: int) -> tuple[bytes, ...] | None:
-        """The frames of one message, in pieces to be joined. None: pika has to encode it, or to refuse it."""
+    def encode(self, publications: Sequence[Publication], timestamp: int) -> list[bytes] | None:
+        """The frames of these messages, in pieces to be joined. None: pika has to encode one of them, or refuse it."""
+        pieces: list[bytes] = []
+        stamp = _uint64(timestamp)
         try:
-            return self._encode(outgoing, exchange, routing_key, timestamp)
+            for publication in publications:
+                pieces += self._encode(publication, stamp)
         except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
             return None
+        return pieces
 
-    def _encode(self, outgoing: Outgoing, exchange: str, routing_key: str, timestamp: int) -> tuple[bytes, ...]:
-        message, body = outgoing.message, outgoing.body
-        if type(body) is not bytes:
-            raise TypeError(type(body))
-        method = self._methods[exchange, routing_key]
-        content_type, event_type = self._texts[outgoing.content_type], self._texts[message.event_type]
-        table = self._table(outgoing)
+    def _encode(self, publication: Publication, stamp: bytes) -> tuple[bytes, ...]:
+        # This runs for every message. So it names every field once and calls nothing that it can write out.
+        _, outgoing, exchange, routing_key = publication
+        message, _, body, content_type, headers, _, _ = outgoing
+        version = message.schema_version
+        if type(body) is not bytes or type(version) is not int:
+            raise TypeError(type(body), type(version))
+        names, texts = self._names, self._texts
+        fields = [self._versions[version]]
+        left_out = 0
+        for name, value in headers.items():
+            raw = value.encode()
+            if name in _OWN_HEADERS:
+                left_out += len(name) + len(raw)
+            else:
+                fields += (names[name], _uint32(len(raw)), raw)
+        table = b"".join(fields)
+        size, length = len(body), len(table)
+        # `properties_of` counts those that are left out, too, and refuses what is too large.
+        if length + left_out > self._largest_table:
+            raise ValueError(length)
         event_id = message.event_id.encode()
         flags, correlation_id = _FLAGS, b""
         if message.correlation_id is not None:
             flags, correlation_id = _FLAGS | _CORRELATION_ID, _short_string(message.correlation_id)
-        # A message id of more than 255 bytes overflows %c.
-        rest = b"%b%b%c%b%b%b" % (
-            _PERSISTENT,
-            correlation_id,
-            len(event_id),
-            event_id,
-            _uint64(timestamp),
-            event_type,
-        )
-        size, length = len(body), len(table)
-        payload = _HEADER_SIZE + len(content_type) + length + len(rest)
+        # Delivery mode 2 is persistent. A message id of more than 255 bytes overflows %c.
+        rest = b"\x02%b%c%b%b%b" % (correlation_id, len(event_id), event_id, stamp, texts[message.event_type])
+        content = texts[content_type]
+        payload = _HEADER_SIZE + len(content) + length + len(rest)
         start = _header_start(_HEADER, self._channel, payload, _CLASS_BASIC, 0, size, flags)
+        method = self._methods[exchange, routing_key]
         if 0 < size <= self._largest_body:
             between = _between(_END, _BODY, self._channel, size)
-            return method, start, content_type, _uint32(length), table, rest, between, body, _END_BYTE
-        return (method, start, content_type, _uint32(length), table, rest, _END_BYTE, *self._body_frames(body))
+            return method, start, content, _uint32(length), table, rest, between, body, _END_BYTE
+        return (method, start, content, _uint32(length), table, rest, _END_BYTE, *self._body_frames(body))
 
     def _body_frames(self, body: bytes) -> list[bytes]:
         pieces: list[bytes] = []
@@ -107,25 +118,6 @@ class PublishEncoder:
             piece = body[start : start + self._largest_body]
             pieces += (_frame_start(_BODY, self._channel, len(piece)), piece, _END_BYTE)
         return pieces
-
-    def _table(self, outgoing: Outgoing) -> bytes:
-        version = outgoing.message.schema_version
-        if type(version) is not int:
-            raise TypeError(type(version))
-        names = self._names
-        parts = [self._versions[version]]
-        left_out = 0
-        for name, value in outgoing.headers.items():
-            raw = value.encode()
-            if name in _OWN_HEADERS:
-                left_out += len(name) + len(raw)
-                continue
-            parts += (names[name], _uint32(len(raw)), raw)
-        table = b"".join(parts)
-        # `properties_of` counts those that are left out, too, and refuses what is too large.
-        if len(table) + left_out > self._largest_table:
-            raise ValueError(len(table))
-        return table
 
     def _method(self, address: tuple[str, str]) -> bytes:
         exchange, routing_key = address

@@ -7,9 +7,8 @@ late answer finds nobody who waits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Unavailable
@@ -52,28 +51,32 @@ class Line:
             link = await self._connected()
             await self.in_time(link, link.declare(declarations))
 
-    async def in_time(self, link: Link, work: Coroutine[Any, Any, T]) -> T:
+    async def in_time(self, link: Link, work: Awaitable[T]) -> T:
         """Do it within the time for answers, or drop the connection. Raises Unavailable."""
-        return await self._bounded(link, asyncio.timeout(self._answer_timeout), work)
+        try:
+            async with asyncio.timeout(self._answer_timeout):
+                return await work
+        except TimeoutError:
+            raise self._unanswered(link) from None
 
-    async def while_it_moves(self, link: Link, work: Coroutine[Any, Any, T]) -> T:
+    async def while_it_moves(self, link: Link, work: Awaitable[T]) -> T:
         """Do it for as long as bytes leave or messages are confirmed within each time for answers; else drop the
         connection. On a slow link, what is on its way must not be sent a second time. Raises Unavailable."""
-        return await self._bounded(link, Patience(self._answer_timeout, lambda: link.progress), work)
+        try:
+            async with Patience(self._answer_timeout, lambda: link.progress):
+                return await work
+        except TimeoutError:
+            raise self._unanswered(link) from None
 
     @property
     def progress(self) -> object:
         """Something else whenever bytes left or a message was confirmed."""
         return None if self._link is None else (id(self._link), self._link.progress)
 
-    async def _bounded(self, link: Link, bound: AbstractAsyncContextManager[Any], work: Coroutine[Any, Any, T]) -> T:
-        try:
-            async with bound:
-                return await work
-        except TimeoutError:
-            error = Unavailable(f"RabbitMQ at {self._place} did not answer within {self._answer_timeout:g} s")
-            link.let_go(error)
-            raise error from None
+    def _unanswered(self, link: Link) -> Unavailable:
+        error = Unavailable(f"RabbitMQ at {self._place} did not answer within {self._answer_timeout:g} s")
+        link.let_go(error)
+        return error
 
     def check_open(self) -> None:
         """Raise Unavailable once it is closed."""

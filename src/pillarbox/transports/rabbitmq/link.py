@@ -122,25 +122,31 @@ class Link:
             raise Unavailable(f"the connection to RabbitMQ at {self._place} is not open yet")
         return self._wire
 
-    @asynccontextmanager
-    async def publisher(self) -> AsyncIterator[Publisher]:
-        """A publisher to oneself; one that is left in the middle of something is closed. Raises Unavailable."""
+    async def publisher(self) -> Publisher:
+        """A publisher to oneself until it is `put_back`. Raises Unavailable."""
         self.check()
-        publisher = Publisher(self._place, on_confirm=self._on_confirm)
         while self._free:
-            if (free := self._free.pop()).idle:
-                publisher = free
-                break
+            if (publisher := self._free.pop()).idle:
+                self._busy.add(publisher)
+                return publisher
+        publisher = Publisher(self._place, on_confirm=self._on_confirm)
         self._busy.add(publisher)
         try:
             await publisher.open(self.wire)
-            yield publisher
-        finally:
+        except BaseException:
+            # It may be open and not yet confirm anything: nobody is to take it for one that does.
             self._busy.discard(publisher)
-            if publisher.idle:
-                self._free.append(publisher)
-            else:
-                publisher.close()
+            publisher.close()
+            raise
+        return publisher
+
+    def put_back(self, publisher: Publisher) -> None:
+        """Leave it to others; one that is in the middle of something is closed."""
+        self._busy.discard(publisher)
+        if publisher.idle:
+            self._free.append(publisher)
+        else:
+            publisher.close()
 
     async def adopt(self, channel: Channel) -> None:
         """Open a channel that shares the fate of the connection. Raises Unavailable."""

@@ -29,20 +29,22 @@ from pillarbox.transports.rabbitmq.driver import (
     Wire,
 )
 from pillarbox.transports.rabbitmq.frames import PublishEncoder
-from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.properties import properties_of
+from pillarbox.transports.rabbitmq.publication import Answers, Publication
 
 Identity = tuple[str | None, str | None, str | None]
 
 
 class Window:
-    """What was published and waits for its confirms. A message's position in `parcels` is its tag, counted from the
+    """What was published and waits for its confirms. A message's position among them is its tag, counted from the
     first."""
 
-    def __init__(self, parcels: Sequence[Parcel], first_tag: int) -> None:
-        self._parcels = parcels
-        self.confirms = Confirms(first_tag, len(parcels))
+    __slots__ = ("_positions", "_publications", "confirms", "returned")
+
+    def __init__(self, publications: Sequence[Publication], first_tag: int) -> None:
+        self._publications = publications
+        self.confirms = Confirms(first_tag, len(publications))
         self.returned: dict[int, str] = {}
         self._positions: dict[Identity, deque[int]] | None = None
 
@@ -50,8 +52,8 @@ class Window:
         """Note a return for the first message of that identity that is neither confirmed nor returned."""
         if self._positions is None:
             self._positions = {}
-            for position, parcel in enumerate(self._parcels):
-                known_by = (parcel.event_id, parcel.exchange, parcel.routing_key)
+            for position, publication in enumerate(self._publications):
+                known_by = (publication.event_id, publication.exchange, publication.routing_key)
                 self._positions.setdefault(known_by, deque()).append(position)
         positions = self._positions.get(identity, deque())
         while positions:
@@ -61,25 +63,25 @@ class Window:
                 return
 
     @property
-    def unroutable(self) -> list[Parcel]:
+    def unroutable(self) -> list[Publication]:
         """What the broker sent back."""
-        return [self._parcels[position] for position in self.returned]
+        return [self._publications[position] for position in self.returned]
 
     def tell(self, answers: Answers) -> None:
         """Write down what is known; what is unconfirmed stays open."""
         if not self.returned and self.confirms.all_accepted:
-            answers.accept(self._parcels)
+            answers.accept(self._publications)
             return
-        for position, parcel in enumerate(self._parcels):
+        for position, publication in enumerate(self._publications):
             accepted = self.confirms.accepted(position)
             if accepted is None:
                 continue
             if not accepted:
-                answers.answer(parcel.place, _nacked(parcel))
+                answers.answer(publication.position, _nacked(publication))
             elif position in self.returned:
-                answers.answer(parcel.place, _unroutable(parcel, self.returned[position]))
+                answers.answer(publication.position, _unroutable(publication, self.returned[position]))
             else:
-                answers.answer(parcel.place, None)
+                answers.answer(publication.position, None)
 
 
 class Publisher:
@@ -95,9 +97,7 @@ class Publisher:
         self._next_tag = 1
 
     async def open(self, wire: Wire) -> None:
-        """Open it unless it is. Raises ChannelRefused, Unavailable."""
-        if self._wire is not None:
-            return
+        """Once, before anything is published. Raises ChannelRefused, Unavailable."""
         self._wire = wire
         await self._channel.open(wire)
         raw = self._channel.raw
@@ -111,19 +111,24 @@ class Publisher:
     def idle(self) -> bool:
         return self._channel.failure is None and self._window is None
 
-    async def carry(self, parcels: Sequence[Parcel], answers: Answers) -> list[Parcel]:
+    async def publish(self, publications: Sequence[Publication], answers: Answers) -> list[Publication]:
         """Publish and wait for every confirm; returns what came back unroutable.
 
         What is known is written down however it ends. Raises ChannelRefused, Unavailable; then, and when cancelled, the
         channel is of no more use, so that a late confirm finds nobody.
         """
-        window = Window(self._published(parcels, answers), self._next_tag)
+        wire, raw = self._wire, self._channel.raw
+        if wire is None or not raw.is_open:
+            raise Unavailable("the channel is gone: it is no longer open")
+        window = Window(self._write(wire, raw, publications, answers), self._next_tag)
+        end = wire.written
         self._next_tag += window.confirms.open
         self._window = window
         try:
             if window.confirms.open:
                 failpoints.hit("after-send")
                 await self._channel.answer()
+                wire.received = max(wire.received, end)
             self._window = None
         finally:
             window.tell(answers)
@@ -135,27 +140,23 @@ class Publisher:
     def close(self) -> None:
         self._channel.close()
 
-    def _published(self, parcels: Sequence[Parcel], answers: Answers) -> list[Parcel]:
-        raw, wire, encoder, now = self._channel.raw, self._wire, self._encoder, int(time.time())
-        assert wire is not None  # noqa: S101 - an open channel has one
-        if not raw.is_open:
-            raise Unavailable("the channel is gone: it is no longer open")
-        published: list[Parcel] = []
-        pieces: list[bytes] = []
-        with wire.joined():
-            for parcel in parcels:
-                if encoder is not None and (encoded := encoder.encode(*parcel[1:], now)) is not None:
-                    pieces += encoded
-                    published.append(parcel)
-                    continue
-                # The messages before this one go first: their tags are counted in this order.
-                wire.write(pieces)
-                pieces.clear()
-                if (refusal := _publish_by_pika(raw, parcel, now, wire.params.frame_max)) is None:
-                    published.append(parcel)
-                else:
-                    answers.answer(parcel.place, refusal)
+    def _write(
+        self, wire: Wire, raw: RawChannel, publications: Sequence[Publication], answers: Answers
+    ) -> Sequence[Publication]:
+        """Write them in their order; returns those that could be encoded. Raises Unavailable."""
+        encoder, now = self._encoder, int(time.time())
+        if encoder is not None and (pieces := encoder.encode(publications, now)) is not None:
             wire.write(pieces)
+            return publications
+        published: list[Publication] = []
+        with wire.joined():
+            for publication in publications:
+                if encoder is not None and (pieces := encoder.encode([publication], now)) is not None:
+                    wire.write(pieces)
+                elif (refusal := _publish_by_pika(raw, publication, now, wire.params.frame_max)) is not None:
+                    answers.answer(publication.position, refusal)
+                    continue
+                published.append(publication)
         return published
 
     def _confirmed_by_pika(self, frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
@@ -177,41 +178,43 @@ class Publisher:
             self._window.take_back(identity, f"{method.reply_text} ({method.reply_code})")
 
 
-def _publish_by_pika(raw: RawChannel, parcel: Parcel, timestamp: int, frame_max: int) -> PermanentError | None:
+def _publish_by_pika(
+    raw: RawChannel, publication: Publication, timestamp: int, frame_max: int
+) -> PermanentError | None:
     """Publish one message; the error if it cannot be encoded, and then no byte of it is written. Raises Unavailable."""
-    outgoing = parcel.outgoing
+    outgoing = publication.outgoing
     try:
         properties = properties_of(outgoing, timestamp, frame_max)
-        raw.basic_publish(parcel.exchange, parcel.routing_key, outgoing.body, properties, mandatory=True)
+        raw.basic_publish(publication.exchange, publication.routing_key, outgoing.body, properties, mandatory=True)
     except PermanentError as error:
         return error
     except (ChannelWrongStateError, ConnectionWrongStateError) as error:
         raise Unavailable(f"the channel is gone: {error}") from error
     except (AMQPError, ValueError, TypeError, struct.error) as error:
-        return _not_encodable(parcel, error)
+        return _not_encodable(publication, error)
     return None
 
 
-def _not_encodable(parcel: Parcel, error: Exception) -> PermanentError:
+def _not_encodable(publication: Publication, error: Exception) -> PermanentError:
     return PermanentError(
-        f"event {parcel.event_id} cannot be encoded for AMQP ({type(error).__name__}: {str(error)[:200]}); "
+        f"event {publication.event_id} cannot be encoded for AMQP ({type(error).__name__}: {str(error)[:200]}); "
         "names and property texts have at most 255 bytes of UTF-8"
     )
 
 
-def _unroutable(parcel: Parcel, reason: str) -> Rejected:
+def _unroutable(publication: Publication, reason: str) -> Rejected:
     return Rejected(
-        f"no queue is bound for event {parcel.event_id} ({_where(parcel)}): {reason}; "
+        f"no queue is bound for event {publication.event_id} ({_where(publication)}): {reason}; "
         "bind one, or change the destination's routing key"
     )
 
 
-def _nacked(parcel: Parcel) -> Nacked:
+def _nacked(publication: Publication) -> Nacked:
     return Nacked(
-        f"the broker said no to event {parcel.event_id} ({_where(parcel)}), as a full queue does; "
+        f"the broker said no to event {publication.event_id} ({_where(publication)}), as a full queue does; "
         "let consumers catch up or raise max_length"
     )
 
 
-def _where(parcel: Parcel) -> str:
-    return f"exchange {parcel.exchange!r}, routing key {parcel.routing_key!r}"
+def _where(publication: Publication) -> str:
+    return f"exchange {publication.exchange!r}, routing key {publication.routing_key!r}"

@@ -8,8 +8,9 @@ sent again, one by one, until the culprit is alone.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected, SendError, Unavailable
@@ -18,8 +19,8 @@ from pillarbox.transports.rabbitmq.address import RabbitAddress
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive
 from pillarbox.transports.rabbitmq.link import Link
-from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
 from pillarbox.transports.rabbitmq.place import place_of
+from pillarbox.transports.rabbitmq.publication import Answers, Publication
 from pillarbox.transports.rabbitmq.room import Room
 from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
 
@@ -98,13 +99,13 @@ class RabbitMQ:
         """Publish everything at once and wait for the confirms. Raises Unavailable once closed."""
         self._line.check_open()
         answers = Answers(len(lot))
-        parcels = [parcel for place, outgoing in enumerate(lot) if (parcel := _addressed(place, outgoing, answers))]
-        for start in range(0, len(parcels), self._window):
+        publications = _addressed(lot, answers)
+        for start in range(0, len(publications), self._window):
             try:
-                await self._deliver(parcels[start : start + self._window], answers)
+                await self._deliver(publications[start : start + self._window], answers)
             except (Unavailable, ConfigurationError) as error:
                 # Not the rest over a new connection: it would overtake those of its keys that are cut off.
-                answers.close(parcels[start:], _unavailable(error))
+                answers.close(publications[start:], _unavailable(error))
                 break
         return answers.results()
 
@@ -125,89 +126,111 @@ class RabbitMQ:
         """Say goodbye and close; what is being sent is answered with Unavailable. Closing twice is fine."""
         await self._line.aclose()
 
-    async def _ready(self) -> Link:
-        return await self._line.ready(self._declarations if self._declare else ())
+    def _ready(self) -> Coroutine[Any, Any, Link]:
+        return self._line.ready(self._declarations if self._declare else ())
 
-    async def _deliver(self, window: Sequence[Parcel], answers: Answers) -> None:
+    async def _deliver(self, window: Sequence[Publication], answers: Answers) -> None:
         """Answer every message of the window, or raise Unavailable for those that are left."""
-        parcels, one_by_one = list(window), False
-        while parcels:
+        publications, one_by_one = list(window), False
+        while publications:
             link = await self._ready()
-            batch = self._with_queues(link, parcels) or await self._with_new_queues(link, parcels, answers)
+            batch = self._with_queues(link, publications) or await self._with_new_queues(link, publications, answers)
             batch = batch[:1] if one_by_one else batch
             await self._room.take(len(batch))
             try:
                 if batch and link.lost is None:  # it may be lost after a wait for places: then there is a new one
-                    await self._line.while_it_moves(link, self._carry(link, batch, answers))
+                    await self._line.while_it_moves(link, self._publish(link, batch, answers))
             except ChannelRefused as refusal:
                 if len(batch) == 1:
-                    self._blame(link, batch[0], refusal, parcels, answers)
+                    self._blame(link, batch[0], refusal, publications, answers)
                 one_by_one = len(batch) > 1
             finally:
                 self._room.give(len(batch))
-            parcels = answers.without(parcels)
+            publications = answers.without(publications)
 
-    async def _carry(self, link: Link, parcels: Sequence[Parcel], answers: Answers) -> None:
-        async with link.publisher() as publisher:
-            if unroutable := await publisher.carry(parcels, answers):
-                link.doubt(parcel.routing_key for parcel in unroutable if parcel.exchange == "")
+    async def _publish(self, link: Link, publications: Sequence[Publication], answers: Answers) -> None:
+        publisher = await link.publisher()
+        try:
+            unroutable = await publisher.publish(publications, answers)
+        finally:
+            link.put_back(publisher)
+        if unroutable:
+            link.doubt(publication.routing_key for publication in unroutable if publication.exchange == "")
 
-    def _with_queues(self, link: Link, parcels: Sequence[Parcel]) -> list[Parcel]:
+    def _with_queues(self, link: Link, publications: Sequence[Publication]) -> list[Publication]:
         """Those whose queue exists: what goes to the default exchange is sent to a queue that nobody else declares."""
         return [
-            parcel
-            for parcel in parcels
+            publication
+            for publication in publications
             if not self._declare
-            or parcel.exchange != ""
-            or parcel.routing_key in self._queues
-            or link.has_queue(parcel.routing_key)
+            or publication.exchange != ""
+            or publication.routing_key in self._queues
+            or link.has_queue(publication.routing_key)
         ]
 
-    async def _with_new_queues(self, link: Link, parcels: Sequence[Parcel], answers: Answers) -> list[Parcel]:
+    async def _with_new_queues(
+        self, link: Link, publications: Sequence[Publication], answers: Answers
+    ) -> list[Publication]:
         """Those whose queue was declared just now: some at a time, so that a connection that is lost meanwhile does not
         undo the work for all of them."""
-        names = list(dict.fromkeys(parcel.routing_key for parcel in parcels))[:NEW_QUEUES]
+        names = list(dict.fromkeys(publication.routing_key for publication in publications))[:NEW_QUEUES]
         self._declaring += 1
         try:
             refused = await self._line.while_it_moves(link, link.declare_queues(names))
         finally:
             self._declaring -= 1
-        for parcel in parcels:
-            if (error := refused.get(parcel.routing_key)) is not None:
-                answers.answer(parcel.place, _unavailable(error))
-        return self._with_queues(link, answers.without(parcels))
+        for publication in publications:
+            if (error := refused.get(publication.routing_key)) is not None:
+                answers.answer(publication.position, _unavailable(error))
+        return self._with_queues(link, answers.without(publications))
 
     def _blame(
-        self, link: Link, culprit: Parcel, refusal: ChannelRefused, parcels: list[Parcel], answers: Answers
+        self,
+        link: Link,
+        culprit: Publication,
+        refusal: ChannelRefused,
+        publications: list[Publication],
+        answers: Answers,
     ) -> None:
         if refusal.code in _PERMANENT:
-            answers.answer(culprit.place, PermanentError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
+            answers.answer(culprit.position, PermanentError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
         elif refusal.code in _ELSEWHERE:
             link.doubt([culprit.routing_key] if culprit.exchange == "" else [])
             where = f"exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}"
             error = Unavailable(f"RabbitMQ at {self._place} takes nothing for {where}: {refusal}")
             # Nobody else who goes there has to lose a channel over it.
             same = [
-                parcel
-                for parcel in parcels
-                if parcel.exchange == culprit.exchange
-                and (refusal.code == 404 or parcel.routing_key == culprit.routing_key)
+                publication
+                for publication in publications
+                if publication.exchange == culprit.exchange
+                and (refusal.code == 404 or publication.routing_key == culprit.routing_key)
             ]
             answers.close(same, error)
         else:
-            answers.answer(culprit.place, Rejected(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
+            answers.answer(culprit.position, Rejected(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
 
 
-def _addressed(place: int, outgoing: Outgoing, answers: Answers) -> Parcel | None:
-    address = outgoing.address
-    if not isinstance(address, RabbitAddress):
-        answers.answer(place, Unavailable(f"{address!r} is no place on RabbitMQ; make it with RabbitMQ.to(…)"))
-        return None
-    try:
-        return Parcel(place, outgoing, address.exchange, address.key_for(outgoing.message))
-    except PermanentError as error:
-        answers.answer(place, error)
-        return None
+def _addressed(lot: Sequence[Outgoing], answers: Answers) -> list[Publication]:
+    """Each with its routing key; those that have none are answered."""
+    addresses = [outgoing.address for outgoing in lot]
+    if addresses and isinstance(address := addresses[0], RabbitAddress) and address.fixed_key is not None:
+        exchange, key = address.exchange, address.fixed_key
+        if addresses.count(address) == len(addresses):
+            # As in most lots: to look at each message would find the same.
+            return [Publication(position, outgoing, exchange, key) for position, outgoing in enumerate(lot)]
+    publications: list[Publication] = []
+    for position, (outgoing, address) in enumerate(zip(lot, addresses, strict=True)):
+        if not isinstance(address, RabbitAddress):
+            error = Unavailable(f"{address!r} is no place on RabbitMQ; make it with RabbitMQ.to(…)")
+            answers.answer(position, error)
+            continue
+        try:
+            key = address.key_for(outgoing.message)
+        except PermanentError as refusal:
+            answers.answer(position, refusal)
+            continue
+        publications.append(Publication(position, outgoing, address.exchange, key))
+    return publications
 
 
 def _unavailable(error: SendError | ConfigurationError) -> Unavailable:

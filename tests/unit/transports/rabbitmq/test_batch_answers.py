@@ -3,30 +3,30 @@
 from pillarbox.core.errors import Rejected, Unavailable
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ
-from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
+from pillarbox.transports.rabbitmq.publication import Answers, Publication
 
-PARCELS = [Parcel(place, outgoing(f"e{place}", RabbitMQ.to(routing_key="q")), "", "q") for place in range(3)]
+PUBLICATIONS = [Publication(place, outgoing(f"e{place}", RabbitMQ.to(routing_key="q")), "", "q") for place in range(3)]
 
 
 def test_everything_is_accepted_at_once() -> None:
     answers = Answers(3)
-    answers.accept(PARCELS)
+    answers.accept(PUBLICATIONS)
     assert answers.results() == [None] * 3
-    assert answers.without(PARCELS) == []
-    answers.close(PARCELS, Unavailable("too late"))
+    assert answers.without(PUBLICATIONS) == []
+    answers.close(PUBLICATIONS, Unavailable("too late"))
     assert answers.results() == [None] * 3
 
 
 def test_accepting_all_leaves_an_earlier_answer_alone() -> None:
     answers, refusal = Answers(3), Rejected("no")
     answers.answer(1, refusal)
-    answers.accept(PARCELS)
+    answers.accept(PUBLICATIONS)
     assert answers.results() == [None, refusal, None]
 
 
 def test_accepting_some_leaves_the_others_open() -> None:
     answers = Answers(3)
-    answers.accept(PARCELS[:2])
-    assert answers.without(PARCELS) == PARCELS[2:]
+    answers.accept(PUBLICATIONS[:2])
+    assert answers.without(PUBLICATIONS) == PUBLICATIONS[2:]
     assert answers.results()[:2] == [None, None]
     assert isinstance(answers.results()[2], Unavailable)

@@ -15,6 +15,7 @@ from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ, frames
 from pillarbox.transports.rabbitmq.frames import PublishEncoder
 from pillarbox.transports.rabbitmq.properties import properties_of
+from pillarbox.transports.rabbitmq.publication import Publication
 from tests.unit.transports.rabbitmq.scripted import FRAME_MAX, frames_in, scripted
 
 NOW = 1_760_000_000
@@ -115,9 +116,10 @@ def by_pika(case: Case) -> Published | None:
 def by_encoder(case: Case) -> Published | None:
     """None: left to pika."""
     encoder = PublishEncoder(CHANNEL, case.frame_max)
-    first = encoder.encode(case.outgoing, case.exchange, case.routing_key, NOW)
+    given = [Publication(0, case.outgoing, case.exchange, case.routing_key)]
+    first = encoder.encode(given, NOW)
     # The second time everything that can be is taken from the caches.
-    assert encoder.encode(case.outgoing, case.exchange, case.routing_key, NOW) == first
+    assert encoder.encode(given, NOW) == first
     return None if first is None else read(b"".join(first))
 
 
@@ -173,8 +175,19 @@ def test_values_of_another_type_are_left_to_pika(changes: dict[str, Any]) -> Non
 def test_a_version_is_not_taken_from_the_cache_for_its_equal_of_another_type() -> None:
     encoder = PublishEncoder(CHANNEL, FRAME_MAX)
     number, truth = plain(schema_version=1), plain(schema_version=True)
-    assert encoder.encode(number.outgoing, "x", "q", NOW) is not None
-    assert encoder.encode(truth.outgoing, "x", "q", NOW) is None
+    assert encoder.encode([Publication(0, number.outgoing, "x", "q")], NOW) is not None
+    assert encoder.encode([Publication(0, truth.outgoing, "x", "q")], NOW) is None
+
+
+def test_of_several_the_frames_follow_each_other_and_one_that_is_left_to_pika_leaves_all() -> None:
+    encoder = PublishEncoder(CHANNEL, FRAME_MAX)
+    several = [Publication(n, plain(event_id=f"e{n}").outgoing, "x", f"q{n}") for n in range(3)]
+    pieces = encoder.encode(several, NOW)
+    assert pieces is not None
+    found = [read(b"".join(encoder.encode([one], NOW) or ())) for one in several]
+    assert [one.routing_key for one in found] == ["q0", "q1", "q2"]
+    assert b"".join(pieces) == b"".join(b"".join(encoder.encode([one], NOW) or ()) for one in several)
+    assert encoder.encode([*several, Publication(3, plain(schema_version=True).outgoing, "x", "q")], NOW) is None
 
 
 def test_caches_are_bounded_and_stay_right(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +195,7 @@ def test_caches_are_bounded_and_stay_right(monkeypatch: pytest.MonkeyPatch) -> N
     encoder = PublishEncoder(CHANNEL, FRAME_MAX)
     for n in range(100):
         one = plain(event_type=f"type-{n}", schema_version=n, headers={f"name-{n}": f"{n}"})
-        pieces = encoder.encode(one.outgoing, "x", f"key-{n}", NOW)
+        pieces = encoder.encode([Publication(0, one.outgoing, "x", f"key-{n}")], NOW)
         assert pieces is not None
         found = read(b"".join(pieces))
         assert (found.routing_key, found.properties["type"]) == (f"key-{n}", f"type-{n}")

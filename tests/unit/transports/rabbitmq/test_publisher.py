@@ -13,8 +13,8 @@ from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.driver import Wire
-from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
 from pillarbox.transports.rabbitmq.place import place_of
+from pillarbox.transports.rabbitmq.publication import Answers, Publication
 from pillarbox.transports.rabbitmq.publisher import Publisher
 from tests.unit.transports.rabbitmq.scripted import Broker, content_frames, method_frame, scripted
 
@@ -54,8 +54,8 @@ async def opened() -> AsyncIterator[Opened]:
         yield Opened(publisher, wire, broker, confirmed)
 
 
-def parcels_of(*messages: Outgoing) -> list[Parcel]:
-    return [Parcel(place, one, "x", "q") for place, one in enumerate(messages)]
+def publications_of(*messages: Outgoing) -> list[Publication]:
+    return [Publication(position, one, "x", "q") for position, one in enumerate(messages)]
 
 
 def ids_heard(broker: Broker) -> list[str]:
@@ -64,7 +64,7 @@ def ids_heard(broker: Broker) -> list[str]:
 
 async def carried(opened: Opened, messages: Sequence[Outgoing], *says: bytes) -> list[Result]:
     answers = Answers(len(messages))
-    carrying = asyncio.create_task(opened.publisher.carry(parcels_of(*messages), answers))
+    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*messages), answers))
     await turn()
     for data in says:
         opened.broker.send(data)
@@ -147,7 +147,7 @@ async def test_a_return_before_the_ack_in_the_same_bytes_rejects_the_message(ope
 
 async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened: Opened) -> None:
     messages, answers = named("a", "b", "c"), Answers(3)
-    carrying = asyncio.create_task(opened.publisher.carry(parcels_of(*messages), answers))
+    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*messages), answers))
     await turn()
     opened.broker.send(ack(2) + method_frame(CHANNEL, spec.Channel.Close(404, "NOT_FOUND", 60, 40)) + ack(3))
     with pytest.raises(ChannelRefused):
@@ -159,7 +159,7 @@ async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened:
 async def test_nothing_is_written_to_a_channel_that_is_being_closed(opened: Opened) -> None:
     opened.wire.close()
     opened.broker.heard()
-    carrying = asyncio.create_task(opened.publisher.carry(parcels_of(*named("a")), Answers(1)))
+    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*named("a")), Answers(1)))
     await turn()
     assert opened.broker.heard() == []
     assert carrying.done()

@@ -4,14 +4,14 @@ from pillarbox.core.errors import Nacked, Rejected
 from pillarbox.core.transport import Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ
-from pillarbox.transports.rabbitmq.parcel import Answers, Parcel
+from pillarbox.transports.rabbitmq.publication import Answers, Publication
 from pillarbox.transports.rabbitmq.publisher import Window
 
 
 def window(*identities: tuple[str, str, str]) -> Window:
     return Window(
         [
-            Parcel(place, outgoing(event_id, RabbitMQ.to(exchange=exchange)), exchange, routing_key)
+            Publication(place, outgoing(event_id, RabbitMQ.to(exchange=exchange)), exchange, routing_key)
             for place, (event_id, exchange, routing_key) in enumerate(identities)
         ],
         first_tag=1,

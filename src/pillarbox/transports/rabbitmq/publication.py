@@ -1,4 +1,4 @@
-"""A lot on its way: what is to be published, and the answers as they come in."""
+"""A batch on its way: what is to be published, and the answers as they come in."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pillarbox.core.errors import SendError, Unavailable
 from pillarbox.core.transport import Outgoing, Result
 
 
-class Parcel(NamedTuple):
-    """One message with its place in the lot and its address written out."""
+class Publication(NamedTuple):
+    """One message with its position in the batch and its address written out."""
 
-    place: int
+    position: int
     outgoing: Outgoing
     exchange: str
     routing_key: str
@@ -26,7 +26,9 @@ _NEVER = Unavailable("the message was never answered; it is sent again")
 
 
 class Answers:
-    """One result per message of a lot. The first answer stands."""
+    """One result per message of a batch. The first answer stands."""
+
+    __slots__ = ("_known", "_results", "_unknown")
 
     def __init__(self, size: int) -> None:
         # Whatever is forgotten must not pass for accepted.
@@ -34,30 +36,30 @@ class Answers:
         self._known = bytearray(size)
         self._unknown = size
 
-    def answer(self, place: int, result: Result) -> None:
-        if not self._known[place]:
-            self._results[place] = result
-            self._known[place] = True
+    def answer(self, position: int, result: Result) -> None:
+        if not self._known[position]:
+            self._results[position] = result
+            self._known[position] = True
             self._unknown -= 1
 
-    def accept(self, parcels: Sequence[Parcel]) -> None:
+    def accept(self, publications: Sequence[Publication]) -> None:
         """Answer all of them that have no answer yet: accepted."""
-        if len(parcels) == self._unknown == len(self._results):
+        if len(publications) == self._unknown == len(self._results):
             self._results = [None] * self._unknown
             self._known = bytearray(b"\x01" * self._unknown)
             self._unknown = 0
             return
-        for parcel in parcels:
-            self.answer(parcel.place, None)
+        for publication in publications:
+            self.answer(publication.position, None)
 
-    def without(self, parcels: Iterable[Parcel]) -> list[Parcel]:
+    def without(self, publications: Iterable[Publication]) -> list[Publication]:
         """Those that have no answer yet."""
-        return [parcel for parcel in parcels if not self._known[parcel.place]] if self._unknown else []
+        return [one for one in publications if not self._known[one.position]] if self._unknown else []
 
-    def close(self, parcels: Iterable[Parcel], error: SendError) -> None:
+    def close(self, publications: Iterable[Publication], error: SendError) -> None:
         """Give all that have no answer this one."""
-        for parcel in parcels:
-            self.answer(parcel.place, error)
+        for publication in publications:
+            self.answer(publication.position, error)
 
     def results(self) -> list[Result]:
         return self._results
