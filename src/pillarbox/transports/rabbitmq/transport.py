@@ -159,11 +159,12 @@ class RabbitMQ:
 
     def _with_queues(self, link: Link, publications: Sequence[Publication]) -> list[Publication]:
         """Those whose queue exists: what goes to the default exchange is sent to a queue that nobody else declares."""
+        if not self._declare:
+            return list(publications)
         return [
             publication
             for publication in publications
-            if not self._declare
-            or publication.exchange != ""
+            if publication.exchange != ""
             or publication.routing_key in self._queues
             or link.has_queue(publication.routing_key)
         ]

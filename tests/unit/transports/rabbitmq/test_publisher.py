@@ -13,6 +13,7 @@ from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.driver import Wire
+from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import place_of
 from pillarbox.transports.rabbitmq.publication import Answers, Publication
 from pillarbox.transports.rabbitmq.publisher import Publisher
@@ -154,6 +155,37 @@ async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened:
         await carrying
     assert [type(answer) for answer in answers.results()] == [Unavailable, type(None), Unavailable]
     assert not opened.publisher.idle
+
+
+async def test_what_the_broker_confirmed_has_left_and_of_the_rest_the_stream_is_asked(opened: Opened) -> None:
+    wire, stream = opened.wire, opened.broker.stream
+    await carried(opened, named("a"), ack(1))
+    stream.held_back = 100
+    assert wire.transmitted == wire.written > 0
+    sending = asyncio.create_task(opened.publisher.publish(publications_of(*named("b")), Answers(1)))
+    await turn()
+    assert wire.transmitted == wire.written - 100
+    opened.broker.send(ack(2))
+    await sending
+    assert wire.transmitted == wire.written
+    wire.write([b"a heartbeat, say"])
+    assert wire.transmitted == wire.written - 100
+
+
+async def test_a_publisher_whose_opening_was_cut_off_is_not_used_again(opened: Opened) -> None:
+    link = Link(place_of("amqp://localhost/", None), heartbeat=0)
+    link._wire = opened.wire
+    opening = asyncio.create_task(link.publisher())
+    await turn()
+    opened.broker.say(2, spec.Channel.OpenOk())
+    await turn()
+    opening.cancel()
+    await asyncio.wait([opening])
+    again = asyncio.create_task(link.publisher())
+    await turn()
+    assert not again.done()
+    assert [frame.method.NAME for frame in opened.broker.heard()][-1] == "Channel.Open"
+    again.cancel()
 
 
 async def test_nothing_is_written_to_a_channel_that_is_being_closed(opened: Opened) -> None:
