@@ -86,6 +86,25 @@ async def test_a_settlement_removes_its_own_places_only(lean: SqliteStore, rows:
     assert await owner.ready() == [third]
 
 
+async def test_what_is_kept_of_deliveries_has_its_own_destination_and_seconds(
+    sqlite_template: Path, path: Path, rows: sqlite3.Connection
+) -> None:
+    async with aclosing(SqliteStore(shutil.copy(sqlite_template, path), ledger=True)) as store:
+        owner = await Owner.of(store)
+        rows.executemany(INSERT, [(name, b"", "") for name in "abcd"])
+        answers = [("x", 0.25), ("y", 0.25), ("x", None), ("x", 1e-05)]
+        verdicts = [
+            Verdict(message, DELIVERED, *answer) for message, answer in zip(await owner.ready(), answers, strict=True)
+        ]
+        assert (await store.writes.settle({LANE: owner.epochs[LANE] + 1}, verdicts)).lost == {LANE}
+        assert rows.execute("SELECT count(*) FROM outbox_history").fetchone() == (0,)
+        assert (await store.writes.settle(owner.epochs, verdicts)).count == 4
+        kept = rows.execute("SELECT event_id, destination, seconds FROM outbox_history ORDER BY event_id").fetchall()
+        noted = rows.execute("SELECT event_id, destination, status FROM processed_event ORDER BY event_id").fetchall()
+    assert kept == [(name, *answer) for name, answer in zip("abcd", answers, strict=True)]
+    assert noted == [(name, destination, "SUCCESS") for name, (destination, _) in zip("abcd", answers, strict=True)]
+
+
 async def test_a_row_that_may_not_go_is_named_and_the_others_go(lean: SqliteStore, rows: sqlite3.Connection) -> None:
     owner = await Owner.of(lean)
     rows.executemany(INSERT, [(f"e{number}", b"", "") for number in range(9)])

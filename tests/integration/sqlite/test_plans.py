@@ -39,8 +39,7 @@ READS: dict[str, tuple[Given, set[str]]] = {
 }
 WRITES: dict[str, Given] = {
     "desk_lay": {"messages": "[]"},
-    "desk_lay_delivered": {"messages": "[]"},
-    "remove_delivered": {"places": "{}", "epoch": 1},
+    "remove_at_once": {"delivered": "{}", "epoch": 1},
     "resolve": {},
     "repeats": {},
     "attempts": {},
@@ -63,7 +62,7 @@ WRITES: dict[str, Given] = {
     "prune_tallies": {"seconds": 1, "most": 5},
 }
 SMALL = {"temp.desk", "picked", "d", "l", "n", "s", "r", "line", "outbox_event", "sqlite_sequence", "CONSTANT"}
-SMALL |= {f"{name} VIRTUAL" for name in ("b", "d", "h", "i", "json_each")}
+SMALL |= {f"{name} VIRTUAL" for name in ("b", "d", "h", "i", "s", "w", "json_each")}
 
 
 @pytest.fixture
@@ -125,6 +124,12 @@ async def test_the_hot_looks_need_no_sorting(planner: sqlite3.Connection, name: 
 @pytest.mark.parametrize("name", WRITES)
 async def test_a_write_scans_nothing_large(planner: sqlite3.Connection, name: str) -> None:
     plan = _plan(planner, name, WRITES[name])
+    assert _scanned(plan) <= SMALL, plan
+
+
+@pytest.mark.parametrize("name", ["deliver", "ledger_settle"])
+async def test_what_is_kept_of_a_delivery_is_found_by_its_row(planner: sqlite3.Connection, name: str) -> None:
+    plan = _plan_of(planner, STATEMENTS.narrowed(name, settled="delivered_at_once"), WRITES["remove_at_once"])
     assert _scanned(plan) <= SMALL, plan
 
 

@@ -19,6 +19,8 @@ _FRAGMENTS = (
     "not_in_hand",
     "rows",
     "holds_back",
+    "settled",
+    "delivered_at_once",
     "behind",
     "blocker",
     "uuid7",

@@ -1,7 +1,8 @@
 """What became of it: each verb is one transaction that compares the epoch first, whatever the size of the batch.
 
 `BEGIN IMMEDIATE` makes the transaction the only writer, so the epoch it saw is the epoch it commits under. The messages
-of a write are laid on a desk, a temporary table, and every statement works from there: their number is constant.
+of a write are laid on a desk, a temporary table, and every statement works from there: their number is constant. A
+batch of deliveries goes without the desk: where nothing is kept, in one statement that compares the epoch itself.
 """
 
 from __future__ import annotations
@@ -61,34 +62,40 @@ class SqliteWrites:
         self._history = history
         self._ledger = ledger
         self._sql = statements.get
+        kept = [name for name, keeps in (("deliver", history), ("ledger_settle", ledger)) if keeps]
+        self._keep = [statements.narrowed(name, settled="delivered_at_once") for name in kept]
+        """What a delivery leaves behind."""
         self._moved: int | None = None
         """The epoch under which crashes were forgotten: more are counted only with the next one."""
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        if not (self._history or self._ledger) and all(verdict.outcome is DELIVERED for verdict in verdicts):
+        if verdicts and all(verdict.outcome is DELIVERED for verdict in verdicts):
             with suppress(RowsRefused):  # which of them it is comes out below
-                if count := await self._remove(epochs, verdicts):
+                if count := await self._deliver(epochs.get(LANE), verdicts):
                     return Settled(held=OURS, count=count)
         entries = [entry for verdict in verdicts if (entry := _settled(verdict)) is not None]
-        settled = await self._fenced(epochs, entries, self._settle)
-        if settled.held:
-            self._moved = epochs.get(LANE)
-        return settled
+        return await self._fenced(epochs, entries, self._settle)
 
-    async def _remove(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> int:
-        """What most settlements are, in one statement; returns how many it removed: none if the lane was lost."""
-        epoch = epochs.get(LANE)
-        if self._moved != epoch:
-            return 0
-        places: defaultdict[str, list[int]] = defaultdict(list)
-        for message, _, _, _ in verdicts:
-            places[message.destination].append(message.id)
-        given = {"epoch": epoch, "places": json.dumps(places)}
-        return await self._connection.ask(lambda db: db.execute(self._sql("remove_delivered"), given).rowcount)
+    async def _deliver(self, epoch: int | None, verdicts: Sequence[Verdict]) -> int:
+        """What most settlements are, without the desk; returns how many went: none if the lane was lost."""
+        given = {"epoch": epoch, "delivered": _delivered(verdicts)}
+        moved = self._moved == epoch
+
+        def work(db: sqlite3.Connection) -> int:
+            for statement in self._keep:
+                db.execute(statement, given)
+            count = db.execute(self._sql("remove_at_once"), given).rowcount
+            if count and not moved:
+                db.execute(self._sql("progress"))
+            return count
+
+        alone = moved and not self._keep
+        count = await (self._connection.ask(work) if alone else self._connection.write(work))
+        if count:
+            self._moved = epoch
+        return count
 
     def _settle(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> Settled:
-        if all(entry.outcome == "delivered" for entry in entries):
-            return self._deliver(db, entries)
         self._lay(db, entries)
         db.execute(self._sql("resolve"))
         duplicates = self._drop_repeats(db)
@@ -102,19 +109,6 @@ class SqliteWrites:
         count += db.execute(self._sql("place")).rowcount
         db.execute(self._sql("progress"))
         return Settled(held=OURS, count=count - duplicates, duplicates=duplicates)
-
-    def _deliver(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> Settled:
-        """What most settlements are: the same in half the statements, because nothing of it stays."""
-        given = json.dumps([(entry.id, entry.destination, entry.resolved, entry.seconds) for entry in entries])
-        db.execute(self._sql("desk_clear"))
-        db.execute(self._sql("desk_lay_delivered"), {"messages": given})
-        if self._history:
-            db.execute(self._sql("deliver"))
-        if self._ledger:
-            db.execute(self._sql("ledger_settle"))
-        count = db.execute(self._sql("remove")).rowcount
-        db.execute(self._sql("progress"))
-        return Settled(held=OURS, count=count)
 
     async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
         entries = [Entry(*message.place, destination, "hold") for message, destination in messages]
@@ -265,6 +259,17 @@ def _refused(entries: Sequence[Entry], error: str) -> Entry:
     what = "it was delivered, and its settlement" if first.outcome == "delivered" else "its settlement"
     told = legible(f"{what} was refused: {error}; correct the row or the constraint, then retry or discard it")
     return Entry(first.id, first.destination, resolved, "dead", error=told)
+
+
+def _delivered(verdicts: Sequence[Verdict]) -> str:
+    """As `delivered_at_once.sql` reads them; those that were answered together have everything but the id in common."""
+    groups: defaultdict[tuple[str, str, float | None], list[int]] = defaultdict(list)
+    for message, _, destination, seconds in verdicts:
+        groups[message.destination, destination, seconds].append(message.id)
+    nested: dict[str, dict[str, dict[float | None, list[int]]]] = {}
+    for (waits_for, destination, seconds), ids in groups.items():
+        nested.setdefault(waits_for, {}).setdefault(destination, {})[seconds] = ids
+    return json.dumps(nested)
 
 
 def _settled(verdict: Verdict) -> Entry | None:

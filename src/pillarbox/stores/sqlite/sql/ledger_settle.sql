@@ -1,7 +1,7 @@
 -- Note in the ledger what was delivered and what was given up on; what arrived stays so.
 INSERT INTO {processed_event} (event_id, destination, status, processed_at)
 SELECT DISTINCT m.event_id, d.destination, CASE d.outcome WHEN 'delivered' THEN 'SUCCESS' ELSE 'FAILED' END, {now}
-  FROM temp.desk AS d
+  FROM {settled} AS d
  CROSS JOIN {message} AS m
  WHERE m.row_id = d.row_id AND d.outcome IN ('delivered', 'dead')
  ORDER BY 3

@@ -1,0 +1,2 @@
+-- Fragment: what is settled.
+temp.desk
