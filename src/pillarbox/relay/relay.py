@@ -364,7 +364,12 @@ class Relay:
                 await self._idle.until_change(pause)
                 continue
             self._idle.begin_fetch()
-            found = await self._fetcher.look_around()
+            try:
+                found = await self._fetcher.look_around()
+            except StoreUnavailable:
+                # What it had put in flight before a write of its own failed can go all the same.
+                self._sender.begin()
+                raise
             self._progress.fetched()
             if found:
                 self._sender.begin()
@@ -410,6 +415,7 @@ class Relay:
                 return False
             found = await self._fetcher.look_around(thoroughly=True)
         except StoreUnavailable:
+            self._sender.stir()
             return False
         if found:
             self._sender.stir()

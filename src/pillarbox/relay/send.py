@@ -41,6 +41,8 @@ MAY_HAVE_BEEN_SENT = (
     "a relay began to send it and died or lost its lane before it knew what became of it, so it may have arrived; "
     'relay.ledger = "at-most-once" does not send it again: look at the far side, then retry or discard it'
 )
+TURN = 10
+"""Batches that one task sends in a row before every other task has its turn."""
 LONGEST_PAUSE = 5.0
 """Whoever sends looks by itself at least so often, whatever it is told."""
 
@@ -144,15 +146,21 @@ class Sender:
 
     def _begin_sends(self, transport: Transport, sends: Sends) -> None:
         """Begin whatever may be sent now."""
-        while not self.stopping and (batch := self._collect(transport, sends)):
+        while not self.stopping and not sends.ended and (batch := self._collect(transport, sends)):
             sends.begin(self._send_on(transport, batch, sends))
 
     async def _send_on(self, transport: Transport, batch: list[tuple[Gate, Item]], sends: Sends) -> None:
         """Send these and then, at once, what may go after them: the next message of a key need not wait until others
         have had their turn, nor for a task of its own."""
+        done = 0
         while batch:
             await self._send(transport, batch, sends)
-            batch = [] if self.stopping or transport.pace.apart else self._collect(transport, sends, ended=1)
+            done += 1
+            if done % TURN == 0:
+                # A transport may answer without ever waiting for anything.
+                await asyncio.sleep(0)
+            over = self.stopping or sends.ended or transport.pace.apart
+            batch = [] if over else self._collect(transport, sends, ended=1)
             self._begin_sends(transport, sends)
 
     def _done(self, transport: Transport, sends: Sends) -> None:

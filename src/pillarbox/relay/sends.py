@@ -17,6 +17,8 @@ class Sends:
         self._on_done = on_done
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
+        self.ended = False
+        """Nothing may begin any more."""
         self.to: Counter[Address] = Counter()
         """How many messages are being sent to each address."""
         self.begun = 0
@@ -53,6 +55,7 @@ class Sends:
 
     async def end(self) -> None:
         """Cancel all of them, and return when they have ended."""
+        self.ended = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

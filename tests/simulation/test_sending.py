@@ -1,0 +1,117 @@
+"""How sends begin and end: none outlives its relay, and none waits for a timer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pytest
+
+from pillarbox import Event
+from pillarbox.core.clock import Chance
+from pillarbox.core.errors import Rejected, RelayFailed, StoreUnavailable
+from pillarbox.core.lane import Epochs, Settled
+from pillarbox.core.outcome import Split
+from pillarbox.core.transport import Outgoing, Pace, Result
+from pillarbox.relay.routing import Destination, Route
+from pillarbox.relay.send import LONGEST_PAUSE
+from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.transports.memory import MemoryTransport
+from tests.simulation.stage import Stage, ids
+
+
+class Raising:
+    """A retry policy of the application's, which ends the relay."""
+
+    def delay(self, failures: int, chance: Chance) -> float | None:
+        raise ZeroDivisionError
+
+
+class EndsSlowly(MemoryTransport):
+    """Refuses the event `bad`, and takes its time to end where it is cancelled."""
+
+    under_way = 0
+
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        self.under_way += 1
+        try:
+            if lot[0].message.event_id == "bad":
+                await self._clock.sleep(1)
+                return [Rejected("no")]
+            try:
+                await self._clock.sleep(3)
+            except asyncio.CancelledError:
+                await self._clock.sleep(2)
+                raise
+            return await super().send(lot)
+        finally:
+            self.under_way -= 1
+
+
+class AnswersAnyway(MemoryTransport):
+    """Answers although it is cancelled, as one whose confirm was there already."""
+
+    begun = 0
+
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        self.begun += 1
+        if lot[0].message.event_id == "bad":
+            await self._clock.sleep(1)
+            return [Rejected("no")]
+        with suppress(asyncio.CancelledError):
+            await self._clock.sleep(0.1)
+        return [None] * len(lot)
+
+
+def test_no_send_outlives_a_relay_that_ends_by_itself() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        transport = EndsSlowly(clock=simulation.clock, pace=Pace(lot=1, lots=4, in_order=True))
+        relay = stage.relay(transports={"memory": transport}, retry=Raising())
+        running = asyncio.create_task(relay.run())
+        await stage.rest(0.5)
+        stage.record(Event("a", {}, event_id="bad", key="1"), Event("a", {}, event_id="slow", key="2"))
+        await stage.until(lambda: transport.under_way == 2)
+        await stage.until(lambda: transport.under_way == 1, within=2)
+        # It is fetched while the relay waits for the slow one to end.
+        stage.record(Event("a", {}, event_id="late", key="3"))
+        with pytest.raises(RelayFailed):
+            await running
+        assert transport.under_way == 0
+
+    simulate(story, seed=1)
+
+
+def test_a_relay_ends_although_its_transport_answers_what_was_cancelled() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        transport = AnswersAnyway(clock=simulation.clock, pace=Pace(lot=1, lots=4, in_order=True))
+        relay = stage.relay(transports={"memory": transport}, retry=Raising())
+        stage.record(Event("a", {}, event_id="bad", key="1"), *(Event("a", {}, key="2") for _ in range(600)))
+        with pytest.raises(RelayFailed):
+            async with asyncio.timeout(20):
+                await relay.run()
+        assert transport.begun < 20
+
+    simulate(story, seed=1)
+
+
+def test_what_a_fetch_brought_goes_although_a_write_of_the_same_round_failed() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+
+        async def refused(epochs: Epochs, splits: Sequence[Split]) -> Settled:
+            raise StoreUnavailable("no")
+
+        stage.store.writes.split = refused  # type: ignore[method-assign]
+        ways = {
+            "destinations": {name: Destination(MemoryTransport.to(name)) for name in "ab"},
+            "routes": [Route(to=["a", "b"], event_type="several"), Route(to=["a"])],
+        }
+        async with stage.running(**ways):
+            await stage.rest(LONGEST_PAUSE / 2)
+            stage.record(Event("one", {}, event_id="one", key="1"), Event("several", {}, key="2"))
+            await stage.until(lambda: ids(stage.transport.deliveries) == ["one"], within=LONGEST_PAUSE / 4)
+
+    simulate(story, seed=1)

@@ -1,0 +1,32 @@
+"""A relay whose transport never waits for anything leaves every other task of the event loop its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pillarbox import Event, Outbox, Relay
+from pillarbox.core.transport import Outgoing, Pace, Result
+from pillarbox.relay.send import TURN
+from pillarbox.stores.memory import MemoryStore
+from pillarbox.transports.memory import MemoryTransport
+
+EVENTS = 500
+
+
+class NeverWaits(MemoryTransport):
+    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+        return self._arrive_together(lot)
+
+
+async def test_others_have_their_turn_between_the_sends_of_a_hot_key() -> None:
+    store, transport = MemoryStore(), NeverWaits(pace=Pace(in_order=True))
+    with store.transaction() as transaction:
+        Outbox().record(transaction, *(Event("a", {}, key="hot") for _ in range(EVENTS)))
+    seen, most = 0, 0
+    async with asyncio.timeout(60), Relay(store=store, transports={"memory": transport}):
+        while seen < EVENTS:
+            await asyncio.sleep(0)
+            arrived = len(transport.deliveries)
+            seen, most = arrived, max(most, arrived - seen)
+    assert most <= TURN
