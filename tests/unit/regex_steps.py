@@ -15,6 +15,8 @@ from typing import Any
 
 Registers = tuple[int | None, ...]
 UNBOUNDED = int(parser.MAXREPEAT)
+_SINGLE = ("LITERAL", "NOT_LITERAL", "IN", "ANY")
+"""What matches one character."""
 
 
 class TooMany(Exception):
@@ -77,7 +79,7 @@ class Matcher:
         for node in tree:
             operation, given = str(node[0]), node[1]
             match operation:
-                case "LITERAL" | "NOT_LITERAL" | "IN" | "ANY":
+                case name if name in _SINGLE:
                     program.add("character", self._test_of(node))
                 case "AT":
                     program.add("position", self._alone(node))
@@ -94,12 +96,12 @@ class Matcher:
                 case "MAX_REPEAT" | "MIN_REPEAT":
                     self._repeat(program, *given, greedy=operation == "MAX_REPEAT")
                 case "POSSESSIVE_REPEAT":
+                    if [str(node[0]) in _SINGLE for node in given[2]] != [True]:
+                        raise NotImplementedError("a group that is repeated possessively: Python 3.11.2 gets it wrong")
                     inner = Program()
                     self._repeat(inner, *given, greedy=True)
                     inner.add("match")
                     program.add("atomic", inner)
-                case "ATOMIC_GROUP":
-                    program.add("atomic", self._program(given))
                 case "ASSERT" | "ASSERT_NOT":
                     direction, inner = given
                     back = 0

@@ -232,6 +232,11 @@ def test_an_exploding_pattern_and_a_quadratic_one_are_told() -> None:
     assert growth(re.compile(r"(?:a|b|ab)*c"), searched=False)[0] == math.inf
 
 
+def test_a_group_that_never_goes_back_is_refused() -> None:
+    with pytest.raises(NotImplementedError):
+        Matcher(re.compile(r"\d++(?:[.,:]\d++)*+"))
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_counted_steps_are_those_of_the_same_matches(package: str) -> None:
     """The matcher that counts finds what `re` finds, in every text that it is asked to count."""
@@ -250,9 +255,9 @@ def test_the_counted_steps_are_those_of_the_same_matches(package: str) -> None:
             r"(a*)*b|b*?a",
             r"""(["'`])(?:\\.|(?!\1).){0,5}?\1(?!\w)""",
             r"(?<!a)a++b",
-            r"(?<=ab)(?:a|(?:b|c)+)?+\b",
+            r"(?<=ab)(?:a|(?:b|c)+)?\b",
             r"^a{2,3}?(b?)\1$",
-            r"(?>a|ab)c?|(?=ab)a",
+            r"(?:a|ab)c?|(?=ab)a",
         ]
     ),
     st.text("abc\"'\\ ", max_size=12),
