@@ -161,7 +161,9 @@ def test_pending_without_a_route(desk: Desk) -> None:
 def test_a_high_retry_count_is_charged_where_the_event_is_at_fault(desk: Desk) -> None:
     desk.carry(ValueError("not today"))
     found = desk.event()
-    assert (found["status"], found["attempts"], found["charged"]) == ("PENDING", 1, [True])
+    # On a busy machine its retry may have come already.
+    assert (found["status"], found["attempts"] >= 1) == ("PENDING", True)
+    assert found["charged"] == [True] * found["attempts"]
     assert found["last_error"].startswith("Rejected")
     assert "charged" in desk.typed("events", "show", "evt-42")
 

@@ -121,6 +121,7 @@ def test_an_event_that_vanishes_from_the_outbox_is_missed(tmp_path: Path) -> Non
         def frozen() -> bool:
             """In the middle of a transaction of its own it would keep everybody else from writing, too."""
             os.kill(relay, signal.SIGSTOP)
+            wait_until(lambda: _is_stopped(relay), bound=BOUND, what="the relay stands still")
             try:
                 shop.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError:
@@ -155,6 +156,12 @@ def test_a_demo_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         wait_until(lambda: not any(map(_runs, children)), bound=BOUND, what="the relay is gone, too")
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether every thread has stopped: the signal is on its way for a moment."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return all((thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads)
 
 
 def _children(process: subprocess.Popen[str]) -> list[str]:
