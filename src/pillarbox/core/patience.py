@@ -46,7 +46,7 @@ class Patience:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._watch.remove(self)
-        # As asyncio.timeout does: whoever else cancelled the task is to see it cancelled.
+        # As asyncio.timeout does: a cancellation from elsewhere stays one.
         if self._given_up and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
             raise TimeoutError from error
 
@@ -66,8 +66,8 @@ class Patience:
 
 
 class _Watch:
-    """Looks after everybody who waits in one event loop, with one timer. Nearly all of them are done long before there
-    is anything to look at, and a timer for each would cost more than all the rest of waiting."""
+    """Checks everything that waits in one event loop, with one timer. Nearly all of it ends long before there is
+    anything to check, and a timer for each would cost more than all the rest of waiting."""
 
     __slots__ = ("__weakref__", "_next", "_waiting")
 
@@ -89,12 +89,12 @@ class _Watch:
 
     def _look(self, at: float) -> None:
         if at != self._next:
-            return  # somebody with a shorter limit came meanwhile, and a timer for that
+            return  # a shorter limit came meanwhile, with a timer of its own
         self._next = math.inf
         now = asyncio.get_running_loop().time()
         try:
             for patience in list(self._waiting):
-                # Who is given up is not looked at again, nor whose `progress` raises.
+                # What timed out is not checked again, nor what raises in `progress`.
                 del self._waiting[patience]
                 if patience.look(now):
                     self._waiting[patience] = None
@@ -104,4 +104,4 @@ class _Watch:
 
 
 _watches: WeakValueDictionary[asyncio.AbstractEventLoop, _Watch] = WeakValueDictionary()
-"""A watch is kept by its timer and by those who wait. So it ends with its loop, or when there is nothing to look at."""
+"""Its timer and the waits keep a watch alive. So it ends with its loop, or when nothing waits."""

@@ -63,7 +63,7 @@ class Item:
 
     @property
     def attempt(self) -> int:
-        """Which send of the message this is; tries in an outage count, though nobody is charged for them."""
+        """Which send of the message this is; sends that an outage ended count, too."""
         message = self.message
         return message.attempts + message.tries + (0 if self.noted else 1)
 
@@ -172,7 +172,7 @@ class InFlight:
         return any(not queue.sending and queue.waiting for queue in self._sendable.get(destination, ()))
 
     def confirmed(self, item: Item) -> None:
-        """It arrived, or was given up on: the next of its queue may go."""
+        """It was delivered or dead-lettered: the next of its queue may go."""
         if (queue := self._queues.get(item.queue)) is not None and item in queue.sending:
             del queue.sending[item]
             if queue.sending:

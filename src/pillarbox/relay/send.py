@@ -44,7 +44,7 @@ MAY_HAVE_BEEN_SENT = (
 TURN = 10
 """Batches that one task sends in a row before every other task has its turn."""
 LONGEST_PAUSE = 5.0
-"""Whoever sends looks by itself at least so often, whatever it is told."""
+"""Seconds after which a sender checks for messages by itself, although nothing woke it."""
 
 
 class Sender:
@@ -121,7 +121,7 @@ class Sender:
         )
 
     def begin(self) -> None:
-        """Begin whatever may be sent now; what may not is looked at again by whoever sends."""
+        """Begin whatever may be sent now, and wake the senders if anything is left."""
         for transport, sends in self._sends:
             self._begin_sends(transport, sends)
         if self._in_flight.anything_sendable:
@@ -164,7 +164,7 @@ class Sender:
             self._begin_sends(transport, sends)
 
     def _done(self, transport: Transport, sends: Sends) -> None:
-        """If there was no room for another send, there is now; whoever waits for the last one is told, too."""
+        """Wake the sender if there was no room for another batch; tell `on_idle` after the last send."""
         if sends.failed or transport.pace.apart or len(sends) + 1 >= transport.pace.lots:
             self.stir()
         if not sends:
@@ -214,7 +214,7 @@ class Sender:
         free = room(address, sends.to)
         gate.full = free <= 0 and bool(sends.to[address])
         if free <= 0 and not gate.full:
-            # Calls that nobody waits for any more, from before this relay began, still occupy its whole share.
+            # Calls from before this relay began, which it does not wait for, still occupy its whole share.
             gate.sent(1, self._clock.monotonic())  # this was the probe
             error = "earlier calls that have not returned occupy every thread of it; restart the process"
             self._decider.close(gate, error, at_fault=True)
@@ -446,7 +446,7 @@ def _answered(sends: Sends, gate: Gate, count: int = 1) -> None:
 
 
 def _at_fault(transport: object, error: Exception) -> Unavailable:
-    """It should have been a verdict. Nobody knows what was sent, so it is sent again: nothing is lost."""
+    """The transport raised what is no send error. What it sent is unknown, so the relay retries: nothing is lost."""
     return Unavailable(f"{type(transport).__name__} is at fault: {error_text(error)}")
 
 

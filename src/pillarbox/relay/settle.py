@@ -93,7 +93,7 @@ class Settlement:
         self._pending: list[_Entry] = []
         self._arrived = asyncio.Event()
         self._hurry = asyncio.Event()
-        """Set once what waits is worth a write, or somebody waits for it."""
+        """Set once what waits is worth a write, or another message waits for it."""
         self._wrote_at = -math.inf
         self._refusals = Backoff(chance, first=0.05)
         self._has_refused = False

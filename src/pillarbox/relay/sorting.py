@@ -1,4 +1,4 @@
-"""What becomes of the messages that a look brought: into flight, behind their key, aside, split, or given up on."""
+"""What becomes of the messages that a fetch brought: into flight, behind their key, aside, split, or dead-lettered."""
 
 from __future__ import annotations
 
