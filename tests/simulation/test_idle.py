@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from pillarbox import Event
 from pillarbox.core.looks import Fetched, Look, Ready
-from pillarbox.relay.idle import AWAKE_FOR, AWAKE_PAUSE, MOST_EMPTY, WINDOW, IdleWait
+from pillarbox.relay.idle import AWAKE_FOR, AWAKE_PAUSE, FIRST_PAUSE, MOST_EMPTY, NOTIFIED_PAUSE, WINDOW, IdleWait
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.wakeup import MemoryWakeup
 from pillarbox.testing.simulation import Simulation, simulate
@@ -75,7 +77,38 @@ def test_an_idle_relay_asks_producers_to_notify_it_and_fetches_once_more() -> No
             began = stage.now
             at = await fetch(idle, stage, until=began + 0.05)
             assert round(wakeup.asleep[0] - began, 3) == 0.02
-            assert [round(time - began, 3) for time in at] == [0, 0.005, 0.015, 0.02]
+            assert [round(time - began, 3) for time in at] == [0, 0.002, 0.006, 0.014, 0.02]
+
+    simulate(story, seed=1)
+
+
+@pytest.mark.parametrize("notifies", [True, False], ids=["notified", "not notified"])
+def test_after_a_fetch_that_left_nothing_behind_it_waits_for_a_notification(notifies: bool) -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, wakeup):
+            wakeup.notifies = notifies
+            for pause in (0.03, None):
+                await fetch(idle, stage, until=stage.now + 1)
+                await stage.rest(0.001)
+                idle.begin_fetch()
+                began = stage.now
+                if pause is not None:
+                    simulation.loop.call_later(pause, stage.record, Event("a", {}))
+                await idle.after_fetch(1, took_all=True)
+                expected = (pause or NOTIFIED_PAUSE) if notifies else FIRST_PAUSE
+                assert round(stage.now - began, 6) == expected
+
+    simulate(story, seed=1)
+
+
+def test_after_a_fetch_that_left_events_behind_it_fetches_at_once() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, _):
+            await fetch(idle, stage, until=stage.now + 1)
+            began = stage.now
+            idle.begin_fetch()
+            await idle.after_fetch(1, took_all=False)
+            assert stage.now == began
 
     simulate(story, seed=1)
 

@@ -25,7 +25,7 @@ from tests.simulation.stage import TUNING, Stage
 STATEMENT = 0.001
 """Seconds that every statement takes."""
 CONFIRM = 0.001
-SETTLEMENTS = 100
+SETTLEMENTS = 50
 """Per second, while fewer than an eighth of the window wait for each."""
 LARGE = replace(TUNING, batch_size=500, in_flight=3)
 
@@ -112,7 +112,22 @@ def test_a_backlog_of_many_keys_needs_three_statements_per_batch() -> None:
     simulate(story, seed=1)
 
 
-def test_a_trickle_is_settled_at_most_a_hundred_times_a_second() -> None:
+def test_a_trickle_needs_one_fetch_per_event() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage, counted = staged(simulation)
+        async with stage.running():
+            await stage.rest(1)
+            before, events = counted.fetches[Ready], 100
+            for number in range(events):
+                stage.record(Event("a", {}, key=f"{number}"))
+                await stage.rest(0.02)
+            assert len(stage.transport.deliveries) == events
+            assert counted.fetches[Ready] - before <= 1.1 * events
+
+    simulate(story, seed=1)
+
+
+def test_a_trickle_is_settled_at_most_fifty_times_a_second() -> None:
     async def story(simulation: Simulation) -> None:
         stage, counted = staged(simulation)
         async with stage.running():

@@ -336,6 +336,11 @@ class Upkeep(Protocol):
 class Wakeup(Protocol):
     """Wake-up of a sleeping relay by producers: a hint, lost or spurious at times: the relay also fetches itself."""
 
+    @property
+    def notifies(self) -> bool:
+        """Whether every commit with an event notifies this relay now. When that ends, `wait` returns True."""
+        ...
+
     async def doze(self, relay: str, seconds: float) -> None:
         """Ask producers to notify this relay, at least for so long."""
         ...

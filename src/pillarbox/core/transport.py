@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from pillarbox.core.errors import SendError
@@ -35,6 +36,12 @@ class Outgoing(NamedTuple):
     """Which send of the message this is, from 1; those that an outage ended count."""
     epoch: int = 0
     """The fencing token of the message's lane: for handlers that guard something of their own."""
+
+
+outgoing_of: Callable[[tuple[Message, Address, bytes, str, Mapping[str, str], int, int]], Outgoing] = partial(
+    tuple.__new__, Outgoing
+)
+"""Of its fields, in half the time of `Outgoing(…)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ it is closed; its messages are noted and given back, and no attempt is counted.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -64,10 +64,7 @@ class Decider:
         """Decide on a batch by what the transport answered to each message."""
         by_gate: defaultdict[Gate, list[tuple[Item, Result]]] = defaultdict(list)
         if results.count(None) == len(results):
-            items: defaultdict[Gate, list[Item]] = defaultdict(list)
-            for gate, item in batch:
-                items[gate].append(item)
-            for gate, accepted in items.items():
+            for gate, accepted in _by_gate(batch):
                 self._all_accepted(gate, accepted)
             return
         for (gate, item), result in zip(batch, results, strict=True):
@@ -182,6 +179,16 @@ class Decider:
                 raise AssertionError(f"{outcome} is no answer to {result}")
         tell(self._announce, self.relay, item, outcome)
         self.on_decided()
+
+
+def _by_gate(batch: Sequence[tuple[Gate, Item]]) -> Iterable[tuple[Gate, list[Item]]]:
+    gates = [gate for gate, _ in batch]
+    if gates.count(gates[0]) == len(gates):  # as in most batches
+        return [(gates[0], [item for _, item in batch])]
+    items: defaultdict[Gate, list[Item]] = defaultdict(list)
+    for gate, item in batch:
+        items[gate].append(item)
+    return items.items()
 
 
 def _overtaken(answers: Sequence[tuple[Item, Result]]) -> set[Item]:

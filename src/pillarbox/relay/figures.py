@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from pillarbox.core.outcome import Dead, Delivered, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.stats import Carried, bucket
 
 
@@ -19,7 +19,7 @@ class Figures:
     def count(self, verdicts: Iterable[Verdict], now: datetime) -> None:
         recorded: defaultdict[str, list[datetime]] = defaultdict(list)
         for message, outcome, destination, _ in verdicts:
-            if isinstance(outcome, Delivered):
+            if outcome is DELIVERED:
                 recorded[destination].append(message.recorded_at)
             elif isinstance(outcome, Retry):
                 self._counts[destination].retried += 1

@@ -19,8 +19,10 @@ from pillarbox.core.duration import seconds
 from pillarbox.core.store import Store
 from pillarbox.relay.tuning import Tuning
 
-FIRST_PAUSE = 0.005
-"""Seconds until the next fetch after the first empty one; then twice as long each time."""
+FIRST_PAUSE = 0.002
+"""Seconds until the next fetch after one that left nothing behind; then twice as long after each empty one."""
+NOTIFIED_PAUSE = 0.05
+"""The same after a fetch that left nothing behind, while producers notify the relay of what comes."""
 WINDOW = 0.25
 """Seconds over which the fetches that brought events are counted."""
 MANY = 10
@@ -57,7 +59,7 @@ class IdleWait:
         self._notifications = tuning.doorbell
         self._many = tuning.batch_size // 4
         self._longest = seconds(tuning.poll_interval)
-        self._sleep = max(SHORTEST_SLEEP, 2 * self._longest)
+        self._sleep = max(SHORTEST_SLEEP, 3 * self._longest)
         self._next_reason = next_reason
         self._pause = FIRST_PAUSE
         self._woken = asyncio.Event()
@@ -115,12 +117,18 @@ class IdleWait:
         """A fetch begins: it does not see what wakes the relay from here on."""
         self._woken.clear()
 
-    async def after_fetch(self, found: int) -> None:
-        """Wait until the next fetch: not at all where this one brought events, otherwise longer each time."""
+    async def after_fetch(self, found: int, *, took_all: bool = False) -> None:
+        """Wait until the next fetch: not at all where this one left events behind, longer after each empty one.
+
+        took_all: it left none behind. Where producers notify the relay, the next fetch then waits for them.
+        """
         self._decide(found)
         if found:
             self._pause = FIRST_PAUSE
-            return
+            if not took_all:
+                return
+            if self._notifications and self._wakeup.notifies:
+                self._pause = NOTIFIED_PAUSE
         await _wait(self._woken, self._next_pause())
         self._pause = min(self._longest, self._pause * 2)
 

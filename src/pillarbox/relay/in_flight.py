@@ -53,7 +53,11 @@ class Item:
         self.took: float | None = None
         """How long the send took that it was part of; None if it was not sent."""
         self.size = message.size if size is None else size
-        self.become(message)
+        # As `become` does, without its calls: this runs for every message.
+        self.message = message
+        self.place = message.id, message.destination
+        key = message.key
+        self.queue: QueueKey = (message.lane, message.event_id if key is None else key, destination, key is not None)
 
     def become(self, message: Message) -> None:
         """It is this message from now on: the same event, as the table has it by now."""
@@ -226,7 +230,7 @@ class InFlight:
         """These are no longer in flight: settled, or let go of."""
         for item in items:
             if self._items.get(item.place) is item:
-                self._remove(item.place)
+                self._remove(item)
             if item.queued:
                 item.queued = False
                 queue = self._queues[item.queue]
@@ -254,8 +258,8 @@ class InFlight:
 
     def drop_lanes(self, lanes: Collection[int]) -> None:
         """Another relay owns these lanes: forget everything of them."""
-        for place in [place for place, item in self._items.items() if item.message.lane in lanes]:
-            self._remove(place)
+        for item in [item for item in self._items.values() if item.message.lane in lanes]:
+            self._remove(item)
         for key in [key for key in self._queues if key[0] in lanes]:
             queue = self._queues.pop(key)
             for item in queue.waiting:
@@ -296,20 +300,24 @@ class InFlight:
             self._queues.pop(queue.key, None)
 
     def _put(self, item: Item) -> None:
-        if item.place in self._items:
-            self._remove(item.place)
-        self._items[item.place] = item
+        place = item.place
+        if (before := self._items.get(place)) is not None:
+            self._remove(before)
+        self._items[place] = item
         self._counts[item.destination] += 1
-        self._by_lane[item.message.lane] += 1
+        self._by_lane[item.queue[0]] += 1
         self.bytes += item.size
 
-    def _remove(self, place: tuple[int, str]) -> None:
-        item = self._items.pop(place)
+    def _remove(self, item: Item) -> None:
+        del self._items[item.place]
         self.bytes -= item.size
-        self._by_lane[item.message.lane] -= 1
-        self._counts[item.destination] -= 1
-        if not self._counts[item.destination]:
-            del self._counts[item.destination]
+        self._by_lane[item.queue[0]] -= 1
+        destination = item.destination
+        count = self._counts[destination] - 1
+        if count:
+            self._counts[destination] = count
+        else:
+            del self._counts[destination]
 
 
 def _sequence(item: Item) -> int:

@@ -373,7 +373,7 @@ class Relay:
             self._progress.fetched()
             if found:
                 self._sender.begin()
-            await self._idle.after_fetch(found)
+            await self._idle.after_fetch(found, took_all=self._fetcher.took_all)
         await asyncio.Event().wait()
 
     def _stir(self) -> None:
@@ -387,7 +387,11 @@ class Relay:
             self._fetcher.due_within(0)
         for delay in freed.retries:
             self._fetcher.retry_within(delay)
-        self._stir()
+        if freed.nothing and self._fetcher.took_all:
+            self._idle.notice()
+        else:
+            self._idle.wake()
+        self._sender.stir()
 
     def _after_let_go(self, slots: list[Slot]) -> None:
         self._fetcher.read_on(slots)

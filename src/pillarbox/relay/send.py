@@ -22,7 +22,7 @@ from pillarbox.core.observations import Announcer, EventSkipped, Sending, SendOv
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
 from pillarbox.core.patience import Patience
 from pillarbox.core.store import Ledger
-from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
+from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport, outgoing_of
 from pillarbox.relay.bodies import compose, outgoing_headers
 from pillarbox.relay.decide import Decider
 from pillarbox.relay.gates import Gate, Gates
@@ -244,7 +244,7 @@ class Sender:
         try:
             results = await self._answers(transport, batch)
         finally:
-            for gate, count in Counter([gate for gate, _ in batch]).items():
+            for gate, count in _count([gate for gate, _ in batch]):
                 _answered(sends, gate, count)
         failpoints.hit("after-confirm")
         self._decider.decide(batch, results)
@@ -260,7 +260,7 @@ class Sender:
                 async with aclosing(self._answers_apart(transport, batch)) as answers:
                     async for answered in answers:
                         judged = [(unanswered.pop(position), result) for position, result in answered]
-                        for gate, count in Counter([gate for (gate, _), _ in judged]).items():
+                        for gate, count in _count([gate for (gate, _), _ in judged]):
                             _answered(sends, gate, count)
                         failpoints.hit("after-confirm")
                         self._decider.decide_apart(judged)
@@ -431,12 +431,20 @@ def _outgoing(gate: Gate, item: Item, epochs: Mapping[int, int], now: datetime) 
     message, destination = item.message, gate.place.destination
     body, content_type = compose(message, destination.body, now=now)
     epoch = epochs.get(message.lane, 0)
-    return Outgoing(message, destination.address, body, content_type, outgoing_headers(message), item.attempt, epoch)
+    headers = outgoing_headers(message)
+    return outgoing_of((message, destination.address, body, content_type, headers, item.attempt, epoch))
 
 
 def _free(pace: Pace, sends: Sends) -> int:
     """How many sends more may be under way at once; messages, where their answers come apart."""
     return pace.lot * pace.lots - sends.messages if pace.apart else pace.lots - len(sends)
+
+
+def _count(gates: list[Gate]) -> Collection[tuple[Gate, int]]:
+    """Each with how often it is there."""
+    if gates.count(gates[0]) == len(gates):  # as most batches: a Counter takes longer than all that is done with it
+        return [(gates[0], len(gates))]
+    return Counter(gates).items()
 
 
 def _answered(sends: Sends, gate: Gate, count: int = 1) -> None:

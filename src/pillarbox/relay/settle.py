@@ -10,8 +10,9 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pillarbox.core import failpoints
 from pillarbox.core.backoff import Backoff
@@ -26,8 +27,11 @@ from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.stops import Stops
 
-GATHER = 0.01
+GATHER = 0.02
 """Seconds between two writes while few deliveries wait: a write of one costs almost as much as a write of fifty."""
+
+_verdict: Callable[[Iterable[Any]], Verdict] = partial(tuple.__new__, Verdict)
+"""Of its fields, in half the time of `Verdict(…)`."""
 
 
 class Freed(NamedTuple):
@@ -39,6 +43,8 @@ class Freed(NamedTuple):
     """Messages that had waited were settled: one that is due may have waited for them."""
     retries: set[float]
     """Seconds until messages come back."""
+    nothing: bool
+    """Every message was delivered, and none had waited: nothing but room in flight came free."""
 
 
 class _Entry:
@@ -240,7 +246,7 @@ class Settlement:
         epochs = self._ownership.epochs
         began = self._clock.monotonic()
         verdicts = [
-            Verdict(entry.item.message, entry.outcome, entry.item.destination, entry.item.took)
+            _verdict((entry.item.message, entry.outcome, entry.item.destination, entry.item.took))
             for entry in ours
             if entry.outcome is not None
         ]
@@ -288,6 +294,7 @@ class Settlement:
                 ],
                 due=bool(waited),
                 retries={entry.outcome.delay for entry in others if isinstance(entry.outcome, Retry)},
+                nothing=not others,
             )
         )
 

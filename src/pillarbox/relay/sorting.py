@@ -110,7 +110,7 @@ class Sorter:
         simple = self._is_simple(to)
         add = self._in_flight.add
         for message, look, waited, epoch, size in seen:
-            if epochs.get(message.lane) != epoch or message.place in in_hand:
+            if epochs.get(message.lane) != epoch or (message.id, message.destination) in in_hand:
                 continue
             names = resolve(message)
             if simple and len(names) == 1 and message.attempts == 0 and message.fault is None:

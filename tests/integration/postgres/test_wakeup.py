@@ -70,10 +70,12 @@ async def test_many_notifications_stop_for_a_moment_and_the_relay_is_woken_when_
     await store.wakeup.doze("a", LONG)
     second = await asyncpg.connect(postgres_url)
     woken: list[int] = []
+    notifies: list[bool] = []
 
     async def listen() -> None:
         while True:
             if await store.wakeup.wait(LONG):
+                notifies.append(store.wakeup.notifies)
                 woken.append(await sleepers(sql_too))
 
     sql_too = await asyncpg.connect(postgres_url)
@@ -91,6 +93,8 @@ async def test_many_notifications_stop_for_a_moment_and_the_relay_is_woken_when_
 
     # Notifications that were on their way may wake it during the pause; at its end it sleeps before it is woken.
     await eventually(woken_asleep)
+    # It is woken, too, when producers stop to notify it.
+    assert set(notifies) == {True, False}
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)
     await sql_too.close()

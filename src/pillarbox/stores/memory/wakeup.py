@@ -10,6 +10,8 @@ from pillarbox.stores.memory.tables import Tables, verb
 class MemoryWakeup:
     """See `pillarbox.core.store.Wakeup`."""
 
+    notifies = True
+
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         # A dict for its order: a simulation is to wake them in the same order every time.

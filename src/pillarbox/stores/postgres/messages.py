@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import assert_never
 
 from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
-from pillarbox.core.message import Message, Probe, Slot
+from pillarbox.core.message import Probe, Slot, message_of
 from pillarbox.core.store import Headless
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
@@ -74,9 +74,9 @@ class PostgresMessages:
             *times,
         )
         left_out = [row for row in rows if row["payload"] is None]
-        found = Fetched(map(Message._make, [row for row in rows if row["payload"] is not None] if left_out else rows))
+        found = Fetched(map(message_of, [row for row in rows if row["payload"] is not None] if left_out else rows))
         if left_out:
-            found.left_out = Message._make(left_out[0]).without_content()
+            found.left_out = message_of(left_out[0]).without_content()
         found.sort(key=_by_place)
         return found
 

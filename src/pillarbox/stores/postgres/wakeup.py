@@ -45,6 +45,10 @@ class PostgresWakeup:
         self._sleeping: asyncpg.Connection[Any] | None = None
         """The session that holds the lock. It is taken once: PostgreSQL counts how often a session holds a lock."""
 
+    @property
+    def notifies(self) -> bool:
+        return self._sleeping is not None and not self._sleeping.is_closed()
+
     async def doze(self, relay: str, seconds: float) -> None:
         async with self._listener.open() as connection:
             await self._listen(connection)
@@ -64,6 +68,7 @@ class PostgresWakeup:
             if self._limit.exceeded(_now()):
                 await self._awake(connection)
                 self._limit.begin_pause(_now())
+                return True
         pause = self._limit.pause_left(_now()) or math.inf
         try:
             async with asyncio.timeout(min(seconds, pause)):

@@ -87,14 +87,13 @@ class PostgresWrites:
         self._refuse = statements.fenced("request_refuse", progress=False)
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        arrivals: list[Verdict] = []
+        arrivals = [verdict for verdict in verdicts if isinstance(verdict.outcome, Delivered)]
         burials: list[Unit] = []
         placements: list[Unit] = []
-        for verdict in verdicts:
-            message, outcome, destination, seconds = verdict
+        for message, outcome, destination, seconds in verdicts if len(arrivals) < len(verdicts) else ():
             match outcome:
                 case Delivered():
-                    arrivals.append(verdict)
+                    continue
                 case Dead(block=False):
                     charged, error = _charged(outcome), legible(outcome.error)
                     burial = Burial(*_row(message), destination, charged, error, outcome.charge, seconds)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, assert_never
 
 from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
-from pillarbox.core.message import Message, Probe, Slot
+from pillarbox.core.message import Message, Probe, Slot, message_of
 from pillarbox.core.store import Headless
 from pillarbox.stores.sqlite.connection import Connection, legible_rows
 from pillarbox.stores.sqlite.lanes import LANE
@@ -169,4 +169,4 @@ def _message(facts: list[Any], payload: bytes) -> Message:
     facts[RECORDED_AT] = moment(facts[RECORDED_AT])
     facts[AVAILABLE_AT] = moment_or_none(facts[AVAILABLE_AT])
     facts[BEHIND] = bool(facts[BEHIND])
-    return Message._make(facts)
+    return message_of(facts)

@@ -40,6 +40,8 @@ class Bell:
 class SqliteWakeup:
     """See `pillarbox.core.store.Wakeup`."""
 
+    notifies = False
+
     def __init__(self, connection: Connection, statements: Statements, bell: Bell) -> None:
         self._connection = connection
         self._bell = bell

@@ -26,11 +26,14 @@ _FLAGS = 1 << 15 | 1 << 13 | 1 << 12 | 1 << 7 | 1 << 6 | 1 << 5
 _CORRELATION_ID = 1 << 10
 _HEADER_SIZE = 18
 """Bytes of a header frame's payload beside the properties: class, weight, body size, flags, length of the table."""
-_OWN_HEADERS = frozenset(("correlationId", "schemaVersion"))
-"""Headers that are sent as something else: a property, a number."""
+_REPEATED, _ELSEWHERE = 1, 2
+_KINDS = {"eventType": _REPEATED, "aggregateType": _REPEATED, "correlationId": _ELSEWHERE, "schemaVersion": _ELSEWHERE}
+"""Headers whose values repeat, and headers that are sent as something else: a property, a number."""
 _RESERVE = 8192
 """Bytes of a header frame that are left to everything but the headers; as in properties.py."""
 _CACHE_SIZE = 1024
+_LONGEST_KEPT = 255
+"""Characters of a value that is kept, so that memory is bounded."""
 
 _frame_start = struct.Struct(">BHI").pack
 _header_start = struct.Struct(">BHIHHQH").pack
@@ -63,6 +66,7 @@ class PublishEncoder:
         self._methods: _Cache[tuple[str, str]] = _Cache(self._method)
         self._texts: _Cache[str] = _Cache(_short_string)
         self._names: _Cache[str] = _Cache(_header_name)
+        self._repeated: _Cache[tuple[str, str]] = _Cache(_header)
         self._versions: _Cache[int] = _Cache(_schema_version)
 
     def encode(self, publications: Sequence[Publication], timestamp: int) -> list[bytes] | None:
@@ -83,14 +87,18 @@ class PublishEncoder:
         version = message.schema_version
         if type(body) is not bytes or type(version) is not int:
             raise TypeError(type(body), type(version))
-        names, texts = self._names, self._texts
+        names, texts, kinds = self._names, self._texts, _KINDS
         fields = [self._versions[version]]
         left_out = 0
-        for name, value in headers.items():
-            raw = value.encode()
-            if name in _OWN_HEADERS:
-                left_out += len(name) + len(raw)
+        for header in headers.items():
+            name, value = header
+            kind = kinds.get(name)
+            if kind == _REPEATED and len(value) <= _LONGEST_KEPT:
+                fields.append(self._repeated[header])
+            elif kind == _ELSEWHERE:
+                left_out += len(name) + len(value.encode())
             else:
+                raw = value.encode()
                 fields += (names[name], _uint32(len(raw)), raw)
         table = b"".join(fields)
         size, length = len(body), len(table)
@@ -160,6 +168,12 @@ def _short_string(text: str) -> bytes:
 def _header_name(name: str) -> bytes:
     """With the type of its value, a long string."""
     return _short_string(name) + b"S"
+
+
+def _header(header: tuple[str, str]) -> bytes:
+    name, value = header
+    raw = value.encode()
+    return _header_name(name) + _uint32(len(raw)) + raw
 
 
 def _schema_version(version: int) -> bytes:

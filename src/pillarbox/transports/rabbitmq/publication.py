@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from pillarbox.core.errors import SendError, Unavailable
 from pillarbox.core.transport import Outgoing, Result
@@ -21,6 +22,9 @@ class Publication(NamedTuple):
     def event_id(self) -> str:
         return self.outgoing.message.event_id
 
+
+publication_of: Callable[[Iterable[Any]], Publication] = partial(tuple.__new__, Publication)
+"""Of its fields, in a third of the time of `Publication(…)`."""
 
 _NEVER = Unavailable("the message was never answered; it is sent again")
 

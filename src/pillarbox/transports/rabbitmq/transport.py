@@ -10,6 +10,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 from pillarbox.core.duration import Duration, seconds
@@ -20,7 +21,7 @@ from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import place_of
-from pillarbox.transports.rabbitmq.publication import Answers, Publication
+from pillarbox.transports.rabbitmq.publication import Answers, Publication, publication_of
 from pillarbox.transports.rabbitmq.room import Room
 from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
 
@@ -218,7 +219,7 @@ def _addressed(lot: Sequence[Outgoing], answers: Answers) -> list[Publication]:
         exchange, key = address.exchange, address.fixed_key
         if addresses.count(address) == len(addresses):
             # As in most lots: to look at each message would find the same.
-            return [Publication(position, outgoing, exchange, key) for position, outgoing in enumerate(lot)]
+            return list(map(publication_of, zip(range(len(lot)), lot, repeat(exchange), repeat(key))))
     publications: list[Publication] = []
     for position, (outgoing, address) in enumerate(zip(lot, addresses, strict=True)):
         if not isinstance(address, RabbitAddress):

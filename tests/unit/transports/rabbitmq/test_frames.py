@@ -194,12 +194,13 @@ def test_caches_are_bounded_and_stay_right(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(frames, "_CACHE_SIZE", 10)
     encoder = PublishEncoder(CHANNEL, FRAME_MAX)
     for n in range(100):
-        one = plain(event_type=f"type-{n}", schema_version=n, headers={f"name-{n}": f"{n}"})
+        headers = {f"name-{n}": f"{n}", "aggregateType": f"kind-{n}"}
+        one = plain(event_type=f"type-{n}", schema_version=n, headers=headers)
         pieces = encoder.encode([Publication(0, one.outgoing, "x", f"key-{n}")], NOW)
         assert pieces is not None
         found = read(b"".join(pieces))
         assert (found.routing_key, found.properties["type"]) == (f"key-{n}", f"type-{n}")
-        assert found.properties["headers"] == {f"name-{n}": f"{n}", "schemaVersion": n}
+        assert found.properties["headers"] == {**headers, "schemaVersion": n}
     caches = [value for value in vars(encoder).values() if isinstance(value, dict)]
-    assert len(caches) == 4
+    assert len(caches) == 5
     assert all(0 < len(cache) <= 10 for cache in caches)
