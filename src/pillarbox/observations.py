@@ -1,20 +1,5 @@
 """What relays and consumers announce, for observers of your own: `Relay(observers=[…])`, `Consumer(observers=[…])`."""
 
-from pillarbox.core.consumption import (
-    AnswerLost,
-    ConsumerObservation,
-    ConsumerObserver,
-    ConsumerStarted,
-    ConsumerStopped,
-    ConsumerStopRequested,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
-    HandlingFailed,
-    SourceFailed,
-    SourceRestored,
-    TallyFailed,
-)
 from pillarbox.core.observations import (
     BatchDelivered,
     BatchObserver,
@@ -48,6 +33,21 @@ from pillarbox.core.observations import (
     StoreRestored,
     TransportConnected,
     TransportFailed,
+)
+from pillarbox.inbox.observations import (
+    AnswerLost,
+    ConsumerObservation,
+    ConsumerObserver,
+    ConsumerStarted,
+    ConsumerStopped,
+    ConsumerStopRequested,
+    EventDeadLettered,
+    EventHandled,
+    EventRepeated,
+    HandlingFailed,
+    SourceFailed,
+    SourceRestored,
+    TallyFailed,
 )
 
 __all__ = [

@@ -10,8 +10,8 @@ import asyncpg
 
 from pillarbox.core.event import Event
 from pillarbox.core.ledger import LedgerKind
+from pillarbox.core.row import Tally
 from pillarbox.core.store import Store
-from pillarbox.core.tally import Tally
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore

@@ -13,9 +13,9 @@ from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
+from pillarbox.core.row import Tally
 from pillarbox.core.stats import OUTBOX, Carried, Level, written
 from pillarbox.core.store import Store
-from pillarbox.core.tally import Tally
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
 

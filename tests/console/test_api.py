@@ -9,8 +9,8 @@ import pytest
 from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
+from pillarbox.core.row import Tally
 from pillarbox.core.stats import Carried
-from pillarbox.core.tally import Tally
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit, states

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.characters import UNSAFE
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
+from pillarbox.core.text import UNSAFE
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox

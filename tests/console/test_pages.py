@@ -9,7 +9,7 @@ import pytest
 from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.tally import Tally
+from pillarbox.core.row import Tally
 from pillarbox.ops.console.words import NOTHING
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner

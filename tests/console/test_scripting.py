@@ -19,8 +19,8 @@ import pytest
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
+from pillarbox.core.row import Tally
 from pillarbox.core.store import Store
-from pillarbox.core.tally import Tally
 from pillarbox.inbox import Inbox
 from pillarbox.ops.console import Person, Role
 from pillarbox.ops.console.passwords import hashed

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from pillarbox import Consumer
-from pillarbox.core.consumption import ConsumerObservation
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import ConsumerObservation
 from pillarbox.transports.rabbitmq import RabbitMQSource
 from pillarbox.transports.rabbitmq.source import notes
 from tests.docs.pages import ROOT

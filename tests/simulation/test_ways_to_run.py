@@ -21,7 +21,7 @@ from pillarbox.core.observations import (
     RequestsCarriedOut,
     Sending,
 )
-from pillarbox.core.receipt import Receipt
+from pillarbox.core.row import Receipt
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore

@@ -6,7 +6,7 @@ Whatever a broker, a database or a log line could choke on is refused here, with
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -186,3 +186,14 @@ def _check_time(name: str, value: object) -> None:
         in_utc = _FIRST
     if in_utc in (_FIRST, _LAST):  # asyncpg takes them for infinity
         raise RecordError(f"{name} is at the end of the calendar or beyond; pass a time in between", field=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsRecorded:
+    """Events were appended to the caller's transaction, which may still be rolled back."""
+
+    events: tuple[Event, ...]
+
+
+RecordObserver = Callable[[EventsRecorded], None]
+"""Must neither raise nor block: it is called within the caller's transaction."""

@@ -73,3 +73,53 @@ class InProcessTransaction(Protocol):
     def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
         """Add rows, visible to nobody before the transaction commits. Raises DuplicateEvent, adding none."""
         ...
+
+
+LATELY = 86_400.0
+"""Seconds of tallies that are shown, by the hour."""
+
+
+class Tally(NamedTuple):
+    """What a consumer met since it last said so."""
+
+    consumer: str
+    handled: int = 0
+    """Events that had their effect."""
+    repeated: int = 0
+    """Events that had it before, and were skipped."""
+    failed: int = 0
+    """Failures that were charged to an event, which then comes again."""
+    given_up: int = 0
+    """Events that went to the dead letters."""
+    last_error: str | None = None
+    failed_ago: float | None = None
+    """Seconds since an event last failed or was given up on."""
+
+
+RETENTION = "120 days"
+"""How long receipts are kept unless told otherwise: longer than an event may still come again."""
+REDELIVERY = "90 days"
+"""As long as dead letters are kept unless told otherwise: until then a person may send one again."""
+
+
+class Receipt(NamedTuple):
+    """Which consumer, which event."""
+
+    consumer: str
+    event_id: str
+
+
+@runtime_checkable
+class InProcessInbox(Protocol):
+    """A transaction of a store that lives in this process; receipts and tallies are written to it without SQL."""
+
+    def admit_receipt(self, receipt: Receipt) -> bool:
+        """Write a receipt that counts once the transaction commits; False if there is one already.
+
+        Raises InboxError while another open transaction has written the same: it may still roll back.
+        """
+        ...
+
+    def add_tally(self, tally: Tally) -> None:
+        """Add what a consumer met, which counts once the transaction commits."""
+        ...

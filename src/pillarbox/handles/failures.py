@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pillarbox.core.driver_errors import layers
+from pillarbox.core.errors import layers
 
 # SQLite has one code for all of them.
 _NO_TABLE = re.compile("^no such table|has no column named")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.consumption import (
+from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.core.outcome import legible
+from pillarbox.core.source import Delivery, Incoming
+from pillarbox.inbox.consumed import ConsumedEvent
+from pillarbox.inbox.observations import (
     AnswerLost,
     ConsumerObserver,
     EventDeadLettered,
@@ -11,10 +15,6 @@ from pillarbox.core.consumption import (
     EventRepeated,
     HandlingFailed,
 )
-from pillarbox.core.errors import ConfigurationError, Unavailable
-from pillarbox.core.outcome import legible
-from pillarbox.core.source import Delivery, Incoming
-from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.verdicts import Again, Ended, GivenUp, Outcome, told
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from pillarbox.core.errors import PermanentError, RecordError
 from pillarbox.core.event import BYTES, JSON, LONGEST_TEXT, check_text
-from pillarbox.core.payload import Upcast, decoded
 from pillarbox.core.source import Incoming
+from pillarbox.core.text import Upcast, decoded
 from pillarbox.inbox.body_fields import Body, BodyFields
 
 LONGEST_VERSION = 9

@@ -19,7 +19,20 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
-from pillarbox.core.consumption import (
+from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.source import Delivery, Source
+from pillarbox.core.text import Upcast
+from pillarbox.inbox import holding
+from pillarbox.inbox.answers import Answers
+from pillarbox.inbox.body_fields import BodyFields
+from pillarbox.inbox.consumed import ConsumedEvent, read, received
+from pillarbox.inbox.effects import Around, Effects, Function, NotBegun, ends_the_task
+from pillarbox.inbox.floor import Floor
+from pillarbox.inbox.inbox import Inbox
+from pillarbox.inbox.intake import deliveries
+from pillarbox.inbox.observations import (
     ConsumerObservation,
     ConsumerObserver,
     ConsumerStarted,
@@ -31,19 +44,6 @@ from pillarbox.core.consumption import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.core.duration import Duration, seconds
-from pillarbox.core.errors import ConfigurationError, Unavailable
-from pillarbox.core.payload import Upcast
-from pillarbox.core.retry import Exponential, RetryPolicy
-from pillarbox.core.source import Delivery, Source
-from pillarbox.inbox import holding
-from pillarbox.inbox.answers import Answers
-from pillarbox.inbox.body_fields import BodyFields
-from pillarbox.inbox.consumed import ConsumedEvent, read, received
-from pillarbox.inbox.effects import Around, Effects, Function, NotBegun, ends_the_task
-from pillarbox.inbox.floor import Floor
-from pillarbox.inbox.inbox import Inbox
-from pillarbox.inbox.intake import deliveries
 from pillarbox.inbox.receipts import check_consumer
 from pillarbox.inbox.tally import HURRY, Tallier
 from pillarbox.inbox.transactions import opener

@@ -15,15 +15,21 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from pillarbox.core.driver_errors import primary_text
-from pillarbox.core.errors import ConfigurationError, PermanentError, PillarboxError, RecordError, Rejected
+from pillarbox.core.errors import (
+    ConfigurationError,
+    PermanentError,
+    PillarboxError,
+    RecordError,
+    Rejected,
+    primary_text,
+)
 from pillarbox.core.event import LONGEST_TEXT, check_text
-from pillarbox.core.tally import Tally
-from pillarbox.core.threads import Threads
+from pillarbox.core.row import Tally
 from pillarbox.handles import failures
 from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.transactions import Block, Open, is_awaited, opened
+from pillarbox.threads import Threads
 
 Function = Callable[[Any, ConsumedEvent], Any]
 """Called with the open transaction and the event; sync or async; what it returns does not matter."""

@@ -11,16 +11,14 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeGuard
 
 from pillarbox import handles
-from pillarbox.core.driver_errors import presentable
 from pillarbox.core.duration import Duration, seconds
-from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.names import Names
 from pillarbox.core.pruning import bites
-from pillarbox.core.receipt import REDELIVERY, RETENTION, InProcessInbox, Receipt
 from pillarbox.core.retention import Retention
+from pillarbox.core.row import REDELIVERY, RETENTION, InProcessInbox, Receipt, Tally
 from pillarbox.core.sqlfiles import statement
 from pillarbox.core.store import Store
-from pillarbox.core.tally import Tally
 from pillarbox.inbox.once import Once
 from pillarbox.inbox.receipts import Identified, check_consumer, receipt_of
 from pillarbox.inbox.refusals import RECEIPTS, TALLIES, Deed, explain

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pillarbox.core.errors import ConfigurationError, InboxError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
-from pillarbox.core.receipt import Receipt
+from pillarbox.core.row import Receipt
 
 
 class Identified(Protocol):

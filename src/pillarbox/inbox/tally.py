@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.consumption import (
+from pillarbox.core.row import Tally
+from pillarbox.inbox.effects import ends_the_task
+from pillarbox.inbox.observations import (
     ConsumerObservation,
     ConsumerObserver,
     EventDeadLettered,
@@ -20,8 +22,6 @@ from pillarbox.core.consumption import (
     HandlingFailed,
     TallyFailed,
 )
-from pillarbox.core.tally import Tally
-from pillarbox.inbox.effects import ends_the_task
 from pillarbox.inbox.verdicts import told
 
 EVERY = 10.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pillarbox.core.clock import Chance
-from pillarbox.core.driver_errors import primary_text
-from pillarbox.core.errors import PermanentError, PillarboxError, Unavailable
+from pillarbox.core.errors import PermanentError, PillarboxError, Unavailable, primary_text
 from pillarbox.core.outcome import legible
 from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.core.source import Incoming

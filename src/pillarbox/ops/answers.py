@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from pillarbox.core.characters import safe_json
+from pillarbox.core.text import safe_json
 
 
 class SafeJSONResponse(JSONResponse):

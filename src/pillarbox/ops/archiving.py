@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from pillarbox.core.archive import Table
 from pillarbox.core.browsing import EventDetail
-from pillarbox.core.characters import safe_json
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.core.store import Store
+from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
 
 BITE = 1000

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pillarbox.core.overview import COUNTED, Overview, RelayView
 from pillarbox.core.steering import EVERYWHERE, Steering
-from pillarbox.core.wording import noun, plural
+from pillarbox.core.text import noun, plural
 
 State = Literal["flowing", "held up", "stopped"]
 

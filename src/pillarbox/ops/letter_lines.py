@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from pillarbox.core.browsing import EventDetail, LetterFilter, ListedLetter
-from pillarbox.core.characters import safe_json
 from pillarbox.core.store import Store
+from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
 from pillarbox.ops.grouping import members
 

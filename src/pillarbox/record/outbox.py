@@ -12,11 +12,9 @@ from contextlib import suppress
 from typing import Literal, TypeGuard
 
 from pillarbox import handles
-from pillarbox.core.driver_errors import presentable
-from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.event import Event
+from pillarbox.core.errors import ConfigurationError, presentable
+from pillarbox.core.event import Event, EventsRecorded, RecordObserver
 from pillarbox.core.names import Names
-from pillarbox.core.recording import EventsRecorded, RecordObserver
 from pillarbox.core.row import InProcessTransaction, Row
 from pillarbox.record.postgres import PostgresAppend
 from pillarbox.record.refusals import check_distinct, explain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.size import Size, size_in_bytes
+from pillarbox.core.text import Size, size_in_bytes
 
 __all__ = ["LARGEST_PAYLOAD", "Size", "payload_limit"]
 

@@ -8,10 +8,10 @@ from typing import Literal, get_args
 from pillarbox.core import stats
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.receipt import RETENTION
 from pillarbox.core.retention import Retention
 from pillarbox.core.retry import Exponential, Jitter, RetryPolicy
-from pillarbox.core.size import Size, size_in_bytes
+from pillarbox.core.row import RETENTION
+from pillarbox.core.text import Size, size_in_bytes
 from pillarbox.relay.routing import MOST_BY_TYPE
 
 SHORTEST_PROBE = 0.01

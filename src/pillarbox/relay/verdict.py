@@ -16,8 +16,7 @@ from enum import Enum
 from typing import Final, Literal
 
 from pillarbox.core.clock import Chance
-from pillarbox.core.driver_errors import primary_text
-from pillarbox.core.errors import Nacked, PermanentError, SendError, Unavailable
+from pillarbox.core.errors import Nacked, PermanentError, SendError, Unavailable, primary_text
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, legible
 from pillarbox.core.retry import Exponential, RetryPolicy

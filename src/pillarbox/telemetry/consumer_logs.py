@@ -6,7 +6,7 @@ import logging
 from logging import DEBUG, ERROR, INFO, WARNING
 from typing import assert_never
 
-from pillarbox.core.consumption import (
+from pillarbox.inbox.observations import (
     AnswerLost,
     ConsumerObservation,
     ConsumerStarted,

@@ -6,7 +6,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from pillarbox.core.characters import escaped
+from pillarbox.core.text import escaped
 from pillarbox.core.timestamps import timestamp
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -50,8 +50,8 @@ from pillarbox.core.observations import (
     TransportConnected,
     TransportFailed,
 )
+from pillarbox.core.text import noun
 from pillarbox.core.timestamps import timestamp
-from pillarbox.core.wording import noun
 
 TRACE = 5
 """Below DEBUG: what happens all the time when nothing happens."""

@@ -9,8 +9,8 @@ from pillarbox.core.clock import Clock
 from pillarbox.core.event import Event
 from pillarbox.core.lane import LANES
 from pillarbox.core.ledger import LedgerKind
+from pillarbox.core.row import Tally
 from pillarbox.core.store import Store
-from pillarbox.core.tally import Tally
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction

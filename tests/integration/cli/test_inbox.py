@@ -1,7 +1,7 @@
 """`pillarbox inbox list`: who admits events, and what each consumer met, on each engine."""
 
 from pillarbox import Inbox
-from pillarbox.core.tally import Tally
+from pillarbox.core.row import Tally
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 

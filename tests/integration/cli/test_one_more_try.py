@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pillarbox import Constant, Consumer
-from pillarbox.core.consumption import ConsumerObservation, EventDeadLettered, EventHandled, EventRepeated
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import ConsumerObservation, EventDeadLettered, EventHandled, EventRepeated
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQSource

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from pillarbox import Constant, Consumer
-from pillarbox.core.consumption import ConsumerObservation
+from pillarbox.inbox.observations import ConsumerObservation
 from pillarbox.transports.rabbitmq import RabbitMQSource
 from tests.integration.consume.broker import WAITS, remove_queues
 from tests.integration.consume.processes import ConsumerProcess

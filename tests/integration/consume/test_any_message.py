@@ -7,8 +7,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pillarbox import Constant, Consumer
-from pillarbox.core.consumption import ConsumerObservation, EventDeadLettered, EventHandled, EventRepeated, SourceFailed
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import (
+    ConsumerObservation,
+    EventDeadLettered,
+    EventHandled,
+    EventRepeated,
+    SourceFailed,
+)
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQSource

@@ -9,8 +9,8 @@ import pika
 import pytest
 
 from pillarbox import Constant, PermanentError
-from pillarbox.core.consumption import EventDeadLettered, EventHandled, HandlingFailed
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import EventDeadLettered, EventHandled, HandlingFailed
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue
 from tests.integration.consume.broker import dead_letters, publish, ready

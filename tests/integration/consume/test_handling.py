@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from pillarbox import Event, Inbox, Outbox, Relay, Route
-from pillarbox.core.consumption import ConsumerStarted, ConsumerStopped, EventHandled, EventRepeated
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import ConsumerStarted, ConsumerStopped, EventHandled, EventRepeated
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQ

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pillarbox import Constant, Consumer, Event, Handlers, Outbox, Relay
-from pillarbox.core.consumption import ConsumerObservation, EventHandled, EventRepeated
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import ConsumerObservation, EventHandled, EventRepeated
 from pillarbox.stores.sqlite import SqliteStore
 
 OUTBOX = Outbox()

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pillarbox import ConfigurationError, Constant, Exponential, Never
-from pillarbox.core.consumption import (
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import (
     ConsumerStopped,
     EventDeadLettered,
     EventHandled,
@@ -15,7 +16,6 @@ from pillarbox.core.consumption import (
     HandlingFailed,
     SourceFailed,
 )
-from pillarbox.inbox import ConsumedEvent
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue
 from tests.integration.consume.broker import dead_letters, publish, ready

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pillarbox import Constant, Consumer
-from pillarbox.core.consumption import ConsumerObservation, EventHandled, TallyFailed
 from pillarbox.core.overview import ConsumerView
 from pillarbox.core.retention import Retention
 from pillarbox.core.store import Store
 from pillarbox.inbox import ConsumedEvent, tally
+from pillarbox.inbox.observations import ConsumerObservation, EventHandled, TallyFailed
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.sources import incoming

@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
 from pillarbox import ConfigurationError, Constant, Consumer
-from pillarbox.core.consumption import ConsumerObservation, EventDeadLettered, EventHandled, HandlingFailed
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import ConsumerObservation, EventDeadLettered, EventHandled, HandlingFailed
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.sources import incoming

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pillarbox import ConfigurationError
-from pillarbox.core.consumption import EventHandled
+from pillarbox.inbox.observations import EventHandled
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue, RabbitMQ, RabbitMQSource
 from pillarbox.transports.rabbitmq.topology import DELIVERY_LIMIT, work_queue

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from pillarbox import HandleRefused, Inbox, InboxError, SchemaError
-from pillarbox.core.tally import Tally
+from pillarbox.core.row import Tally
 from tests.integration.inbox.admitting import admit
 from tests.integration.inbox.conftest import committed_receipts
 from tests.integration.record.test_roles import Role

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from pillarbox.core.pruning import BITE, SHORTEST_REST, bites
-from pillarbox.core.receipt import Receipt
 from pillarbox.core.retention import Retention
+from pillarbox.core.row import Receipt
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate
 

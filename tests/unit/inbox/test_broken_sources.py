@@ -9,7 +9,8 @@ import pytest
 
 from pillarbox import ConfigurationError, Consumer, Unavailable
 from pillarbox.core.clock import Chance
-from pillarbox.core.consumption import (
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import (
     AnswerLost,
     ConsumerObservation,
     EventDeadLettered,
@@ -18,7 +19,6 @@ from pillarbox.core.consumption import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.inbox import ConsumedEvent
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.testing.waiting import eventually

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from pillarbox import Consumer
-from pillarbox.core.consumption import ConsumerObservation, ConsumerStopped
 from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import ConsumerObservation, ConsumerStopped
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.transports.memory_source import MemoryQueue, MemorySource

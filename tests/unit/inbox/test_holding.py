@@ -11,8 +11,8 @@ import pytest
 from pillarbox import Consumer
 from pillarbox.core.backoff import LONGEST as LONGEST_PAUSE
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.consumption import ConsumerObservation, EventHandled, HandlingFailed
 from pillarbox.inbox import ConsumedEvent, holding
+from pillarbox.inbox.observations import ConsumerObservation, EventHandled, HandlingFailed
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.transports.memory_source import MemoryQueue, MemorySource

@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox import DuplicateEvent, Event, Inbox, InboxError, NotInTransaction, Outbox
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.receipt import InProcessInbox
+from pillarbox.core.row import InProcessInbox
 from pillarbox.stores.memory import MemoryStore
 
 inbox = Inbox()

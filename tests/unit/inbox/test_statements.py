@@ -5,9 +5,8 @@ import re
 import pytest
 
 from pillarbox.core.names import Names
-from pillarbox.core.receipt import Receipt
+from pillarbox.core.row import Receipt, Tally
 from pillarbox.core.sqlfiles import statement, text
-from pillarbox.core.tally import Tally
 
 STATEMENTS = {"admit": Receipt, "postgres/tally": Tally, "sqlite/tally": Tally}
 

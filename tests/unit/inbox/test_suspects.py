@@ -3,9 +3,9 @@
 import asyncio
 
 from pillarbox import Consumer
-from pillarbox.core.consumption import ConsumerObservation, EventDeadLettered, EventHandled
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.consumer import MOST_DEATHS
+from pillarbox.inbox.observations import ConsumerObservation, EventDeadLettered, EventHandled
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.testing.waiting import eventually

@@ -5,7 +5,10 @@ import asyncio
 import pytest
 
 from pillarbox import Constant, Consumer, Event, Handlers, Outbox, Relay
-from pillarbox.core.consumption import (
+from pillarbox.core.overview import ConsumerView
+from pillarbox.core.row import Tally
+from pillarbox.inbox import ConsumedEvent
+from pillarbox.inbox.observations import (
     AnswerLost,
     ConsumerObservation,
     EventDeadLettered,
@@ -15,9 +18,6 @@ from pillarbox.core.consumption import (
     SourceFailed,
     TallyFailed,
 )
-from pillarbox.core.overview import ConsumerView
-from pillarbox.core.tally import Tally
-from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.tally import EVERY, HURRY, Tallier
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming

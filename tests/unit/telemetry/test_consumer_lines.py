@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from pillarbox.core.consumption import (
+from pillarbox.inbox.observations import (
     AnswerLost,
     ConsumerObservation,
     ConsumerStarted,

@@ -8,8 +8,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pillarbox import Event
+from pillarbox.core.event import EventsRecorded
 from pillarbox.core.observations import EventDelivered, RelayTended
-from pillarbox.core.recording import EventsRecorded
 from pillarbox.telemetry.prometheus import MetricsListener, RecordMetrics
 from pillarbox.telemetry.prometheus.client import MOST_DESTINATIONS, MOST_EVENT_TYPES, OTHER
 from tests.unit.relay.messages import message

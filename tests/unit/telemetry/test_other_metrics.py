@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pillarbox import Event, Outbox
-from pillarbox.core.consumption import (
+from pillarbox.core.event import EventsRecorded
+from pillarbox.inbox.observations import (
     AnswerLost,
     ConsumerObservation,
     ConsumerStarted,
@@ -17,7 +18,6 @@ from pillarbox.core.consumption import (
     HandlingFailed,
     SourceFailed,
 )
-from pillarbox.core.recording import EventsRecorded
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, StoreMetrics
 from tests.unit.telemetry.exposed import value

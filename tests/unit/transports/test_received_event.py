@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected
-from pillarbox.core.payload import Upcast
+from pillarbox.core.text import Upcast
 from pillarbox.core.transport import Outgoing
 from pillarbox.record import EventTypes
 from pillarbox.testing.conformance.transports import outgoing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pillarbox.core.audit import AuditFilter, AuditPage
-from pillarbox.core.characters import safe_json
+from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
 from pillarbox.ops.cli.output import as_json, print_json, print_table
 from pillarbox.ops.cli.parameters import NUMBER, limit_option, since_option

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.cli.context import current_settings, quiet_drivers
 from pillarbox.ops.cli.output import print_table
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from pillarbox.core.characters import safe_json
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.text import safe_json
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.cli.output import print_json
 

@@ -13,7 +13,7 @@ import click
 
 from pillarbox.core.browsing import EventFilter, LetterFilter, LetterPage
 from pillarbox.core.message import Status
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops import exports
 from pillarbox.ops.cli.dead_broker import broker
 from pillarbox.ops.cli.dead_edit import edit

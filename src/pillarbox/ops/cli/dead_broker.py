@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops import exports
 from pillarbox.ops.cli.context import current_settings, quiet_drivers
 from pillarbox.ops.cli.exits import FAILURE, NotFound, confirm, dry_run_option, last_words, yes_option

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pillarbox.core.overview import COUNTED
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.cli.exits import confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import retention

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from pillarbox.core.errors import DuplicateEvent, RecordError
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.cli.output import Advance, as_json, print_json, progress
 from pillarbox.ops.cli.parameters import age, header
 

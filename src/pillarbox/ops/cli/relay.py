@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from pillarbox.core.characters import safe_json
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.looks import Bounds
+from pillarbox.core.text import safe_json
 from pillarbox.ops.cli.context import current_invocation, current_settings, quiet_drivers
 from pillarbox.ops.cli.ending import ending_in_time
 from pillarbox.ops.cli.output import as_json

@@ -10,7 +10,7 @@ import click
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.core.overview import COUNTED
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, progress
 from pillarbox.ops.cli.parameters import NUMBER, since_option, until_option

@@ -11,7 +11,7 @@ import click
 
 from pillarbox.core.browsing import EventFilter
 from pillarbox.core.errors import StoreUnavailable
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.cli.output import as_json, clean, moment, print_json, print_line
 from pillarbox.ops.cli.parameters import age, since_option
 from pillarbox.ops.exports import listed_event, written

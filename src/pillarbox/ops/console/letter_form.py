@@ -12,8 +12,8 @@ from typing import NamedTuple, Self
 
 from pillarbox.core.amendment import AMENDED, Amendment
 from pillarbox.core.browsing import EventDetail
-from pillarbox.core.characters import escape_json
 from pillarbox.core.errors import RecordError
+from pillarbox.core.text import escape_json
 from pillarbox.ops.amending import amendment, drafted
 from pillarbox.ops.console import words
 from pillarbox.ops.console.payloads import SHOWN

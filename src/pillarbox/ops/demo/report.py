@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.demo.run import Outcome
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.verdict import Account, Verdict

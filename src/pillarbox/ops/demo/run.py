@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.core.store import Store
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.demo.books import Books, books_of
 from pillarbox.ops.demo.leash import Child
 from pillarbox.ops.demo.ledger import LedgerReader

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pillarbox.core.overview import Overview
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.watching import HAPPENINGS, PULSES, Figures, Pace
 

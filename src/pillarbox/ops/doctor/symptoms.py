@@ -11,7 +11,7 @@ from pillarbox.core.keys import SAMPLE
 from pillarbox.core.overview import COUNTED, Overview
 from pillarbox.core.steering import EVERYWHERE
 from pillarbox.core.store import Store
-from pillarbox.core.wording import noun, plural
+from pillarbox.core.text import noun, plural
 from pillarbox.ops.flow import DestinationView, destinations_of
 from pillarbox.ops.grouping import groups
 from pillarbox.ops.hot_keys import advice, find_limited

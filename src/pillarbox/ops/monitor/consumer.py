@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pillarbox.core.consumption import (
+from pillarbox.inbox import Consumer
+from pillarbox.inbox.observations import (
     ConsumerObservation,
     ConsumerStarted,
     ConsumerStopped,
@@ -13,7 +14,6 @@ from pillarbox.core.consumption import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.inbox import Consumer
 from pillarbox.ops.monitor.judging import Answer
 from pillarbox.ops.monitor.pages import make_pages
 from pillarbox.ops.monitor.serving import address_of, open_port, served

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from pillarbox.core.overview import Overview
 from pillarbox.core.steering import EVERYWHERE
-from pillarbox.core.wording import plural
+from pillarbox.core.text import plural
 from pillarbox.ops.flow import LONG, destinations_of, flow
 from pillarbox.ops.monitor.looking import Seen
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, cast
 
 from pillarbox.core.duration import seconds
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.size import size_in_bytes
+from pillarbox.core.text import size_in_bytes
 from pillarbox.ops.moments import moment
 from pillarbox.ops.settings.masking import ADDRESSES, misplaced_password
 from pillarbox.relay.routing import per_second

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.receipt import RETENTION
 from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.row import RETENTION
 from pillarbox.ops.settings.describing import key, part
 from pillarbox.ops.settings.health import HealthSettings
 from pillarbox.ops.settings.kinds import Choice, LedgerMode, Listen, Moment, Size, Span, Text, Truth, Url, Whole

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from pillarbox.core.message import Held, Message
 from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
-from pillarbox.core.tally import LATELY, Tally
+from pillarbox.core.row import LATELY, Tally
 from pillarbox.stores.memory.tables import Tables, verb
 
 

@@ -25,10 +25,9 @@ from pillarbox.core.lane import InHand, RelayCard
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.people import Action
-from pillarbox.core.receipt import Receipt
+from pillarbox.core.row import Receipt, Tally
 from pillarbox.core.stats import Sample
 from pillarbox.core.steering import Steering
-from pillarbox.core.tally import Tally
 from pillarbox.stores.memory.ordered import Ordered
 
 P = ParamSpec("P")

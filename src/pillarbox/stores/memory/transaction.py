@@ -13,9 +13,7 @@ from typing import Self
 
 from pillarbox.core.errors import DuplicateEvent, InboxError, NotInTransaction
 from pillarbox.core.message import Message
-from pillarbox.core.receipt import Receipt
-from pillarbox.core.row import Row
-from pillarbox.core.tally import Tally
+from pillarbox.core.row import Receipt, Row, Tally
 from pillarbox.stores.memory.tables import Identity, Stored, Tables
 
 

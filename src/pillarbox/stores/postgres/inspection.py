@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
-from pillarbox.core.tally import LATELY
+from pillarbox.core.row import LATELY
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 

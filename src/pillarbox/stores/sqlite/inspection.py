@@ -6,7 +6,7 @@ import json
 import sqlite3
 
 from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
-from pillarbox.core.tally import LATELY
+from pillarbox.core.row import LATELY
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from pillarbox.core.consumption import (
+from pillarbox.inbox.observations import (
     AnswerLost,
     ConsumerObservation,
     ConsumerStarted,

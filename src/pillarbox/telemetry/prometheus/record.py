@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 
-from pillarbox.core.recording import EventsRecorded
+from pillarbox.core.event import EventsRecorded
 from pillarbox.telemetry.prometheus.client import MOST_EVENT_TYPES, Bounded, CollectorRegistry, Counter
 
 

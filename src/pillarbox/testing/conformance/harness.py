@@ -12,8 +12,8 @@ from typing import Any
 
 from pillarbox.core.event import Event
 from pillarbox.core.ledger import LedgerKind
+from pillarbox.core.row import Tally
 from pillarbox.core.store import Store
-from pillarbox.core.tally import Tally
 
 
 class StoreHarness(ABC):

@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox.core.overview import ConsumerView
 from pillarbox.core.retention import Retention
-from pillarbox.core.tally import Tally
+from pillarbox.core.row import Tally
 from pillarbox.testing.conformance.events import HOUR
 from pillarbox.testing.conformance.harness import StoreHarness
 

@@ -5,7 +5,7 @@ A task or a wake-up of a thread for each event would cost more than most handler
 - Async handlers are called one after another by one task, for as long as each returns without waiting for anything. As
   soon as one waits, that task is its own, and every event after it gets a task. Each call has its own context: no event
   sees the context variables of another.
-- Sync handlers lie in one queue for the threads, see `pillarbox.core.threads`.
+- Sync handlers lie in one queue for the threads, see `pillarbox.threads`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from contextvars import Context, copy_context
 from types import coroutine
 from typing import Any
 
-from pillarbox.core.driver_errors import primary_text
-from pillarbox.core.errors import Rejected, SendError, Unavailable
+from pillarbox.core.errors import Rejected, SendError, Unavailable, primary_text
 from pillarbox.core.transport import Result
 from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 from pillarbox.transports.handlers.registry import Handler

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from pillarbox.core.payload import Upcast, decoded
+from pillarbox.core.text import Upcast, decoded
 from pillarbox.core.transport import Outgoing
 
 _UNREAD = object()

@@ -18,9 +18,9 @@ from typing import TypeVar
 
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Rejected, Unavailable
-from pillarbox.core.payload import Upcast
-from pillarbox.core.threads import Threads
+from pillarbox.core.text import Upcast
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
+from pillarbox.threads import Threads
 from pillarbox.transports.handlers.calls import CLOSED, GOODBYE, Call, Calls
 from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 from pillarbox.transports.handlers.registry import (

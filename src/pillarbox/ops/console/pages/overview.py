@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 
 from starlette.responses import Response, StreamingResponse
 
-from pillarbox.core.characters import safe_json
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.wording import noun
+from pillarbox.core.text import noun, safe_json
 from pillarbox.ops.console import words
 from pillarbox.ops.console.desk import Desk
 from pillarbox.ops.console.figures import Glance, lately, troubled

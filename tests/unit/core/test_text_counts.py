@@ -2,7 +2,7 @@
 
 import pytest
 
-from pillarbox.core.wording import noun, plural
+from pillarbox.core.text import noun, plural
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.core.characters import UNSAFE, escape_json, escaped, safe_json
+from pillarbox.core.text import UNSAFE, escape_json, escaped, safe_json
 from pillarbox.telemetry.log_lines import FORMAT, LineFormatter
 
 OBEYED = "\x00\x07\x1b\x7f\x80\x85\x9b\x9f\u061c\u200b\u200d\u200e\u2028\u202e\u2060\u2066\ufeff\U000e0041"

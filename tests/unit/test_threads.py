@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pillarbox.core.threads import Threads
 from pillarbox.testing.waiting import eventually
+from pillarbox.threads import Threads
 
 BOUND = 60.0
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from pillarbox.core.driver_errors import layers, presentable, primary_text
+from pillarbox.core.errors import layers, presentable, primary_text
 
 
 class Wrapper(Exception):

@@ -1,0 +1,96 @@
+"""Text as people read and write it: content types, JSON, sizes, counts, and characters that are unsafe to show."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from pillarbox.core.errors import ConfigurationError, PermanentError
+
+Upcast = Callable[[str, int, Any], Any]
+"""(event type, schema version, payload) → the payload as the current version has it: `EventTypes.upcast` is one."""
+
+
+def decoded(
+    body: bytes, content_type: str, *, event_id: str, event_type: str, version: int, upcast: Upcast | None = None
+) -> Any:
+    """The payload of an event, upcast if it is JSON. Raises PermanentError for one that says JSON and is none, and
+    whatever the upcaster raises."""
+    if not _is_json(content_type):
+        return body
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        # The cause is left out: it carries the whole document.
+        raise PermanentError(
+            f"the payload of {event_id} says {content_type} and does not decode: "
+            f"{type(error).__name__}; correct its producer"
+        ) from None
+    return payload if upcast is None else upcast(event_type, version, payload)
+
+
+@lru_cache(maxsize=256)
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+_UNITS = {"b": 1, "bytes": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3, "kb": 1000, "mb": 1000**2, "gb": 1000**3}
+_WRITTEN = re.compile(r"(\d+)\s*([a-z]*)")
+
+Size = str | int
+
+
+def size_in_bytes(value: Size, *, field: str) -> int:
+    """`value` in bytes. Raises ConfigurationError, naming `field`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (written := _WRITTEN.fullmatch(value.strip().lower())):
+        number, unit = written.groups()
+        if (factor := _UNITS.get(unit or "b")) is not None:
+            return int(number) * factor
+    raise ConfigurationError(f"{field}: {value!r} is not a size; write for example 256 KiB, 1 MiB or 1048576")
+
+
+def noun(count: int, one: str, many: str = "") -> str:
+    """What is counted, without the count; `many` where more than an s is to be added."""
+    return one if count == 1 else many or f"{one}s"
+
+
+def plural(count: int, one: str, many: str = "", *, most: int | None = None) -> str:
+    """A count and what is counted; a count beyond `most` stands for that many or more."""
+    if most is not None and count > most:
+        return f"more than {most:,} {noun(count, one, many)}"
+    return f"{count:,} {noun(count, one, many)}"
+
+
+UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_LINE_ENDS = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+
+
+def escaped(text: str, *, keep: str = "") -> str:
+    """The text with these characters written out as `\\x1b` or `\\u202e`, except those to keep."""
+    return UNSAFE.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
+
+
+def safe_json(value: object) -> str:
+    """JSON on one line, of characters that are safe to show; it says the same as any other JSON of this value."""
+    return escape_json(json.dumps(value, ensure_ascii=False))
+
+
+def escape_json(text: str) -> str:
+    """JSON text that says the same without these characters: what it has of them is in strings, or between values."""
+    return UNSAFE.sub(lambda found: found[0] if found[0] in "\t\n\r" else json.dumps(found[0])[1:-1], text)
+
+
+def _written(character: str) -> str:
+    if character in _LINE_ENDS:
+        return _LINE_ENDS[character]
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
