@@ -27,10 +27,10 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from pillarbox import Event, Outbox
+from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.names import Names
 from pillarbox.core.row import Row
 from pillarbox.core.sqlfiles import statement
-from pillarbox.handles.placeholders import Style, render
 from pillarbox.record.rows import row_of
 from pillarbox.stores.postgres import PostgresStore
 

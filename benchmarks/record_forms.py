@@ -18,10 +18,10 @@ import psycopg
 
 from benchmarks.record import PAYLOAD, on_database
 from pillarbox import Event, Outbox
+from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.names import Names
 from pillarbox.core.row import Row
 from pillarbox.core.sqlfiles import statement
-from pillarbox.handles.placeholders import Style, render
 from pillarbox.record.rows import row_of
 from pillarbox.stores.postgres import PostgresStore
 

@@ -48,7 +48,7 @@ class HandleRefused(RecordError, InboxError):
     """What was passed is no transaction to work in; recording and admitting ask for the same."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, field="handle")
+        super().__init__(message, field="connection")
 
 
 class NotInTransaction(HandleRefused):

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+from pillarbox.connections import driver_errors
 from pillarbox.core.errors import (
     ConfigurationError,
     PermanentError,
@@ -25,7 +26,6 @@ from pillarbox.core.errors import (
 )
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.row import Tally
-from pillarbox.handles import failures
 from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.transactions import Block, Open, is_awaited, opened
@@ -105,11 +105,11 @@ class Effects:
             return
         block = opened(self._open)
         if is_awaited(block):
-            async with block as handle:
-                await self._inbox.atally(handle, tally)
+            async with block as connection:
+                await self._inbox.atally(connection, tally)
         else:
-            async with self._one_at_a_time(block) as handle:
-                self._inbox.tally(handle, tally)
+            async with self._one_at_a_time(block) as connection:
+                self._inbox.tally(connection, tally)
 
     def close(self) -> None:
         """Let the threads end."""
@@ -125,11 +125,11 @@ class Effects:
         entered = block if is_awaited(block) else self._one_at_a_time(block)
         begun = False
         try:
-            async with entered as handle:
-                if not await self._admitted(handle, event, awaited=is_awaited(block)):
+            async with entered as connection:
+                if not await self._admitted(connection, event, awaited=is_awaited(block)):
                     return False
                 begun = True
-                await function(handle, event)
+                await function(connection, event)
                 return True
         except Exception as error:
             if begun:
@@ -137,17 +137,17 @@ class Effects:
             raise self._not_begun(error) from error
         raise self._swallowed()
 
-    async def _admitted(self, handle: object, event: ConsumedEvent, *, awaited: bool) -> bool:
+    async def _admitted(self, connection: object, event: ConsumedEvent, *, awaited: bool) -> bool:
         if awaited:
-            return await self._inbox.aadmit(handle, self._consumer, event)
-        return self._inbox.admit(handle, self._consumer, event)
+            return await self._inbox.aadmit(connection, self._consumer, event)
+        return self._inbox.admit(connection, self._consumer, event)
 
     @asynccontextmanager
     async def _one_at_a_time(self, block: Any) -> AsyncIterator[Any]:
         """A block that is not awaited, in the event loop: a second one would block what the first needs to go on."""
         async with self._blocking:
-            with block as handle:
-                yield handle
+            with block as connection:
+                yield connection
 
     def _called(self, function: Function, event: ConsumedEvent) -> bool:
         with self._surrounded(event):
@@ -158,11 +158,11 @@ class Effects:
         block: Any = self._opened()
         begun = False
         try:
-            with block as handle:
-                if not self._inbox.admit(handle, self._consumer, event):
+            with block as connection:
+                if not self._inbox.admit(connection, self._consumer, event):
                     return False
                 begun = True
-                if inspect.isawaitable(function(handle, event)):
+                if inspect.isawaitable(function(connection, event)):
                     raise Rejected(
                         f"consumer {self._consumer}: the function for {event.event_type} returned something to await, "
                         "which nobody does; make it `async def`"
@@ -176,8 +176,8 @@ class Effects:
 
     def _tallied(self, tally: Tally) -> bool:
         block: Any = opened(self._open)
-        with block as handle:
-            self._inbox.tally(handle, tally)
+        with block as connection:
+            self._inbox.tally(connection, tally)
         return True
 
     def _surrounded(self, event: ConsumedEvent) -> AbstractContextManager[object]:
@@ -190,8 +190,8 @@ class Effects:
             raise self._not_begun(error) from error
 
     def _not_begun(self, error: Exception) -> PillarboxError:
-        if failures.refuses_value(error):
-            return PermanentError(f"the inbox of {self._consumer} refuses it: {failures.driver_message(error)}")
+        if driver_errors.refuses_value(error):
+            return PermanentError(f"the inbox of {self._consumer} refuses it: {driver_errors.driver_message(error)}")
         return NotBegun(
             f"consumer {self._consumer} has no transaction to work in: {type(error).__name__}: {primary_text(error)}"
         )

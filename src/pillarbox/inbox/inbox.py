@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeGuard
 
-from pillarbox import handles
+from pillarbox import connections
 from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.names import Names
@@ -57,29 +57,34 @@ class Inbox:
             "sqlite": statement("pillarbox.inbox", "sqlite/tally", unqualified),
         }
 
-    def admit(self, handle: object, consumer: str, event: str | Identified) -> bool:
-        """Whether the event is new to the consumer; if so, it is not any more once the handle's transaction commits.
+    def admit(self, connection: object, consumer: str, event: str | Identified) -> bool:
+        """Return True if the event is new to the consumer, False if the consumer has processed it already.
 
-        The event is an id, or anything that has an `event_id`. The handle is a SQLAlchemy Session or Connection, a
-        psycopg Connection, a sqlite3.Connection or a transaction of the memory store. False means: already done.
-        Raises HandleRefused for any other handle, NotInTransaction if the receipt would commit by itself,
+        A new event counts as processed once the connection's transaction commits. The event is an id, or anything that
+        has an `event_id`. The connection is a SQLAlchemy Session or Connection, a psycopg Connection, a
+        sqlite3.Connection or a transaction of the memory store.
+        Raises HandleRefused for any other connection, NotInTransaction if the receipt would commit by itself,
         ConfigurationError for a consumer's name and InboxError for an id that is none, SchemaError if the table is not
         there. Whatever else the driver raises passes as it is.
         """
         receipt = receipt_of(consumer, event)
-        if _is_in_process(handle):
-            return handle.admit_receipt(receipt)
-        return handles.run(handle, lambda dialect: self._admitting(dialect, receipt), instead="await inbox.aadmit(…)")
+        if _is_in_process(connection):
+            return connection.admit_receipt(receipt)
+        return connections.run(
+            connection, lambda dialect: self._admitting(dialect, receipt), instead="await inbox.aadmit(…)"
+        )
 
-    async def aadmit(self, handle: object, consumer: str, event: str | Identified) -> bool:
+    async def aadmit(self, connection: object, consumer: str, event: str | Identified) -> bool:
         """`admit` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
         receipt = receipt_of(consumer, event)
-        if _is_in_process(handle):
-            return handle.admit_receipt(receipt)
-        return await handles.arun(handle, lambda dialect: self._admitting(dialect, receipt), instead="inbox.admit(…)")
+        if _is_in_process(connection):
+            return connection.admit_receipt(receipt)
+        return await connections.arun(
+            connection, lambda dialect: self._admitting(dialect, receipt), instead="inbox.admit(…)"
+        )
 
     def once(self, consumer: str) -> Once:
-        """Decorate a function `(handle, event, …)`, sync or async: a repeat is answered None without calling it.
+        """Decorate a function `(connection, event, …)`, sync or async: a repeat is answered None without calling it.
 
         Raises ConfigurationError for a name that no consumer can have.
         """
@@ -87,28 +92,28 @@ class Inbox:
         return Once(consumer, admit=self.admit, aadmit=self.aadmit)
 
     @contextmanager
-    def admission(self, handle: object, consumer: str, event: str | Identified) -> Iterator[bool]:
+    def admission(self, connection: object, consumer: str, event: str | Identified) -> Iterator[bool]:
         """`admit` as a block around the effect: `with inbox.admission(session, "billing", event) as first:`."""
-        yield self.admit(handle, consumer, event)
+        yield self.admit(connection, consumer, event)
 
     @asynccontextmanager
-    async def aadmission(self, handle: object, consumer: str, event: str | Identified) -> AsyncIterator[bool]:
+    async def aadmission(self, connection: object, consumer: str, event: str | Identified) -> AsyncIterator[bool]:
         """`aadmit` as a block around the effect."""
-        yield await self.aadmit(handle, consumer, event)
+        yield await self.aadmit(connection, consumer, event)
 
-    def tally(self, handle: object, tally: Tally) -> None:
+    def tally(self, connection: object, tally: Tally) -> None:
         """Add what a consumer met to the tally of this hour; a `Consumer` does so by itself. Raises as `admit` does."""
-        if _is_in_process(handle):
-            handle.add_tally(tally)
+        if _is_in_process(connection):
+            connection.add_tally(tally)
         else:
-            handles.run(handle, lambda dialect: self._tallying(dialect, tally), instead="await inbox.atally(…)")
+            connections.run(connection, lambda dialect: self._tallying(dialect, tally), instead="await inbox.atally(…)")
 
-    async def atally(self, handle: object, tally: Tally) -> None:
-        """`tally` for handles that are awaited."""
-        if _is_in_process(handle):
-            handle.add_tally(tally)
+    async def atally(self, connection: object, tally: Tally) -> None:
+        """`tally` for connections that are awaited."""
+        if _is_in_process(connection):
+            connection.add_tally(tally)
         else:
-            await handles.arun(handle, lambda dialect: self._tallying(dialect, tally), instead="inbox.tally(…)")
+            await connections.arun(connection, lambda dialect: self._tallying(dialect, tally), instead="inbox.tally(…)")
 
     async def prune(self, store: Store) -> int:
         """Drop receipts and tallies older than the retention, in bites; returns how many went.
@@ -119,23 +124,23 @@ class Inbox:
             return 0
         return sum([gone async for gone in bites(store.upkeep, Retention(receipts=self._retention))])
 
-    def _admitting(self, dialect: handles.Dialect, receipt: Receipt) -> handles.Steps[bool]:
+    def _admitting(self, dialect: connections.Dialect, receipt: Receipt) -> connections.Steps[bool]:
         return bool((yield from self._explained(self._admit[dialect], receipt, RECEIPTS)))
 
-    def _tallying(self, dialect: handles.Dialect, tally: Tally) -> handles.Steps[None]:
+    def _tallying(self, dialect: connections.Dialect, tally: Tally) -> connections.Steps[None]:
         yield from self._explained(self._tally[dialect], tally, TALLIES)
 
-    def _explained(self, sql: str, row: Receipt | Tally, deed: Deed) -> handles.Steps[handles.Rows]:
+    def _explained(self, sql: str, row: Receipt | Tally, deed: Deed) -> connections.Steps[connections.Rows]:
         try:
-            return (yield handles.Statement(sql, row))
+            return (yield connections.Statement(sql, row))
         except Exception as error:
             if (refusal := explain(error, self._names, deed)) is None:
                 raise
             raise refusal from presentable(error)
 
 
-def _is_in_process(handle: object) -> TypeGuard[InProcessInbox]:
-    return hasattr(type(handle), "admit_receipt")
+def _is_in_process(connection: object) -> TypeGuard[InProcessInbox]:
+    return hasattr(type(connection), "admit_receipt")
 
 
 def _checked(retention: Duration | None, redelivery: Duration) -> float | None:

@@ -17,15 +17,15 @@ R = TypeVar("R")
 
 
 class Admit(Protocol):
-    def __call__(self, handle: object, consumer: str, event: str | Identified) -> bool: ...
+    def __call__(self, connection: object, consumer: str, event: str | Identified) -> bool: ...
 
 
 class AsyncAdmit(Protocol):
-    def __call__(self, handle: object, consumer: str, event: str | Identified) -> Awaitable[bool]: ...
+    def __call__(self, connection: object, consumer: str, event: str | Identified) -> Awaitable[bool]: ...
 
 
 class Once:
-    """Made by `Inbox.once`. The function's first two arguments are the handle and the event, or its id."""
+    """Made by `Inbox.once`. The function's first two arguments are the connection and the event, or its id."""
 
     def __init__(self, consumer: str, *, admit: Admit, aadmit: AsyncAdmit) -> None:
         self._consumer = consumer
@@ -49,18 +49,18 @@ class Once:
 
     def _called(self, effect: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(effect)
-        def once(handle: object, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
-            if self._admit(handle, self._consumer, event):
-                return effect(handle, event, *args, **kwargs)
+        def once(connection: object, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
+            if self._admit(connection, self._consumer, event):
+                return effect(connection, event, *args, **kwargs)
             return None
 
         return once
 
     def _awaited(self, effect: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(effect)
-        async def once(handle: object, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
-            if await self._aadmit(handle, self._consumer, event):
-                return await effect(handle, event, *args, **kwargs)
+        async def once(connection: object, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
+            if await self._aadmit(connection, self._consumer, event):
+                return await effect(connection, event, *args, **kwargs)
             return None
 
         return once

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pillarbox.connections import driver_errors
 from pillarbox.core.errors import InboxError, PillarboxError, SchemaError
 from pillarbox.core.names import Names
-from pillarbox.handles import failures
 
 
 class Deed(NamedTuple):
@@ -27,11 +27,10 @@ TALLIES = Deed("tally", "inbox_tally", "SELECT, INSERT, UPDATE")
 
 def explain(error: Exception, names: Names, deed: Deed) -> PillarboxError | None:
     """The error to raise in place of the driver's, or None to let that pass."""
-    if failures.tables_missing(error):
-        return SchemaError(
-            f"the inbox's table is missing or too old ({failures.driver_message(error)}); run `pillarbox schema apply`"
-        )
-    match failures.sqlstate(error):
+    if driver_errors.tables_missing(error):
+        told = driver_errors.driver_message(error)
+        return SchemaError(f"the inbox's table is missing or too old ({told}); run `pillarbox schema apply`")
+    match driver_errors.sqlstate(error):
         case "42501":
             return _not_allowed(error, names, deed)
         case "25P02":
@@ -41,7 +40,8 @@ def explain(error: Exception, names: Names, deed: Deed) -> PillarboxError | None
 
 def _not_allowed(error: Exception, names: Names, deed: Deed) -> InboxError:
     table = names.qualified(names.stem + deed.table)
+    told = driver_errors.driver_message(error)
     return InboxError(
-        f"the role may not {deed.word} ({failures.driver_message(error)}); GRANT {deed.rights} ON {table} to it, and "
+        f"the role may not {deed.word} ({told}); GRANT {deed.rights} ON {table} to it, and "
         f'USAGE ON SCHEMA "{names.schema}"'
     )

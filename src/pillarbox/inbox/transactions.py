@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, TypeGuard
 
+from pillarbox.connections.kinds import kind_of
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.handles.kinds import kind_of
 
 Block = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 Open = Callable[[], Block]

@@ -1,4 +1,4 @@
-"""The outbox as an application sees it: two verbs, one for handles that block and one for those that are awaited.
+"""The outbox as an application sees it: two verbs, one for connections that block and one for those that are awaited.
 
 Everything is checked and encoded before the first statement is sent, and everything goes with one INSERT. In a
 transaction of the caller nothing is committed here; an engine, a session factory or a pool has no transaction yet, so
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal, TypeGuard
 
-from pillarbox import handles
+from pillarbox import connections
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.event import Event, EventsRecorded, RecordObserver
 from pillarbox.core.names import Names
@@ -71,12 +71,12 @@ class Outbox:
         )
         self._sqlite = SqliteAppend(Names(prefix=prefix), ignore_duplicates=self._ignore_duplicates)
 
-    def record(self, handle: object, *events: Event) -> list[str]:
-        """Append events to the handle's transaction; returns their ids, in order.
+    def record(self, connection: object, *events: Event) -> list[str]:
+        """Append events to the connection's transaction; returns their ids, in order.
 
-        The handle is a SQLAlchemy Session or Connection, a psycopg Connection or a sqlite3.Connection. Given a
+        The connection is a SQLAlchemy Session or Connection, a psycopg Connection or a sqlite3.Connection. Given a
         SQLAlchemy Engine or sessionmaker, the events are recorded in a transaction of their own, which is committed.
-        Raises RecordError for an event or a handle that is refused, NotInTransaction if the insert would commit by
+        Raises RecordError for an event or a connection that is refused, NotInTransaction if the insert would commit by
         itself, DuplicateEvent for an id that already waits, SchemaError if the tables are not there. Whatever else
         the driver raises passes as it is. An id that was delivered already is taken: whether it is sent again is the
         relay's decision (`relay.ledger`).
@@ -84,14 +84,16 @@ class Outbox:
         rows = self._rows(events)
         if not rows:
             return []
-        if _is_in_process(handle):
-            handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
+        if _is_in_process(connection):
+            connection.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
         else:
             instead = "await outbox.arecord(…)"
-            handles.run(handle, lambda dialect: self._steps(dialect, rows), instead=instead, own_transaction=True)
+            connections.run(
+                connection, lambda dialect: self._steps(dialect, rows), instead=instead, own_transaction=True
+            )
         return self._recorded(events)
 
-    async def arecord(self, handle: object, *events: Event) -> list[str]:
+    async def arecord(self, connection: object, *events: Event) -> list[str]:
         """`record` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg.
 
         A SQLAlchemy AsyncEngine or async_sessionmaker and an asyncpg Pool give a transaction of the events' own.
@@ -99,12 +101,12 @@ class Outbox:
         rows = self._rows(events)
         if not rows:
             return []
-        if _is_in_process(handle):
-            handle.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
+        if _is_in_process(connection):
+            connection.append_rows(rows, ignore_duplicates=self._ignore_duplicates)
         else:
             instead = "outbox.record(…)"
-            await handles.arun(
-                handle, lambda dialect: self._steps(dialect, rows), instead=instead, own_transaction=True
+            await connections.arun(
+                connection, lambda dialect: self._steps(dialect, rows), instead=instead, own_transaction=True
             )
         return self._recorded(events)
 
@@ -122,7 +124,7 @@ class Outbox:
                     observer(told)
         return [event.event_id for event in events]
 
-    def _steps(self, dialect: handles.Dialect, rows: list[Row]) -> handles.Steps[None]:
+    def _steps(self, dialect: connections.Dialect, rows: list[Row]) -> connections.Steps[None]:
         try:
             match dialect:
                 case "postgresql":
@@ -135,9 +137,9 @@ class Outbox:
             raise refusal from presentable(error)
 
 
-def _is_in_process(handle: object) -> TypeGuard[InProcessTransaction]:
+def _is_in_process(connection: object) -> TypeGuard[InProcessTransaction]:
     """By its one method; `isinstance` of a protocol would cost more than the rest of a record."""
-    return hasattr(type(handle), "append_rows")
+    return hasattr(type(connection), "append_rows")
 
 
 def _check_choice(setting: str, value: object, choices: tuple[str, ...]) -> None:

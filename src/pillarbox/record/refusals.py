@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pillarbox.connections import driver_errors
 from pillarbox.core.errors import DuplicateEvent, PillarboxError, RecordError, SchemaError
 from pillarbox.core.names import Names
 from pillarbox.core.row import Row
-from pillarbox.handles import failures
 
 _MOST_NAMED = 5
 
@@ -30,24 +30,25 @@ def check_distinct(rows: Sequence[Row]) -> None:
 
 def explain(error: Exception, rows: Sequence[Row], names: Names) -> PillarboxError | None:
     """The error to raise in place of the driver's, or None to let that pass."""
-    if failures.tables_missing(error):
+    if driver_errors.tables_missing(error):
         return _no_schema(error)
-    match failures.sqlstate(error):
+    match driver_errors.sqlstate(error):
         case "23505":
-            return _duplicate(rows, failures.detail(error), "; roll the transaction back, or to a savepoint")
+            return _duplicate(rows, driver_errors.detail(error), "; roll the transaction back, or to a savepoint")
         case "42501":
             return _not_allowed(error, names)
         case "23514":
             return _not_taken(error)
         case "25P02":
             return RecordError(
-                "the transaction has already failed, so nothing can be recorded in it; roll back first", field="handle"
+                "the transaction has already failed, so nothing can be recorded in it; roll back first",
+                field="connection",
             )
     return _explain_sqlite(error, rows)
 
 
 def _explain_sqlite(error: Exception, rows: Sequence[Row]) -> PillarboxError | None:
-    match failures.sqlite_code(error):
+    match driver_errors.sqlite_code(error):
         case "SQLITE_CONSTRAINT_PRIMARYKEY" | "SQLITE_CONSTRAINT_UNIQUE":
             return _duplicate(rows, "", "")
         case "SQLITE_CONSTRAINT_CHECK" | "SQLITE_CONSTRAINT_TRIGGER":
@@ -69,21 +70,20 @@ def _duplicate(rows: Sequence[Row], detail: str, advice: str) -> DuplicateEvent:
 def _not_taken(error: Exception) -> RecordError:
     """A table may be stricter than this outbox, most likely in the size of payloads."""
     return RecordError(
-        f"the table does not take an event ({failures.driver_message(error)}); "
+        f"the table does not take an event ({driver_errors.driver_message(error)}); "
         "its limits were set by `pillarbox schema apply`",
     )
 
 
 def _no_schema(error: Exception) -> SchemaError:
-    return SchemaError(
-        f"the outbox's tables are missing or too old ({failures.driver_message(error)}); run `pillarbox schema apply`"
-    )
+    told = driver_errors.driver_message(error)
+    return SchemaError(f"the outbox's tables are missing or too old ({told}); run `pillarbox schema apply`")
 
 
 def _not_allowed(error: Exception, names: Names) -> RecordError:
     message = names.qualified(names.prefix + "message")
     return RecordError(
-        f"the role may not record ({failures.driver_message(error)}); GRANT INSERT ON {message} to it, and "
+        f"the role may not record ({driver_errors.driver_message(error)}); GRANT INSERT ON {message} to it, and "
         f'USAGE ON SCHEMA "{names.schema}"',
-        field="handle",
+        field="connection",
     )

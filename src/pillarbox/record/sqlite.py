@@ -7,10 +7,10 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from pillarbox.connections import Statement, Steps
 from pillarbox.core.names import Names
 from pillarbox.core.row import Row
 from pillarbox.core.sqlfiles import statement
-from pillarbox.handles import Statement, Steps
 
 _PACKAGE = "pillarbox.record"
 _MILLISECOND = timedelta(milliseconds=1)

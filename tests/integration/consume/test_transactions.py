@@ -40,8 +40,8 @@ def _sessionmaker(url: str) -> Iterator[tuple[Any, Any]]:
     engine.dispose()
 
 
-async def _execute(handle: Any, event: ConsumedEvent) -> None:
-    await handle.execute(text(INSERT))
+async def _execute(connection: Any, event: ConsumedEvent) -> None:
+    await connection.execute(text(INSERT))
 
 
 @contextmanager
@@ -103,14 +103,14 @@ async def test_receipt_and_effect_share_the_fate_of_the_transaction(database: st
 def _failing(effect: Any) -> Any:
     if asyncio.iscoroutinefunction(effect):
 
-        async def fail_async(handle: Any, event: ConsumedEvent) -> None:
-            await effect(handle, event)
+        async def fail_async(connection: Any, event: ConsumedEvent) -> None:
+            await effect(connection, event)
             raise ValueError("no")
 
         return fail_async
 
-    def fail(handle: Any, event: ConsumedEvent) -> None:
-        effect(handle, event)
+    def fail(connection: Any, event: ConsumedEvent) -> None:
+        effect(connection, event)
         raise ValueError("no")
 
     return fail

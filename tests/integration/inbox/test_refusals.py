@@ -29,24 +29,24 @@ def role(postgres_url: str) -> Iterator[Role]:
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_an_empty_postgres_is_told_to_apply_the_schema(way: Way, empty_postgres_url: str) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
-        async with way.transaction(empty_postgres_url) as handle:
-            await admit(way, handle, "e1")
+        async with way.transaction(empty_postgres_url) as connection:
+            await admit(way, connection, "e1")
 
 
 @pytest.mark.parametrize("way", SQLITE, ids=str)
 async def test_an_empty_sqlite_is_told_to_apply_the_schema(way: Way, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
-        async with way.transaction(str(tmp_path / "empty.db")) as handle:
-            await admit(way, handle, "e1")
+        async with way.transaction(str(tmp_path / "empty.db")) as connection:
+            await admit(way, connection, "e1")
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way, postgres_url: str) -> None:
     with pytest.raises(InboxError, match=r"has already failed.*roll back first"):
-        async with way.transaction(postgres_url) as handle:
+        async with way.transaction(postgres_url) as connection:
             with pytest.raises(SchemaError, match="not_there"):
-                await admit(way, handle, "e1", inbox=Inbox(schema="not_there"))
-            await admit(way, handle, "e1")
+                await admit(way, connection, "e1", inbox=Inbox(schema="not_there"))
+            await admit(way, connection, "e1")
     assert committed_receipts(postgres_url) == []
 
 

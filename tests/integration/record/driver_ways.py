@@ -1,4 +1,4 @@
-"""Handles of the drivers themselves: psycopg, asyncpg and sqlite3."""
+"""Connections of the drivers themselves: psycopg, asyncpg and sqlite3."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
@@ -12,8 +12,8 @@ from tests.integration.record.way import Open, Way, blocking
 
 
 @asynccontextmanager
-async def _psycopg_savepoint(handle: psycopg.Connection) -> AsyncIterator[None]:
-    with handle.transaction():
+async def _psycopg_savepoint(connection: psycopg.Connection) -> AsyncIterator[None]:
+    with connection.transaction():
         yield
 
 
@@ -95,15 +95,15 @@ async def _sqlite_begun(url: str) -> AsyncIterator[sqlite3.Connection]:
 
 
 @asynccontextmanager
-async def _sqlite_savepoint(handle: sqlite3.Connection) -> AsyncIterator[None]:
-    handle.execute("SAVEPOINT inner_one")
+async def _sqlite_savepoint(connection: sqlite3.Connection) -> AsyncIterator[None]:
+    connection.execute("SAVEPOINT inner_one")
     try:
         yield
     except BaseException:
-        handle.execute("ROLLBACK TO inner_one")
+        connection.execute("ROLLBACK TO inner_one")
         raise
     finally:
-        handle.execute("RELEASE inner_one")
+        connection.execute("RELEASE inner_one")
 
 
 POSTGRES = [
@@ -122,21 +122,21 @@ POSTGRES = [
     Way(
         name="psycopg AsyncConnection",
         transaction=_psycopg_async,
-        savepoint=lambda handle: handle.transaction(),
+        savepoint=lambda connection: connection.transaction(),
         autocommit=_psycopg_async_autocommit,
         awaited=True,
     ),
     Way(
         name="asyncpg Connection",
         transaction=_asyncpg,
-        savepoint=lambda handle: handle.transaction(),
+        savepoint=lambda connection: connection.transaction(),
         autocommit=_asyncpg_idle,
         awaited=True,
     ),
     Way(
         name="asyncpg from a pool",
         transaction=_asyncpg_pool,
-        savepoint=lambda handle: handle.transaction(),
+        savepoint=lambda connection: connection.transaction(),
         autocommit=_asyncpg_pool_idle,
         awaited=True,
     ),

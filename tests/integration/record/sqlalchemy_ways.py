@@ -1,4 +1,4 @@
-"""Handles of SQLAlchemy on every driver, blocking and awaited."""
+"""Connections of SQLAlchemy on every driver, blocking and awaited."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -146,8 +146,8 @@ def _async_connection(url: str, driver: str, configure: Configure | None, **opti
 
 
 @asynccontextmanager
-async def _awaited_savepoint(handle: Any) -> AsyncIterator[None]:
-    async with handle.begin_nested():
+async def _awaited_savepoint(connection: Any) -> AsyncIterator[None]:
+    async with connection.begin_nested():
         yield
 
 
@@ -184,8 +184,8 @@ def _without_recipe(opened: Any, driver: str, awaited: bool) -> Open:
 
 
 @asynccontextmanager
-async def _blocking_savepoint(handle: Any) -> AsyncIterator[None]:
-    with handle.begin_nested():
+async def _blocking_savepoint(connection: Any) -> AsyncIterator[None]:
+    with connection.begin_nested():
         yield
 
 

@@ -20,8 +20,8 @@ def event(number: int = 1) -> Event:
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_a_sleeping_relay_is_notified_at_the_commit(way: Way, postgres_url: str) -> None:
     with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
-        async with way.transaction(postgres_url) as handle:
-            await way.record(Outbox(), handle, event())
+        async with way.transaction(postgres_url) as connection:
+            await way.record(Outbox(), connection, event())
             assert not bell.rang()
         assert bell.rang()
 
@@ -29,20 +29,20 @@ async def test_a_sleeping_relay_is_notified_at_the_commit(way: Way, postgres_url
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_however_much_a_transaction_records_it_notifies_once(way: Way, postgres_url: str) -> None:
     with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
-        async with way.transaction(postgres_url) as handle:
-            await way.record(Outbox(), handle, event(1))
-            await way.record(Outbox(), handle, *(event(number) for number in range(2, 50)))
-            await way.record(Outbox(), handle, event(50))
+        async with way.transaction(postgres_url) as connection:
+            await way.record(Outbox(), connection, event(1))
+            await way.record(Outbox(), connection, *(event(number) for number in range(2, 50)))
+            await way.record(Outbox(), connection, event(50))
         assert bell.count() == 1
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_a_savepoint_that_is_rolled_back_notifies_nobody(way: Way, postgres_url: str) -> None:
     with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
-        async with way.transaction(postgres_url) as handle:
+        async with way.transaction(postgres_url) as connection:
             with pytest.raises(ZeroDivisionError):
-                async with way.savepoint(handle):
-                    await way.record(Outbox(), handle, event())
+                async with way.savepoint(connection):
+                    await way.record(Outbox(), connection, event())
                     raise ZeroDivisionError
         assert not bell.rang()
 

@@ -21,11 +21,11 @@ OTHER = Event("order.placed", {"id": 2}, event_id="evt-002")
 async def test_a_repeated_id_is_an_error_that_names_it_and_keeps_its_cause(
     way: Way, database: str, committed: EventIds
 ) -> None:
-    async with way.transaction(database) as handle:
-        await way.record(Outbox(), handle, ONCE)
+    async with way.transaction(database) as connection:
+        await way.record(Outbox(), connection, ONCE)
     with pytest.raises(DuplicateEvent, match=r"evt-001 is in the outbox already") as caught:
-        async with way.transaction(database) as handle:
-            await way.record(Outbox(), handle, ONCE)
+        async with way.transaction(database) as connection:
+            await way.record(Outbox(), connection, ONCE)
     assert caught.value.field == "event_id"
     assert caught.value.__cause__ is not None
     assert committed() == ["evt-001"]
@@ -34,14 +34,14 @@ async def test_a_repeated_id_is_an_error_that_names_it_and_keeps_its_cause(
 async def test_after_a_duplicate_the_savepoint_around_it_can_be_rolled_back(
     way: Way, database: str, committed: EventIds
 ) -> None:
-    async with way.transaction(database) as handle:
-        await way.record(Outbox(), handle, ONCE)
+    async with way.transaction(database) as connection:
+        await way.record(Outbox(), connection, ONCE)
         # PostgreSQL tells which one it was.
         named = "event evt-001 is" if database.startswith("postgresql://") else "one of the events evt-002, evt-001 is"
         with pytest.raises(DuplicateEvent, match=named):
-            async with way.savepoint(handle):
-                await way.record(Outbox(), handle, OTHER, ONCE)
-        await way.record(Outbox(), handle, Event("order.paid", {}, event_id="evt-003"))
+            async with way.savepoint(connection):
+                await way.record(Outbox(), connection, OTHER, ONCE)
+        await way.record(Outbox(), connection, Event("order.paid", {}, event_id="evt-003"))
     assert committed() == ["evt-001", "evt-003"]
 
 
@@ -49,15 +49,15 @@ async def test_where_repeats_are_ignored_they_are_left_out_and_the_others_kept(
     way: Way, database: str, committed: EventIds
 ) -> None:
     outbox = Outbox(duplicate="ignore")
-    async with way.transaction(database) as handle:
-        await way.record(outbox, handle, ONCE)
-        assert await way.record(outbox, handle, ONCE, OTHER, OTHER) == ["evt-001", "evt-002", "evt-002"]
+    async with way.transaction(database) as connection:
+        await way.record(outbox, connection, ONCE)
+        assert await way.record(outbox, connection, ONCE, OTHER, OTHER) == ["evt-001", "evt-002", "evt-002"]
     assert committed() == ["evt-001", "evt-002"]
 
 
 async def test_the_same_id_for_another_destination_is_no_repeat(way: Way, database: str, committed: EventIds) -> None:
-    async with way.transaction(database) as handle:
+    async with way.transaction(database) as connection:
         for destination in ("", "billing", "mail"):
             event = Event("order.placed", {}, event_id="evt-001", destination=destination)
-            await way.record(Outbox(), handle, event)
+            await way.record(Outbox(), connection, event)
     assert committed() == ["evt-001"] * 3

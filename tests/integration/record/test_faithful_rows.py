@@ -67,8 +67,8 @@ async def test_every_field_arrives_as_it_was_given(way: Way, database: str) -> N
         occurred_at=OCCURRED,
         available_at=AVAILABLE,
     )
-    async with way.transaction(database) as handle:
-        await way.record(Outbox(), handle, event)
+    async with way.transaction(database) as connection:
+        await way.record(Outbox(), connection, event)
     (row,) = _stored(database)
     headers = row["headers"] if isinstance(row["headers"], dict) else json.loads(row["headers"])
     assert bytes(row["payload"]) == event.payload
@@ -82,8 +82,8 @@ async def test_every_field_arrives_as_it_was_given(way: Way, database: str) -> N
 
 async def test_what_is_left_out_gets_its_default_beside_events_that_say_it(way: Way, database: str) -> None:
     full = Event("a", {}, occurred_at=OCCURRED, available_at=AVAILABLE, aggregate_type="T", aggregate_id="1")
-    async with way.transaction(database) as handle:
-        await way.record(Outbox(), handle, full, Event("b", {"ä": [1, None]}), Event("c", b""))
+    async with way.transaction(database) as connection:
+        await way.record(Outbox(), connection, full, Event("b", {"ä": [1, None]}), Event("c", b""))
     first, second, third = _stored(database)
     assert first["key"] == "T:1"
     assert abs(_time(second["occurred_at"]) - datetime.now(UTC)) < timedelta(minutes=1)
@@ -97,16 +97,16 @@ async def test_what_is_left_out_gets_its_default_beside_events_that_say_it(way: 
 
 async def test_the_places_in_line_follow_the_order_given(way: Way, database: str, committed: EventIds) -> None:
     events = [Event("counted", {"n": n}, event_id=f"{n * 7919 % 1000:03}") for n in range(1000)]
-    async with way.transaction(database) as handle:
-        ids = await way.record(Outbox(), handle, *events)
+    async with way.transaction(database) as connection:
+        ids = await way.record(Outbox(), connection, *events)
     assert ids == [event.event_id for event in events]
     assert committed() == ids
 
 
 async def test_any_time_of_the_calendar_can_be_recorded(way: Way, database: str) -> None:
-    async with way.transaction(database) as handle:
+    async with way.transaction(database) as connection:
         for at in EXTREMES:
-            await way.record(Outbox(), handle, Event("a", {}, occurred_at=at), Event("b", {}, available_at=at))
+            await way.record(Outbox(), connection, Event("a", {}, occurred_at=at), Event("b", {}, available_at=at))
     rows = _stored(database)
     for at, first, second in zip(EXTREMES, rows[::2], rows[1::2], strict=True):
         assert _time(first["occurred_at"]) == at

@@ -17,15 +17,15 @@ EVENT = Event("order.placed", {"id": 1})
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_an_empty_postgres_is_told_to_apply_the_schema(way: Way, empty_postgres_url: str) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
-        async with way.transaction(empty_postgres_url) as handle:
-            await way.record(Outbox(), handle, EVENT)
+        async with way.transaction(empty_postgres_url) as connection:
+            await way.record(Outbox(), connection, EVENT)
 
 
 @pytest.mark.parametrize("way", SQLITE, ids=str)
 async def test_an_empty_sqlite_is_told_to_apply_the_schema(way: Way, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
-        async with way.transaction(str(tmp_path / "empty.db")) as handle:
-            await way.record(Outbox(), handle, EVENT)
+        async with way.transaction(str(tmp_path / "empty.db")) as connection:
+            await way.record(Outbox(), connection, EVENT)
 
 
 @pytest.mark.parametrize("outbox", [Outbox(schema="nowhere"), Outbox(schema="nowhere", wakeup="none")])

@@ -69,16 +69,16 @@ Open = Callable[[str], AbstractAsyncContextManager[Any]]
 async def test_records_commit_again_and_again(behind: str, postgres_url: str, transaction: Open) -> None:
     ids = [f"evt-{number}" for number in range(5)]
     for event_id in ids:
-        async with transaction(behind) as handle:
-            await OUTBOX.arecord(handle, Event("order.placed", {}, event_id=event_id, key="one"))
+        async with transaction(behind) as connection:
+            await OUTBOX.arecord(connection, Event("order.placed", {}, event_id=event_id, key="one"))
     assert committed_ids(postgres_url) == ids
 
 
 @awaited
 async def test_a_rollback_leaves_nothing(behind: str, postgres_url: str, transaction: Open) -> None:
     with pytest.raises(Undo):
-        async with transaction(behind) as handle:
-            await OUTBOX.arecord(handle, EVENT)
+        async with transaction(behind) as connection:
+            await OUTBOX.arecord(connection, EVENT)
             raise Undo
     assert committed_ids(postgres_url) == []
 

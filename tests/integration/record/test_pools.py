@@ -63,16 +63,16 @@ EVERY = [(opened, database, opened in {one for one, _ in AWAITED}) for opened, d
 NAMES = [opened.__name__ for opened, _, _ in EVERY]
 
 
-async def record(handle: object, *events: Event, awaited: bool) -> list[str]:
-    return await Outbox().arecord(handle, *events) if awaited else Outbox().record(handle, *events)
+async def record(connection: object, *events: Event, awaited: bool) -> list[str]:
+    return await Outbox().arecord(connection, *events) if awaited else Outbox().record(connection, *events)
 
 
 @pytest.mark.parametrize(("opened", "database", "awaited"), EVERY, indirect=["database"], ids=NAMES)
 async def test_events_are_committed_in_a_transaction_of_their_own(
     opened: Opened, database: str, awaited: bool, committed: EventIds
 ) -> None:
-    async with opened(database) as handle:
-        assert await record(handle, FIRST, SECOND, awaited=awaited) == ["evt-001", "evt-002"]
+    async with opened(database) as connection:
+        assert await record(connection, FIRST, SECOND, awaited=awaited) == ["evt-001", "evt-002"]
         assert committed() == ["evt-001", "evt-002"]  # while the pool is still open: nothing waits for its end
 
 
@@ -80,20 +80,20 @@ async def test_events_are_committed_in_a_transaction_of_their_own(
 async def test_all_events_of_a_call_are_recorded_or_none(
     opened: Opened, database: str, awaited: bool, committed: EventIds
 ) -> None:
-    async with opened(database) as handle:
-        await record(handle, SECOND, awaited=awaited)
+    async with opened(database) as connection:
+        await record(connection, SECOND, awaited=awaited)
         with pytest.raises(DuplicateEvent):
-            await record(handle, FIRST, SECOND, awaited=awaited)
+            await record(connection, FIRST, SECOND, awaited=awaited)
         assert committed() == ["evt-002"]
-        await record(handle, FIRST, awaited=awaited)  # the connection went back to the pool in good order
+        await record(connection, FIRST, awaited=awaited)  # the connection went back to the pool in good order
     assert committed() == ["evt-002", "evt-001"]
 
 
 @pytest.mark.parametrize(("opened", "database", "awaited"), EVERY, indirect=["database"], ids=NAMES)
 async def test_the_other_verb_is_named(opened: Opened, database: str, awaited: bool) -> None:
-    async with opened(database) as handle:
+    async with opened(database) as connection:
         with pytest.raises(RecordError, match=r"call outbox\.record" if not awaited else r"call await outbox\.arecord"):
-            await record(handle, FIRST, awaited=not awaited)
+            await record(connection, FIRST, awaited=not awaited)
 
 
 async def test_an_engine_that_commits_each_statement_is_refused(postgres_url: str) -> None:

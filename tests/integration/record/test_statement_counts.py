@@ -50,16 +50,16 @@ def log(postgres_server: PostgresServer, postgres_url: str) -> Log:
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_each_record_is_one_statement_in_its_transaction(way: Way, postgres_url: str, log: Log) -> None:
-    async with way.transaction(postgres_url) as handle:
-        await way.record(Outbox(), handle, Event("order.placed", {"id": 1}))
-        await way.record(Outbox(), handle, Event("order.paid", {"id": 1}))
-        await way.record(Outbox(), handle, *(Event("order.shipped", {"part": part}) for part in range(200)))
+    async with way.transaction(postgres_url) as connection:
+        await way.record(Outbox(), connection, Event("order.placed", {"id": 1}))
+        await way.record(Outbox(), connection, Event("order.paid", {"id": 1}))
+        await way.record(Outbox(), connection, *(Event("order.shipped", {"part": part}) for part in range(200)))
     assert log.transaction() == ["INSERT", "INSERT", "INSERT"]
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_a_record_that_notifies_is_one_statement_too(way: Way, postgres_url: str, log: Log) -> None:
     with sleeping_relay(postgres_url):
-        async with way.transaction(postgres_url) as handle:
-            await way.record(Outbox(), handle, Event("order.placed", {"id": 1}))
+        async with way.transaction(postgres_url) as connection:
+            await way.record(Outbox(), connection, Event("order.placed", {"id": 1}))
         assert log.transaction() == ["INSERT"]

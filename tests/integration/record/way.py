@@ -1,4 +1,4 @@
-"""One kind of handle on one driver, with the same three moves for all of them."""
+"""One kind of connection on one driver, with the same three moves for all of them."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,20 +12,20 @@ Open = Callable[[str], AbstractAsyncContextManager[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One kind of handle on one driver."""
+    """One kind of connection on one driver."""
 
     name: str
     transaction: Open
-    """A handle in a transaction that commits at the end of the block and rolls back on an exception."""
+    """A connection in a transaction that commits at the end of the block and rolls back on an exception."""
     savepoint: Callable[[Any], AbstractAsyncContextManager[Any]]
     autocommit: Open
-    """A handle on which every statement commits by itself."""
+    """A connection on which every statement commits by itself."""
     awaited: bool = False
 
-    async def record(self, outbox: Outbox, handle: object, *events: Event) -> list[str]:
+    async def record(self, outbox: Outbox, connection: object, *events: Event) -> list[str]:
         if self.awaited:
-            return await outbox.arecord(handle, *events)
-        return outbox.record(handle, *events)
+            return await outbox.arecord(connection, *events)
+        return outbox.record(connection, *events)
 
     def __str__(self) -> str:
         return self.name
@@ -34,7 +34,7 @@ class Way:
 def blocking(open_: Callable[[str], Any]) -> Open:
     @asynccontextmanager
     async def opened(url: str) -> AsyncIterator[Any]:
-        with open_(url) as handle:
-            yield handle
+        with open_(url) as connection:
+            yield connection
 
     return opened

@@ -1,4 +1,4 @@
-"""Every handle on every driver, so that one test speaks for all of them.
+"""Every connection on every driver, so that one test speaks for all of them.
 
 Those that go through SQLAlchemy carry its mark: their tests run with both of its versions.
 """

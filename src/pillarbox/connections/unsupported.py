@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pillarbox.connections.kinds import kind_of
 from pillarbox.core.errors import HandleRefused
-from pillarbox.handles.kinds import kind_of
 
 ACCEPTED = (
     "a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, a psycopg Connection or AsyncConnection, "
@@ -28,8 +28,8 @@ _NEXT_STEP = {
 }
 
 
-def refusal(handle: object) -> HandleRefused:
+def refusal(connection: object) -> HandleRefused:
     """The error for something that is no transaction."""
-    what = f"{type(handle).__module__}.{type(handle).__qualname__}"
-    step = kind_of(handle, _NEXT_STEP) or f"pass {ACCEPTED}"
+    what = f"{type(connection).__module__}.{type(connection).__qualname__}"
+    step = kind_of(connection, _NEXT_STEP) or f"pass {ACCEPTED}"
     return HandleRefused(f"{what} is not a transaction to work in; {step}")

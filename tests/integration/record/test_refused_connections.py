@@ -34,16 +34,16 @@ async def async_engine(postgres_url: str) -> AsyncIterator[AsyncEngine]:
         yield engine
 
 
-def _refused(handle: object, next_step: str) -> None:
+def _refused(connection: object, next_step: str) -> None:
     with pytest.raises(RecordError, match=next_step) as caught:
-        Outbox().record(handle, EVENT)
-    assert caught.value.field == "handle"
+        Outbox().record(connection, EVENT)
+    assert caught.value.field == "connection"
 
 
-async def _refused_awaited(handle: object, next_step: str) -> None:
+async def _refused_awaited(connection: object, next_step: str) -> None:
     with pytest.raises(RecordError, match=next_step) as caught:
-        await Outbox().arecord(handle, EVENT)
-    assert caught.value.field == "handle"
+        await Outbox().arecord(connection, EVENT)
+    assert caught.value.field == "connection"
 
 
 async def test_an_unknown_object_is_told_what_is_accepted() -> None:
@@ -90,10 +90,10 @@ async def test_a_connection_that_went_back_to_its_pool_is_refused(postgres_url: 
 async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way, postgres_url: str) -> None:
     poisoned = Outbox(schema="not_there")
     with pytest.raises(RecordError, match=r"has already failed.*roll back first"):
-        async with way.transaction(postgres_url) as handle:
+        async with way.transaction(postgres_url) as connection:
             with pytest.raises(Exception, match="pillarbox schema apply"):
-                await way.record(poisoned, handle, EVENT)
-            await way.record(Outbox(), handle, EVENT)
+                await way.record(poisoned, connection, EVENT)
+            await way.record(Outbox(), connection, EVENT)
     assert committed_ids(postgres_url) == []
 
 

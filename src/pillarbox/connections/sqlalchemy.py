@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from pillarbox.connections import asyncpg, psycopg, sqlite
+from pillarbox.connections.connection import Dialect, Operation, Rows, Statement, Steps, T, drive, guarded
+from pillarbox.connections.kinds import kind_of
+from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.errors import HandleRefused, NotInTransaction
-from pillarbox.handles import asyncpg, psycopg, sqlite
-from pillarbox.handles.handle import Dialect, Errand, Rows, Statement, Steps, T, drive, guarded
-from pillarbox.handles.kinds import kind_of
-from pillarbox.handles.placeholders import Style, render
 
 _REMEDY = (
     'use an engine without isolation_level="AUTOCOMMIT" and wrap both in `with session.begin():` '
@@ -58,19 +58,19 @@ class SqlAlchemyConnection:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def run(self, errand: Errand[T]) -> T:
+    def run(self, operation: Operation[T]) -> T:
         if self._connection.closed:
             raise HandleRefused("the SQLAlchemy connection is closed; pass an open one")
         # What the first statement would do anyway; an application may have hung its BEGIN on this moment.
         begun = None if self._connection.in_transaction() else self._connection.begin()
         try:
-            return self._run(errand)
+            return self._run(operation)
         except NotInTransaction:
             if begun is not None:
                 begun.rollback()
             raise
 
-    def _run(self, errand: Errand[T]) -> T:
+    def _run(self, operation: Operation[T]) -> T:
         adapter = self._connection.connection.dbapi_connection
         own = self._connection.connection.driver_connection
         driver = kind_of(own, _DRIVERS)
@@ -85,7 +85,7 @@ class SqlAlchemyConnection:
             result = self._connection.exec_driver_sql(sql, statement.parameters)
             return list(result.fetchall()) if result.returns_rows else []
 
-        return drive(guarded(driver.guard(own, adapter), errand, driver.dialect), execute)
+        return drive(guarded(driver.guard(own, adapter), operation, driver.dialect), execute)
 
 
 class SqlAlchemySession:
@@ -94,8 +94,8 @@ class SqlAlchemySession:
     def __init__(self, session: Any) -> None:
         self._session = session() if callable(session) else session
 
-    def run(self, errand: Errand[T]) -> T:
-        return SqlAlchemyConnection(self._session.connection()).run(errand)
+    def run(self, operation: Operation[T]) -> T:
+        return SqlAlchemyConnection(self._session.connection()).run(operation)
 
 
 class SqlAlchemyAsyncConnection:
@@ -104,12 +104,12 @@ class SqlAlchemyAsyncConnection:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    async def arun(self, errand: Errand[T]) -> T:
+    async def arun(self, operation: Operation[T]) -> T:
         if self._connection.sync_connection is None:
             raise HandleRefused(
                 "the AsyncConnection is not open; use it inside `async with engine.begin() as connection:`"
             )
-        result: T = await self._connection.run_sync(lambda connection: SqlAlchemyConnection(connection).run(errand))
+        result: T = await self._connection.run_sync(lambda connection: SqlAlchemyConnection(connection).run(operation))
         return result
 
 
@@ -119,6 +119,6 @@ class SqlAlchemyAsyncSession:
     def __init__(self, session: Any) -> None:
         self._session = session() if callable(session) else session
 
-    async def arun(self, errand: Errand[T]) -> T:
-        result: T = await self._session.run_sync(lambda session: SqlAlchemySession(session).run(errand))
+    async def arun(self, operation: Operation[T]) -> T:
+        result: T = await self._session.run_sync(lambda session: SqlAlchemySession(session).run(operation))
         return result

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, adrive, guarded
 from pillarbox.core.errors import HandleRefused, NotInTransaction
-from pillarbox.handles.handle import Errand, Rows, Statement, Steps, T, adrive, guarded
 
 
 def guard(connection: Any, *, begins: bool, remedy: str) -> Steps[None]:
@@ -28,9 +28,9 @@ class AsyncpgConnection:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    async def arun(self, errand: Errand[T]) -> T:
+    async def arun(self, operation: Operation[T]) -> T:
         own = self._own()
-        steps = guarded(guard(own, begins=False, remedy=self.remedy), errand, "postgresql")
+        steps = guarded(guard(own, begins=False, remedy=self.remedy), operation, "postgresql")
         return await adrive(steps, self._execute)
 
     async def _execute(self, statement: Statement) -> Rows:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, drive, guarded
+from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.errors import HandleRefused, NotInTransaction
-from pillarbox.handles.handle import Errand, Rows, Statement, Steps, T, drive, guarded
-from pillarbox.handles.placeholders import Style, render
 
 # sqlite3.LEGACY_TRANSACTION_CONTROL, the mode of Python 3.11 and the default ever since.
 _LEGACY = -1
@@ -37,9 +37,9 @@ class SqliteConnection:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def run(self, errand: Errand[T]) -> T:
+    def run(self, operation: Operation[T]) -> T:
         self._check_open()
-        steps = guarded(guard(self._connection, remedy=self.remedy), errand, "sqlite")
+        steps = guarded(guard(self._connection, remedy=self.remedy), operation, "sqlite")
         return drive(steps, self._execute)
 
     def _execute(self, statement: Statement) -> Rows:

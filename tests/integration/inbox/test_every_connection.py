@@ -1,4 +1,4 @@
-"""A receipt shares the fate of the transaction it is written in, whatever the handle and the driver."""
+"""A receipt shares the fate of the transaction it is written in, whatever the connection and the driver."""
 
 import pytest
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.parametrize(
 
 
 async def test_an_event_is_admitted_once_per_consumer(way: Way, database: str, committed: Receipts) -> None:
-    async with way.transaction(database) as handle:
-        assert await admit(way, handle, "e1")
-        assert not await admit(way, handle, "e1")
+    async with way.transaction(database) as connection:
+        assert await admit(way, connection, "e1")
+        assert not await admit(way, connection, "e1")
         assert committed() == []
-    async with way.transaction(database) as handle:
-        assert not await admit(way, handle, "e1")
-        assert await admit(way, handle, "e1", consumer="search")
-        assert await admit(way, handle, "e2")
+    async with way.transaction(database) as connection:
+        assert not await admit(way, connection, "e1")
+        assert await admit(way, connection, "e1", consumer="search")
+        assert await admit(way, connection, "e2")
     assert committed() == [("billing", "e1"), ("billing", "e2"), ("search", "e1")]
 
 
@@ -33,9 +33,9 @@ async def test_a_rollback_forgets_the_receipt_and_what_followed_from_the_event(w
     follow_up = Event("invoice.sent", {}, event_id="follow-up")
     for outcome in (Undo, None):
         try:
-            async with way.transaction(database) as handle:
-                assert await admit(way, handle, "e1")
-                await way.record(Outbox(), handle, follow_up)
+            async with way.transaction(database) as connection:
+                assert await admit(way, connection, "e1")
+                await way.record(Outbox(), connection, follow_up)
                 if outcome:
                     raise outcome
         except Undo:
@@ -46,21 +46,21 @@ async def test_a_rollback_forgets_the_receipt_and_what_followed_from_the_event(w
 async def test_a_savepoint_rolled_back_forgets_what_was_admitted_in_it(
     way: Way, database: str, committed: Receipts
 ) -> None:
-    async with way.transaction(database) as handle:
-        assert await admit(way, handle, "e1")
+    async with way.transaction(database) as connection:
+        assert await admit(way, connection, "e1")
         with pytest.raises(Undo):
-            async with way.savepoint(handle):
-                assert await admit(way, handle, "e2")
+            async with way.savepoint(connection):
+                assert await admit(way, connection, "e2")
                 raise Undo
     assert committed() == [("billing", "e1")]
 
 
-async def test_a_handle_that_commits_by_itself_is_refused_and_nothing_is_written(
+async def test_a_connection_that_commits_by_itself_is_refused_and_nothing_is_written(
     way: Way, database: str, committed: Receipts
 ) -> None:
-    async with way.autocommit(database) as handle:
+    async with way.autocommit(database) as connection:
         with pytest.raises(NotInTransaction, match=r"would commit by itself.*(with|BEGIN)") as caught:
-            await admit(way, handle, "e1")
+            await admit(way, connection, "e1")
     assert isinstance(caught.value, InboxError)
     assert committed() == []
 
@@ -68,19 +68,19 @@ async def test_a_handle_that_commits_by_itself_is_refused_and_nothing_is_written
 async def test_the_verb_of_the_other_kind_is_refused_and_names_the_right_one(
     way: Way, database: str, committed: Receipts
 ) -> None:
-    async with way.transaction(database) as handle:
+    async with way.transaction(database) as connection:
         if way.awaited:
             with pytest.raises(HandleRefused, match=r"is awaited; call await inbox\.aadmit"):
-                Inbox().admit(handle, "billing", "e1")
+                Inbox().admit(connection, "billing", "e1")
         else:
             with pytest.raises(HandleRefused, match=r"is not awaited; call inbox\.admit"):
-                await Inbox().aadmit(handle, "billing", "e1")
+                await Inbox().aadmit(connection, "billing", "e1")
     assert committed() == []
 
 
 async def test_a_bad_id_is_refused_before_anything_is_sent(way: Way, database: str, committed: Receipts) -> None:
-    async with way.transaction(database) as handle:
+    async with way.transaction(database) as connection:
         with pytest.raises(InboxError, match=r"control character U\+0000"):
-            await admit(way, handle, "e\x00")
-        assert await admit(way, handle, "e1")
+            await admit(way, connection, "e\x00")
+        assert await admit(way, connection, "e1")
     assert committed() == [("billing", "e1")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, adrive, drive, guarded
+from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.errors import HandleRefused, NotInTransaction
 from pillarbox.core.names import Names
 from pillarbox.core.sqlfiles import statement as load
-from pillarbox.handles.handle import Errand, Rows, Statement, Steps, T, adrive, drive, guarded
-from pillarbox.handles.placeholders import Style, render
 
 # libpq's PGTransactionStatusType.
 _IDLE, _ACTIVE = 0, 1
@@ -23,7 +23,7 @@ def guard(connection: Any, *, remedy: str) -> Steps[None]:
         return
     if connection.info.transaction_status == _ACTIVE:
         # In a pipeline the status is known only after the replies were read.
-        yield Statement(load("pillarbox.handles", "catch_up", Names()))
+        yield Statement(load("pillarbox.connections", "catch_up", Names()))
     if connection.info.transaction_status == _IDLE:
         raise NotInTransaction(
             "the connection is in autocommit mode and no transaction is open, so the INSERT would commit by itself, "
@@ -39,8 +39,8 @@ class PsycopgConnection:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def run(self, errand: Errand[T]) -> T:
-        return drive(_steps(self._connection, errand, self.remedy), self._execute)
+    def run(self, operation: Operation[T]) -> T:
+        return drive(_steps(self._connection, operation, self.remedy), self._execute)
 
     def _execute(self, statement: Statement) -> Rows:
         cursor = self._connection.cursor(row_factory=_as_tuples)
@@ -60,8 +60,8 @@ class PsycopgAsyncConnection:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    async def arun(self, errand: Errand[T]) -> T:
-        return await adrive(_steps(self._connection, errand, self.remedy), self._execute)
+    async def arun(self, operation: Operation[T]) -> T:
+        return await adrive(_steps(self._connection, operation, self.remedy), self._execute)
 
     async def _execute(self, statement: Statement) -> Rows:
         cursor = self._connection.cursor(row_factory=_as_tuples)
@@ -73,8 +73,8 @@ class PsycopgAsyncConnection:
         return rows
 
 
-def _steps(connection: Any, errand: Errand[T], remedy: str) -> Steps[T]:
-    return guarded(guard(connection, remedy=remedy), errand, "postgresql")
+def _steps(connection: Any, operation: Operation[T], remedy: str) -> Steps[T]:
+    return guarded(guard(connection, remedy=remedy), operation, "postgresql")
 
 
 def _in_pipeline(connection: Any) -> bool:

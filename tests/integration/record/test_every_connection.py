@@ -1,4 +1,4 @@
-"""A record shares the fate of the transaction it is made in, whatever the handle and the driver."""
+"""A record shares the fate of the transaction it is made in, whatever the connection and the driver."""
 
 import pytest
 
@@ -25,16 +25,16 @@ class Undo(Exception):
 async def test_what_is_recorded_is_seen_after_the_commit_and_not_before(
     way: Way, database: str, committed: EventIds
 ) -> None:
-    async with way.transaction(database) as handle:
-        assert await way.record(Outbox(), handle, FIRST, SECOND) == ["first", "second"]
+    async with way.transaction(database) as connection:
+        assert await way.record(Outbox(), connection, FIRST, SECOND) == ["first", "second"]
         assert committed() == []
     assert committed() == ["first", "second"]
 
 
 async def test_a_rollback_leaves_nothing(way: Way, database: str, committed: EventIds) -> None:
     with pytest.raises(Undo):
-        async with way.transaction(database) as handle:
-            await way.record(Outbox(), handle, FIRST)
+        async with way.transaction(database) as connection:
+            await way.record(Outbox(), connection, FIRST)
             raise Undo
     assert committed() == []
 
@@ -42,37 +42,37 @@ async def test_a_rollback_leaves_nothing(way: Way, database: str, committed: Eve
 async def test_a_savepoint_rolled_back_forgets_what_was_recorded_in_it(
     way: Way, database: str, committed: EventIds
 ) -> None:
-    async with way.transaction(database) as handle:
-        await way.record(Outbox(), handle, FIRST)
+    async with way.transaction(database) as connection:
+        await way.record(Outbox(), connection, FIRST)
         with pytest.raises(Undo):
-            async with way.savepoint(handle):
-                await way.record(Outbox(), handle, SECOND)
+            async with way.savepoint(connection):
+                await way.record(Outbox(), connection, SECOND)
                 raise Undo
     assert committed() == ["first"]
 
 
-async def test_a_handle_that_commits_by_itself_is_refused_and_nothing_is_written(
+async def test_a_connection_that_commits_by_itself_is_refused_and_nothing_is_written(
     way: Way, database: str, committed: EventIds
 ) -> None:
-    async with way.autocommit(database) as handle:
+    async with way.autocommit(database) as connection:
         with pytest.raises(NotInTransaction, match=r"would commit by itself.*(with|BEGIN)"):
-            await way.record(Outbox(), handle, FIRST)
+            await way.record(Outbox(), connection, FIRST)
     assert committed() == []
 
 
 async def test_the_verb_of_the_other_kind_is_refused_and_names_the_right_one(
     way: Way, database: str, committed: EventIds
 ) -> None:
-    async with way.transaction(database) as handle:
+    async with way.transaction(database) as connection:
         if way.awaited:
             with pytest.raises(RecordError, match=r"is awaited; call await outbox\.arecord"):
-                Outbox().record(handle, FIRST)
+                Outbox().record(connection, FIRST)
         else:
             with pytest.raises(RecordError, match=r"is not awaited; call outbox\.record"):
-                await Outbox().arecord(handle, FIRST)
+                await Outbox().arecord(connection, FIRST)
     assert committed() == []
 
 
 async def test_recording_nothing_sends_nothing(way: Way, database: str) -> None:
-    async with way.autocommit(database) as handle:
-        assert await way.record(Outbox(), handle) == []
+    async with way.autocommit(database) as connection:
+        assert await way.record(Outbox(), connection) == []

@@ -1,6 +1,6 @@
-"""What a handle is: a way to run a few statements inside a transaction that somebody else began and will end.
+"""What a connection is: a way to run a few statements inside a transaction that somebody else began and will end.
 
-What to run is an errand: a generator that yields statements and is sent their rows. It is written once; only the
+What to run is an operation: a generator that yields statements and is sent their rows. It is written once; only the
 two loops at the end of this file know whether a driver is asked or awaited. Nothing here begins for the caller,
 commits or rolls back.
 """
@@ -23,34 +23,34 @@ class Statement(NamedTuple):
 
 
 Steps = Generator[Statement, Rows, T]
-Errand = Callable[[Dialect], Steps[T]]
+Operation = Callable[[Dialect], Steps[T]]
 """Given the SQL that the database speaks."""
 
 
-class SyncHandle(Protocol):
+class SyncConnection(Protocol):
     """Somebody's transaction on a driver that blocks."""
 
-    def run(self, errand: Errand[T]) -> T:
-        """Do the errand. Raises NotInTransaction if its first write would commit by itself."""
+    def run(self, operation: Operation[T]) -> T:
+        """Do the operation. Raises NotInTransaction if its first write would commit by itself."""
         ...
 
 
-class AsyncHandle(Protocol):
+class AsyncConnection(Protocol):
     """Somebody's transaction on a driver that is awaited."""
 
-    async def arun(self, errand: Errand[T]) -> T:
-        """Do the errand. Raises NotInTransaction if its first write would commit by itself."""
+    async def arun(self, operation: Operation[T]) -> T:
+        """Do the operation. Raises NotInTransaction if its first write would commit by itself."""
         ...
 
 
-def guarded(guard: Steps[None], errand: Errand[T], dialect: Dialect) -> Steps[T]:
-    """The errand, once its guard has found a transaction."""
+def guarded(guard: Steps[None], operation: Operation[T], dialect: Dialect) -> Steps[T]:
+    """The operation, once its guard has found a transaction."""
     yield from guard
-    return (yield from errand(dialect))
+    return (yield from operation(dialect))
 
 
 def drive(steps: Steps[T], execute: Callable[[Statement], Rows]) -> T:
-    """Run every step; the errand sees the rows, or the driver's exception at its own `yield`."""
+    """Run every step; the operation sees the rows, or the driver's exception at its own `yield`."""
     try:
         statement = next(steps)
         while True:

@@ -1,6 +1,6 @@
 """One text, three styles of placeholders."""
 
-from pillarbox.handles.placeholders import Style, render
+from pillarbox.connections.placeholders import Style, render
 
 SQL = "SELECT $1::text, '100 %', json_extract(x, '$[0]') WHERE a = $2"
 

@@ -1,8 +1,8 @@
-"""An errand is written once; asked or awaited, it sees the same rows and the same failures."""
+"""An operation is written once; asked or awaited, it sees the same rows and the same driver_errors."""
 
 import pytest
 
-from pillarbox.handles.handle import Rows, Statement, Steps, adrive, drive
+from pillarbox.connections.connection import Rows, Statement, Steps, adrive, drive
 
 ASK = Statement("ask", ("value",))
 FAIL = Statement("fail")
