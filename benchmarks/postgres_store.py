@@ -20,8 +20,8 @@ from multiprocessing.synchronize import Barrier
 
 import asyncpg
 
+from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import LANES, RelayCard, epochs_of
-from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.outcome import DELIVERED, Verdict
 from pillarbox.stores.postgres import PostgresStore
 from tests.servers.postgres import PostgresServer

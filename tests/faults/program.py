@@ -11,8 +11,8 @@ import signal
 import sys
 from pathlib import Path
 
-from pillarbox.core import failpoints
-from pillarbox.core.failpoints import Point
+from pillarbox import failpoints
+from pillarbox.failpoints import Point
 from pillarbox.ops.cli import main
 from tests.faults import mutants
 

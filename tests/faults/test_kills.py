@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pillarbox.core.failpoints import POINTS
+from pillarbox.failpoints import POINTS
 from tests.faults.conftest import MakeStage
 from tests.faults.relays import IN_HAND, RelayProcess
 from tests.faults.stage import TIMES, Stage, assert_sound

@@ -11,8 +11,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from pillarbox.core.fetch import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
 from pillarbox.stores.postgres import PostgresStore

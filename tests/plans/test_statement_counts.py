@@ -7,9 +7,9 @@ from typing import Any
 import asyncpg
 import pytest
 
+from pillarbox.core.fetch import Bounds, Due, Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.looks import Bounds, Due, Ready
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Outcome, Resolved, Retry, Split, Verdict
 from pillarbox.ops.monitor.looking import Lookout

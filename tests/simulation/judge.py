@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.core.message import Message
 from pillarbox.core.observations import EventRetried, LeaseLost
 from tests.simulation.hosts import Identity, identity

@@ -11,7 +11,7 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.errors import Rejected, Unavailable
-from pillarbox.core.looks import Fetched, Look
+from pillarbox.core.fetch import Fetched, Look
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Route

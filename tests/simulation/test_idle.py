@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.looks import Fetched, Look, Ready
+from pillarbox.core.fetch import Fetched, Look, Ready
 from pillarbox.relay.idle import AWAKE_FOR, AWAKE_PAUSE, FIRST_PAUSE, MOST_EMPTY, NOTIFIED_PAUSE, WINDOW, IdleWait
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.wakeup import MemoryWakeup

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from pillarbox import Event
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
-from pillarbox.core.looks import Ready
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Resolved
 from pillarbox.relay.fetch import HEADLESS_EVERY

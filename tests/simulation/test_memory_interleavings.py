@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from pillarbox.core.event import Event
+from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import RelayCard, epochs_of
-from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Verdict
 from pillarbox.record import Outbox

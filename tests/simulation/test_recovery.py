@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.backoff import LONGEST
 from pillarbox.core.errors import ConfigurationError, StoreUnavailable, Unavailable
 from pillarbox.core.lane import Session
 from pillarbox.core.observations import (
@@ -22,7 +21,7 @@ from pillarbox.core.observations import (
     TransportConnected,
     TransportFailed,
 )
-from pillarbox.core.retry import Constant
+from pillarbox.core.retry import LONGEST_PAUSE, Constant
 from pillarbox.ops.flow import destinations_of, flow
 from pillarbox.relay.tuning import BreakerConfig
 from pillarbox.testing.simulation import Simulation, simulate
@@ -47,7 +46,7 @@ def test_events_flow_within_three_seconds_after_the_broker_is_back() -> None:
             await stage.until(lambda: len(stage.transport.deliveries) == 10, within=FLOWS_WITHIN)
             assert stage.now - healed <= FLOWS_WITHIN
         probes = len(stage.seen(Sending)) + len(stage.seen(TransportFailed))
-        assert OUTAGE / LONGEST < probes < 4 * OUTAGE, "neither asleep nor in a hot loop"
+        assert OUTAGE / LONGEST_PAUSE < probes < 4 * OUTAGE, "neither asleep nor in a hot loop"
 
     told(story)
 
@@ -123,7 +122,7 @@ def test_a_relay_waits_for_a_store_that_is_not_there_yet_and_says_so_at_once() -
             assert relay.waits_for["store"] == "connection refused"
             await stage.rest(OUTAGE)
             assert stage.seen(RelayStarted) == []
-            assert OUTAGE / LONGEST < len(stage.seen(StoreFailed)) < 4 * OUTAGE
+            assert OUTAGE / LONGEST_PAUSE < len(stage.seen(StoreFailed)) < 4 * OUTAGE
             back.set()
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=FLOWS_WITHIN)
             assert len(stage.seen(StoreRestored)) == 1

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 from pillarbox import Event
-from pillarbox.core.backoff import LONGEST
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.observations import BatchSettled, StoreFailed
+from pillarbox.core.retry import LONGEST_PAUSE
 from tests.simulation.stage import Stage
 from tests.simulation.test_ways_to_run import told
 
@@ -50,7 +50,7 @@ def test_a_refused_decision_is_written_under_load_as_soon_as_the_database_accept
             loading = asyncio.create_task(load())
             await stage.rest(LONG)
             refused.clear()
-            await stage.rest(LONGEST + 4 * WRITE)
+            await stage.rest(LONGEST_PAUSE + 4 * WRITE)
             assert [row.status for row in await stage.store.people.find("refused")] == ["PUBLISHED"]
             loading.cancel()
 
@@ -67,7 +67,7 @@ def test_no_decision_waits_for_a_refused_one() -> None:
                 stage.record(Event("a", {}))
                 await stage.rest(0.2)  # twice the poll interval
                 assert settled(stage) == number + 1
-        assert LONG / LONGEST < len(stage.seen(StoreFailed)) < 4 * LONG, "neither asleep nor in a hot loop"
+        assert LONG / LONGEST_PAUSE < len(stage.seen(StoreFailed)) < 4 * LONG, "neither asleep nor in a hot loop"
 
     told(story)
 
@@ -79,7 +79,7 @@ def test_refused_decisions_beyond_a_batch_have_their_turn() -> None:
         stage.record(*(Event("a", {}, event_id=name) for name in names))
         async with stage.running(tuned={"batch_size": 5, "in_flight": 8}):
             for number, name in enumerate(names):
-                await stage.rest(4 * LONGEST)
+                await stage.rest(4 * LONGEST_PAUSE)
                 assert settled(stage) == number
                 refused.discard(name)
 

@@ -12,8 +12,8 @@ import pytest
 
 from pillarbox import Event, Route
 from pillarbox.core.errors import PermanentError
+from pillarbox.core.fetch import Due, Fetched, Look, Ready
 from pillarbox.core.lane import Epochs, Settled
-from pillarbox.core.looks import Due, Fetched, Look, Ready
 from pillarbox.core.outcome import Verdict
 from pillarbox.relay.fetch import DUE_EVERY, LONGEST_PAUSE
 from pillarbox.stores.memory.messages import MemoryMessages

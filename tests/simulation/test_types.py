@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Event, Relay
 from pillarbox.core.errors import Nacked, Unavailable
-from pillarbox.core.looks import Fetched, Look
+from pillarbox.core.fetch import Fetched, Look
 from pillarbox.core.message import Held
 from pillarbox.core.observations import BreakerChanged, EventRetried
 from pillarbox.relay.gates import IDLE, MOST_IDLE

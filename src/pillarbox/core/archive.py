@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from pillarbox.core.browsing import EventDetail
-from pillarbox.core.looks import MAX_BYTES
+from pillarbox.core.fetch import MAX_BYTES
 from pillarbox.core.retention import Retention
 
 Table = Literal["history", "dead"]

@@ -13,11 +13,11 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
+from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import LONGEST_HEADER
 from pillarbox.core.message import Status
 from pillarbox.core.people import OpenRequest
-from pillarbox.core.timestamps import timestamp
 
 UNREADABLE = "(cannot be decoded)"
 """The name under which headers are shown that are too deep or too long to be decoded."""

@@ -5,7 +5,9 @@ Whatever a broker, a database or a log line could choke on is refused here, with
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 from pillarbox.core.errors import RecordError
-from pillarbox.core.identity import uuid7
 
 LONGEST_ID = 200
 LONGEST_TEXT = 255
@@ -40,6 +41,19 @@ BYTES = "application/octet-stream"
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+def uuid7() -> str:
+    """A new event id: a UUIDv7 as text, of 48 bits of milliseconds, 12 bits of their fraction and 62 random bits.
+
+    Ids made one after another sort in that order, so index pages stay warm.
+    """
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    fraction = rest * 4096 // 1_000_000
+    number = milliseconds << 80 | 0x7 << 76 | fraction << 64
+    number |= 0b10 << 62 | int.from_bytes(os.urandom(8), "big") >> 2
+    digits = f"{number:032x}"  # by hand: uuid.UUID costs another microsecond
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 class Cause(Protocol):

@@ -9,11 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pillarbox.core.clock import Chance
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Chance, Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 
 Jitter = Literal["none", "full", "additive"]
+
+FIRST_PAUSE = 0.1
+"""Seconds before the second attempt to reach a server."""
+LONGEST_PAUSE = 2.0
+"""Seconds between two attempts at most; with it, delivery resumes within 3 s after a server is back."""
 
 
 class RetryPolicy(Protocol):
@@ -92,3 +96,26 @@ class Never:
 def _check_attempts(number: object) -> None:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise ConfigurationError(f"retry.max_attempts is {number!r}: it counts sends, and 0 means no limit")
+
+
+class Backoff:
+    """The pauses of one reconnect loop, to a database or a broker: all of them use this class.
+
+    A pause doubles from `first` up to `longest` seconds. Jitter takes off up to half, so that many processes do not
+    reconnect at once. `longest` is short by default: probes are cheap, and delivery resumes soon after an outage.
+    """
+
+    def __init__(self, chance: Chance, *, first: float = FIRST_PAUSE, longest: float = LONGEST_PAUSE) -> None:
+        self._chance = chance
+        self._first = min(first, longest)
+        self._longest = longest
+        self._pause = self._first
+
+    def next(self) -> float:
+        """Seconds to pause now, after another failure."""
+        pause, self._pause = self._pause, min(self._longest, self._pause * 2)
+        return pause * (0.5 + self._chance.random() / 2)
+
+    def reset(self) -> None:
+        """An attempt succeeded: the next outage begins with a short pause."""
+        self._pause = self._first

@@ -30,10 +30,10 @@ from pillarbox.core.archive import Archive
 from pillarbox.core.audit import EVERYTHING, NOTHING, AuditFilter, AuditPage
 from pillarbox.core.browsing import Browsing
 from pillarbox.core.diagnosis import Diagnosis
+from pillarbox.core.fetch import Fetched, Look
 from pillarbox.core.keys import Keys
 from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session, Settled
 from pillarbox.core.ledger import Before, LedgerKind
-from pillarbox.core.looks import Fetched, Look
 from pillarbox.core.message import Held, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
 from pillarbox.core.overview import COUNTED, ConsumerView, Overview, RelayView

@@ -18,8 +18,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Chance, Clock, Duration, SystemClock, seconds, system_chance
 from pillarbox.core.errors import ConfigurationError, Unavailable
 from pillarbox.core.retry import Exponential, RetryPolicy
 from pillarbox.core.source import Delivery, Source

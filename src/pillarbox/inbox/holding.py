@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from pillarbox.core.backoff import Backoff
 from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.retry import Backoff
 from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.effects import Effects, NotBegun
 

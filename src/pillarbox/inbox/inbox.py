@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeGuard
 
 from pillarbox import connections
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.names import Names
 from pillarbox.core.pruning import bites

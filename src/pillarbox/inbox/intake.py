@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
-from pillarbox.core.backoff import Backoff
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import Unavailable
+from pillarbox.core.retry import Backoff
 from pillarbox.core.source import Delivery, Source
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from pillarbox.core.audit import AuditEntry
 from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
+from pillarbox.core.clock import timestamp
 from pillarbox.core.footprint import Footprint
 from pillarbox.core.keys import BlockedKey, Head
 from pillarbox.core.people import OpenRequest
-from pillarbox.core.timestamps import timestamp
 from pillarbox.ops.flow import DestinationView
 from pillarbox.ops.grouping import LetterGroup
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pillarbox.core.broker_letters import BrokerLetters
-from pillarbox.core.duration import Duration
+from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.store import Store

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import Chance, Clock, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Announcer
 from pillarbox.core.retry import RetryPolicy

@@ -15,11 +15,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeGuard
 
+from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.event import JSON
 from pillarbox.core.message import Message
 from pillarbox.core.replay import REPLAY_OF
-from pillarbox.core.timestamps import timestamp
 
 CLOUDEVENTS = "application/cloudevents+json"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pillarbox.core.looks import MAX_BYTES, Fetched, Look
+from pillarbox.core.fetch import MAX_BYTES, Fetched, Look
 from pillarbox.relay.in_flight import InFlight
 from pillarbox.relay.sorting import Seen
 

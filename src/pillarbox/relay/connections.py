@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from pillarbox.core.backoff import Backoff
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import Unavailable
 from pillarbox.core.observations import Announcer, TransportConnected, TransportFailed
+from pillarbox.core.retry import Backoff
 from pillarbox.core.transport import Transport
 from pillarbox.relay.gates import Gates
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from pillarbox.core.backoff import LONGEST, Backoff
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import RelayFailed, StoreUnavailable
 from pillarbox.core.observations import Announcer, StoreFailed, StoreRestored
+from pillarbox.core.retry import LONGEST_PAUSE, Backoff
 
 Duty = Callable[[], Coroutine[Any, Any, None]]
 
@@ -47,7 +47,7 @@ class Crew:
             try:
                 await work()
             except StoreUnavailable as error:
-                if self._clock.monotonic() - began > LONGEST:
+                if self._clock.monotonic() - began > LONGEST_PAUSE:
                     backoff.reset()  # it went well for a while: this is another outage
                 await self._clock.sleep(self.store_failed(error, backoff))
 

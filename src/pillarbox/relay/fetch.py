@@ -17,12 +17,11 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from pillarbox.core import failpoints
-from pillarbox.core.clock import Clock
-from pillarbox.core.duration import seconds
+from pillarbox import failpoints
+from pillarbox.core.clock import Clock, seconds
 from pillarbox.core.errors import RowsRefused
+from pillarbox.core.fetch import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.lane import Epochs, Settled
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.observations import Announcer, BatchRead, LanesLost, LookedInVain, StoreFailed
 from pillarbox.core.outcome import Resolved

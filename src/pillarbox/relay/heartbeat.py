@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pillarbox.core.backoff import Backoff
-from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import Chance, Clock, seconds
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.lane import InHand, Renewal
+from pillarbox.core.retry import Backoff
 from pillarbox.core.store import Store
 from pillarbox.relay.tuning import Tuning
 

@@ -14,8 +14,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 
-from pillarbox.core.clock import Clock
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import Clock, seconds
 from pillarbox.core.store import Store
 from pillarbox.relay.tuning import Tuning
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pillarbox.core.duration import Duration
+from pillarbox.core.clock import Duration
 from pillarbox.core.retry import Exponential
 
 

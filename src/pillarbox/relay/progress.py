@@ -11,8 +11,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pillarbox.core.clock import Clock
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import Clock, seconds
 from pillarbox.core.observations import Announcer, RelayStalled, RelayStallEnded
 from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.lanes import Ownership

@@ -14,12 +14,10 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from pillarbox.core import failpoints
-from pillarbox.core.backoff import Backoff
-from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
-from pillarbox.core.duration import seconds
+from pillarbox import failpoints
+from pillarbox.core.clock import Chance, Clock, SystemClock, seconds, system_chance
 from pillarbox.core.errors import ConfigurationError, StoreUnavailable
-from pillarbox.core.identity import uuid7
+from pillarbox.core.event import uuid7
 from pillarbox.core.lane import Renewal
 from pillarbox.core.message import Slot
 from pillarbox.core.observations import (
@@ -30,7 +28,7 @@ from pillarbox.core.observations import (
     RelaySwitchedOff,
     StopRequested,
 )
-from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.retry import Backoff, Exponential, RetryPolicy
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.assembly import assemble

@@ -14,13 +14,12 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclo
 from datetime import datetime
 from typing import Any
 
-from pillarbox.core import failpoints
-from pillarbox.core.clock import Clock
+from pillarbox import failpoints
+from pillarbox.core.clock import Clock, ProgressTimeout
 from pillarbox.core.errors import PermanentError, SendError, StoreUnavailable, Unavailable
 from pillarbox.core.ledger import Before
 from pillarbox.core.observations import Announcer, EventSkipped, Sending, SendOverdue, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
-from pillarbox.core.patience import Patience
 from pillarbox.core.store import Ledger
 from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport, outgoing_of
 from pillarbox.relay.bodies import compose, outgoing_headers
@@ -395,7 +394,7 @@ class Sender:
                 seen = progress()
             return seen
 
-        return Patience(self._longest_send, getting_on)
+        return ProgressTimeout(self._longest_send, getting_on)
 
     def _told_if_overdue(self, pace: Pace, batch: Collection[tuple[Gate, Item]]) -> AbstractContextManager[None]:
         return nullcontext() if pace.overdue is None else self._telling_after(pace.overdue, batch)

@@ -14,13 +14,13 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from pillarbox.core import failpoints
-from pillarbox.core.backoff import Backoff
+from pillarbox import failpoints
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import RowsRefused, StoreUnavailable
 from pillarbox.core.message import Message, Slot
 from pillarbox.core.observations import Announcer, BatchSettled, LanesLost, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
+from pillarbox.core.retry import Backoff
 from pillarbox.core.store import Store
 from pillarbox.relay.figures import Figures
 from pillarbox.relay.in_flight import InFlight, Item

@@ -10,9 +10,8 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from pillarbox.core import failpoints
-from pillarbox.core.clock import Clock
-from pillarbox.core.duration import seconds
+from pillarbox import failpoints
+from pillarbox.core.clock import Clock, seconds
 from pillarbox.core.errors import PillarboxError, StoreUnavailable
 from pillarbox.core.lane import Lease, RelayCard, Renewal
 from pillarbox.core.observations import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from pillarbox.core import stats
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.retention import Retention
 from pillarbox.core.retry import Exponential, Jitter, RetryPolicy

@@ -6,8 +6,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from pillarbox.core.clock import timestamp
 from pillarbox.core.text import escaped
-from pillarbox.core.timestamps import timestamp
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

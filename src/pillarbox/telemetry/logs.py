@@ -15,7 +15,7 @@ from datetime import timedelta
 from logging import DEBUG, ERROR, INFO, WARNING
 from typing import assert_never
 
-from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.clock import Clock, SystemClock, timestamp
 from pillarbox.core.message import Message
 from pillarbox.core.observations import (
     BatchDelivered,
@@ -51,7 +51,6 @@ from pillarbox.core.observations import (
     TransportFailed,
 )
 from pillarbox.core.text import noun
-from pillarbox.core.timestamps import timestamp
 
 TRACE = 5
 """Below DEBUG: what happens all the time when nothing happens."""

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TextIO
 
+from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import Unavailable
-from pillarbox.core.timestamps import timestamp
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 
 _CLOSED = "console: it is closed; make a new one"

@@ -11,8 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pillarbox.core.clock import Clock, SystemClock
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import SendError, Unavailable
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 

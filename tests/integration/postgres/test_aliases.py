@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
-from pillarbox.core.looks import Ready
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
 from pillarbox.relay.bodies import outgoing_headers

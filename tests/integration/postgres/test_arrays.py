@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pillarbox.core.fetch import BehindHeads, Due, PutAside, Ready
 from pillarbox.core.lane import InHand, RelayCard, epochs_of
-from pillarbox.core.looks import BehindHeads, Due, PutAside, Ready
 from pillarbox.core.message import Held, Probe, Slot
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
 from pillarbox.stores.postgres import PostgresStore

@@ -9,8 +9,8 @@ import pytest
 from pillarbox import Handlers, Never, Relay, Tuning
 from pillarbox.core.browsing import EventFilter, LetterFilter
 from pillarbox.core.errors import RowsRefused
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
-from pillarbox.core.looks import Ready
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
 from pillarbox.stores.postgres import PostgresStore

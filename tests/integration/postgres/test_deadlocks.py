@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import Epochs
-from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Verdict
 from pillarbox.stores.postgres import PostgresStore

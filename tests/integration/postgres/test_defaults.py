@@ -6,8 +6,8 @@ import asyncpg
 import pytest
 
 from pillarbox.core.event import Event
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
-from pillarbox.core.looks import Ready
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.retention import Retention
 from pillarbox.record.outbox import Outbox

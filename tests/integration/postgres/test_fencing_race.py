@@ -5,8 +5,8 @@ The second test takes the lock out of the settlement and shows that the first on
 
 import asyncio
 
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
-from pillarbox.core.looks import Ready
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Verdict
 from pillarbox.stores.postgres import PostgresStore

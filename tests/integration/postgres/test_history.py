@@ -6,8 +6,8 @@ import pytest
 
 from pillarbox import Relay
 from pillarbox.core.errors import RowsRefused
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
-from pillarbox.core.looks import Ready
 from pillarbox.core.observations import StoreFailed
 from pillarbox.core.outcome import DELIVERED, Verdict
 from pillarbox.core.retention import Retention

@@ -4,8 +4,8 @@ A transaction that drew its place early may commit late. A reader that remembers
 next event of its key overtakes it. The second test reads that way and shows that the first one would then fail.
 """
 
+from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import RelayCard, epochs_of
-from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.message import Message
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.statements import NOT_IN_HAND

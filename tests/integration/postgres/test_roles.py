@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
+from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import RelayCard, epochs_of
-from pillarbox.core.looks import Bounds, Ready
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres import PostgresStore

@@ -5,8 +5,8 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, InHand, RelayCard, epochs_of
-from pillarbox.core.looks import Ready
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
 from pillarbox.stores.postgres import PostgresStore

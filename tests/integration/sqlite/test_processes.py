@@ -21,7 +21,7 @@ OWNER = """
 import asyncio, sys
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.core.lane import RelayCard
-from pillarbox.core.looks import Ready
+from pillarbox.core.fetch import Ready
 
 async def main():
     store = SqliteStore(sys.argv[1])

@@ -4,7 +4,7 @@ import time
 from uuid import RFC_4122, UUID
 
 from pillarbox import Event
-from pillarbox.core.identity import uuid7
+from pillarbox.core.event import uuid7
 
 
 def test_an_id_is_a_valid_uuid_of_version_7() -> None:

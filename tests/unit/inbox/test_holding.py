@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from pillarbox import Consumer
-from pillarbox.core.backoff import LONGEST as LONGEST_PAUSE
 from pillarbox.core.clock import SystemClock
+from pillarbox.core.retry import LONGEST_PAUSE
 from pillarbox.inbox import ConsumedEvent, holding
 from pillarbox.inbox.observations import ConsumerObservation, EventHandled, HandlingFailed
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction

@@ -1,6 +1,6 @@
 """What a round may bring: two looks that fit beside what is in flight, and a message larger than a look alone."""
 
-from pillarbox.core.looks import MAX_BYTES, Fetched, Ready
+from pillarbox.core.fetch import MAX_BYTES, Fetched, Ready
 from pillarbox.core.message import Message
 from pillarbox.relay.budget import MOST_ROWS, Budget, Large
 from pillarbox.relay.in_flight import InFlight, Item

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.relay.presets import PRESETS
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from pillarbox import Event, Outbox
 from pillarbox.core.clock import SystemClock, system_chance
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, Settled
-from pillarbox.core.looks import Ready
 from pillarbox.core.observations import Announcer
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
 from pillarbox.relay.figures import Figures

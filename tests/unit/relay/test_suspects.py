@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pillarbox import Event, Outbox, Relay
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, Settled
-from pillarbox.core.looks import Ready
 from pillarbox.core.outcome import Resolved
 from pillarbox.relay.in_flight import Item
 from pillarbox.stores.memory import MemoryStore

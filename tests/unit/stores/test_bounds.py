@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.looks import Bounds
+from pillarbox.core.fetch import Bounds
 from pillarbox.core.names import Names
 from pillarbox.stores.postgres.statements import Statements as PostgresStatements
 from pillarbox.stores.sqlite.statements import Statements as SqliteStatements

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import click
 
+from pillarbox.core.clock import timestamp
 from pillarbox.core.text import escaped, safe_json
-from pillarbox.core.timestamps import timestamp
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import moments
 

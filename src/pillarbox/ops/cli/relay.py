@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.looks import Bounds
+from pillarbox.core.fetch import Bounds
 from pillarbox.core.text import safe_json
 from pillarbox.ops.cli.context import current_invocation, current_settings, quiet_drivers
 from pillarbox.ops.cli.ending import ending_in_time
@@ -191,7 +191,7 @@ def _quit(reason: str) -> None:
 
 def _arm(failpoint: str) -> None:
     if failpoint:
-        from pillarbox.core import failpoints
+        from pillarbox import failpoints
         from pillarbox.ops.settings.sources import FAILPOINT
 
         point, _, count = failpoint.partition(":")

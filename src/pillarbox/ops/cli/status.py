@@ -44,7 +44,7 @@ def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_j
       pillarbox status --check
       pillarbox status --max-age 60s --max-broker-dead 0 --json
     """
-    from pillarbox.core.duration import seconds
+    from pillarbox.core.clock import seconds
     from pillarbox.core.steering import EVERYWHERE
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import with_shared_store

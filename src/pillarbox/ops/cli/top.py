@@ -78,8 +78,7 @@ class Sight(NamedTuple):
 
 async def _sights(store: Store, interval: float) -> AsyncIterator[Sight]:
     """One after another; once a look succeeded, it goes on however long the store is away."""
-    from pillarbox.core.clock import SystemClock
-    from pillarbox.core.duration import seconds
+    from pillarbox.core.clock import SystemClock, seconds
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.figures import Watch
 

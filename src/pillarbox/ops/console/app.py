@@ -23,7 +23,7 @@ try:
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('the console needs more packages: pip install "pillarbox[console]"') from missing
 
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.store import Store
 from pillarbox.ops.console import api
 from pillarbox.ops.console.access import Role

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from markupsafe import Markup, escape
 
+from pillarbox.core.clock import timestamp
 from pillarbox.core.overview import COUNTED, Overview
 from pillarbox.core.text import escaped
 from pillarbox.core.text import plural as plural
-from pillarbox.core.timestamps import timestamp
 
 _TAIL = 12
 

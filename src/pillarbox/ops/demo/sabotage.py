@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from pillarbox.core.identity import uuid7
+from pillarbox.core.event import uuid7
 from pillarbox.ops.demo.ledger import Entry, Note
 from pillarbox.ops.demo.scene import Sabotage
 

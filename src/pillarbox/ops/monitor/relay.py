@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.core.overview import COUNTED
 from pillarbox.core.store import Store
 from pillarbox.ops.monitor.judging import Answer, Limits, alive, healthy, ready

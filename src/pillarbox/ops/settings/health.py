@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.ops.settings.describing import key
 from pillarbox.ops.settings.kinds import Span, Whole
 

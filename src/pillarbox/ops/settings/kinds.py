@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, cast
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.text import size_in_bytes
 from pillarbox.ops.moments import moment

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.ops.settings.origin import Entry, Path, dotted
 from pillarbox.ops.settings.ways_out import DestinationSettings, TransportSettings
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pillarbox.core.archive import Stale, Table, within
 from pillarbox.core.browsing import EventDetail
-from pillarbox.core.looks import MAX_BYTES
+from pillarbox.core.fetch import MAX_BYTES
 from pillarbox.core.overview import COUNTED
 from pillarbox.core.retention import Retention
 from pillarbox.stores.memory.browsing import delivered, given_up

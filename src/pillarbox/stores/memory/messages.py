@@ -8,7 +8,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, assert_never
 
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
+from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
 from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.store import Headless
 from pillarbox.stores.memory.tables import Place, Stored, Tables, concerns, verb

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from pillarbox.core.browsing import Position
-from pillarbox.core.identity import uuid7
+from pillarbox.core.event import uuid7
 from pillarbox.core.message import Message
 from pillarbox.core.replay import (
     REPLAY_OF,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import assert_never
 
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
+from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
 from pillarbox.core.message import Probe, Slot, message_of
 from pillarbox.core.store import Headless
 from pillarbox.stores.postgres.arrays import literal

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pillarbox.core.browsing import Position
-from pillarbox.core.identity import uuid7
+from pillarbox.core.event import uuid7
 from pillarbox.core.replay import (
     LOOK,
     WHAT,

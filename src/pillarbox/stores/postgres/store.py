@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.lane import LANES
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.names import Names

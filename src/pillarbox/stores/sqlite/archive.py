@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from pillarbox.core.archive import Stale, Table, within
 from pillarbox.core.browsing import EventDetail
-from pillarbox.core.looks import MAX_BYTES
+from pillarbox.core.fetch import MAX_BYTES
 from pillarbox.core.overview import COUNTED
 from pillarbox.core.retention import Retention
 from pillarbox.stores.sqlite.browsing import EVER, detail_of, written

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
+from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
 from pillarbox.core.message import Message, Probe, Slot, message_of
 from pillarbox.core.store import Headless
 from pillarbox.stores.sqlite.connection import Connection, legible_rows

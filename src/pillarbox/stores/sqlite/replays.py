@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pillarbox.core.browsing import Position
-from pillarbox.core.identity import uuid7
+from pillarbox.core.event import uuid7
 from pillarbox.core.replay import (
     LOOK,
     WHAT,

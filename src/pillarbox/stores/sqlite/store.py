@@ -6,8 +6,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from pillarbox.core.clock import Clock, SystemClock
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.names import Names

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Settled
-from pillarbox.core.looks import Ready
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import event

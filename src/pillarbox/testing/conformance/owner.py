@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, PutAside, Ready
 from pillarbox.core.lane import Lease, RelayCard, Settled, epochs_of
-from pillarbox.core.looks import BehindHeads, Bounds, Due, Fetched, PutAside, Ready
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import Outcome, Resolved, Split, Verdict
 from pillarbox.core.store import Store

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from pillarbox.core.looks import Ready
+from pillarbox.core.fetch import Ready
 from pillarbox.core.outcome import Resolved
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.owner import join

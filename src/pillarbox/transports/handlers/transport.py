@@ -16,7 +16,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, Rejected, Unavailable
 from pillarbox.core.text import Upcast
 from pillarbox.core.transport import Address, Outgoing, Pace, Result

@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 
 from pillarbox.core.broker_letters import BrokerLetter
-from pillarbox.core.clock import SystemClock
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, SystemClock, seconds
 from pillarbox.core.errors import Rejected
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive

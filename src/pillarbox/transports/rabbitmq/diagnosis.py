@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
-from pillarbox.core.duration import Duration, seconds
 from pillarbox.core.errors import Unavailable
 from pillarbox.transports.rabbitmq.address import RabbitAddress
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused

@@ -10,9 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, ProgressTimeout, seconds
 from pillarbox.core.errors import ConfigurationError, Unavailable
-from pillarbox.core.patience import Patience
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.topology import Declaration
@@ -63,7 +62,7 @@ class Line:
         """Do it for as long as bytes leave or messages are confirmed within each time for answers; else drop the
         connection. On a slow link, what is on its way must not be sent a second time. Raises Unavailable."""
         try:
-            async with Patience(self._answer_timeout, lambda: link.progress):
+            async with ProgressTimeout(self._answer_timeout, lambda: link.progress):
                 return await work
         except TimeoutError:
             raise self._unanswered(link) from None

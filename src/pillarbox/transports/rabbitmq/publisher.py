@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from pillarbox.core import failpoints
+from pillarbox import failpoints
 from pillarbox.core.errors import Nacked, PermanentError, Rejected, Unavailable
 from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.confirms import Confirms

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected, SendError, Unavailable
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.transports.rabbitmq.address import RabbitAddress

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
 from pillarbox.core.people import Action

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from pillarbox.core.backoff import Backoff
 from pillarbox.core.clock import Clock, system_chance
 from pillarbox.core.errors import Nacked, Rejected, Unavailable
+from pillarbox.core.retry import Backoff
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.driver import (
     AMQPError,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from pillarbox.core.clock import timestamp
 from pillarbox.core.source import Incoming
-from pillarbox.core.timestamps import timestamp
 from pillarbox.transports.rabbitmq.received import Encoded, Received
 
 ATTEMPTS = "pillarbox-attempts"

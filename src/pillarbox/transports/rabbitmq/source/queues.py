@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pillarbox.core.broker_letters import dead_letter_queue
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.transports.rabbitmq.topology import DeadLetter, Declaration, Exchange, Queue, Topology, work_queue
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Sequence
 
-from pillarbox.core.clock import SystemClock
-from pillarbox.core.duration import Duration, seconds
+from pillarbox.core.clock import Duration, SystemClock, seconds
 from pillarbox.core.errors import Unavailable
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive

@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pillarbox.core.timestamps import timestamp
+from pillarbox.core.clock import timestamp
 
 ROOT = Path(__file__).parents[3]
 ALLOWED = {
-    "src/pillarbox/core/timestamps.py": "the codec",
+    "src/pillarbox/core/clock.py": "the codec",
     "src/pillarbox/stores/sqlite/messages.py": "the text that SQLite keeps and compares",
     "src/pillarbox/stores/sqlite/browsing.py": "the text that SQLite keeps and compares",
     "src/pillarbox/record/sqlite.py": "the text that SQLite keeps and compares",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from uuid import RFC_4122, UUID
 
-from pillarbox.core.identity import uuid7
+from pillarbox.core.event import uuid7
 
 
 def test_an_id_is_a_uuid_of_version_7() -> None:

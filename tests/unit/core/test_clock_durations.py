@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from pillarbox.core.duration import seconds
+from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pillarbox.core import patience as module
-from pillarbox.core.patience import Patience
+from pillarbox.core import clock as module
+from pillarbox.core.clock import ProgressTimeout
 from pillarbox.testing.simulation import Simulation, simulate
 
 LIMIT = 10.0
@@ -22,7 +22,7 @@ def told(story: Callable[[Simulation], Awaitable[None]], seed: int = 0) -> None:
 
 async def given_up_at(simulation: Simulation, limit: float, progress: Callable[[], object]) -> float:
     with pytest.raises(TimeoutError):
-        async with Patience(limit, progress):
+        async with ProgressTimeout(limit, progress):
             await asyncio.Event().wait()
     return simulation.loop.time()
 
@@ -44,7 +44,7 @@ def test_without_any_progress_it_is_given_up_at_the_limit_whoever_else_waits(
 
     async def soon_over(begin: float) -> None:
         await asyncio.sleep(begin)
-        async with Patience(LIMIT, lambda: 0):
+        async with ProgressTimeout(LIMIT, lambda: 0):
             await asyncio.sleep(0.01)
 
     async def story(simulation: Simulation) -> None:
@@ -72,7 +72,7 @@ def test_while_it_gets_anywhere_it_goes_on_and_at_most_a_quarter_beyond_the_limi
                 counted, last = counted + 1, simulation.loop.time()
 
         async def others() -> None:
-            async with Patience(LIMIT, simulation.loop.time):
+            async with ProgressTimeout(LIMIT, simulation.loop.time):
                 await asyncio.sleep(30)
 
         async with asyncio.TaskGroup() as tasks:
@@ -96,7 +96,7 @@ def test_what_ends_soon_leaves_one_timer_and_asks_for_progress_once() -> None:
     async def story(simulation: Simulation) -> None:
         before = len(simulation.loop._timers)
         for _ in range(100):
-            async with Patience(LIMIT, progress), Patience(LIMIT + 1, lambda: 0):
+            async with ProgressTimeout(LIMIT, progress), ProgressTimeout(LIMIT + 1, lambda: 0):
                 await asyncio.sleep(0)
         assert len(simulation.loop._timers) == before + 1
         assert asked == 100
@@ -120,7 +120,7 @@ def test_whoever_else_cancels_the_task_sees_it_cancelled() -> None:
 
 def test_of_two_within_each_other_the_shorter_ends_and_the_longer_goes_on() -> None:
     async def story(simulation: Simulation) -> None:
-        async with Patience(LIMIT, lambda: 0):
+        async with ProgressTimeout(LIMIT, lambda: 0):
             assert await given_up_at(simulation, LIMIT / 2, lambda: 0) == LIMIT / 2
             await asyncio.sleep(LIMIT / 2 - 1)
         task = asyncio.current_task()
@@ -133,7 +133,7 @@ def test_of_two_within_each_other_the_shorter_ends_and_the_longer_goes_on() -> N
 def test_an_error_inside_is_raised_as_it_is() -> None:
     async def story(_: Simulation) -> None:
         with pytest.raises(KeyError):
-            async with Patience(LIMIT, lambda: 0):
+            async with ProgressTimeout(LIMIT, lambda: 0):
                 raise KeyError
 
     told(story)
@@ -144,7 +144,7 @@ def test_a_progress_that_raises_keeps_nobody_else_waiting() -> None:
 
     async def story(simulation: Simulation) -> None:
         async def broken() -> None:
-            async with Patience(LIMIT, lambda: next(asked)):
+            async with ProgressTimeout(LIMIT, lambda: next(asked)):
                 await asyncio.sleep(3 * LIMIT)
 
         raising = asyncio.create_task(broken())
@@ -159,7 +159,7 @@ def test_a_progress_that_raises_keeps_nobody_else_waiting() -> None:
 
 def test_nothing_is_kept_of_a_loop_that_is_closed() -> None:
     async def wait() -> None:
-        async with Patience(LIMIT, lambda: 0):
+        async with ProgressTimeout(LIMIT, lambda: 0):
             await asyncio.sleep(0)
 
     loop = asyncio.new_event_loop()
