@@ -135,7 +135,7 @@ def _options(sizes: Sizes) -> Plan:
         "CloudEvents": {"body": "cloudevents"},
         "ledger": {"ledger": True},
         "metrics on": {"metrics": True},
-        "batches of 1,000": {"tuning": {"batch_size": 1000}},
+        "batches of 1,000": {"config": {"batch_size": 1000}},
     }
     return Plan(
         name="options",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from apps.common.variables import Variables
-from pillarbox import Exponential, Tuning
+from pillarbox import Exponential, RelayConfig
 
 PREFIX = "OUTBOX_PUBLISHER_"
 HOUR = 3600.0
@@ -35,8 +35,8 @@ class Publisher:
     """OUTBOX_PUBLISHER_FIXED_DELAY: true polls after exactly the polling interval, as a scheduler does."""
 
     @property
-    def tuning(self) -> Tuning:
-        return Tuning(
+    def config(self) -> RelayConfig:
+        return RelayConfig(
             enabled=self.enabled,
             poll_interval=self.polling_interval,
             batch_size=self.batch_size,

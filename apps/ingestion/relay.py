@@ -32,7 +32,7 @@ def relay_to_rabbitmq(
         destinations=DESTINATIONS,
         routes=ROUTES,
         retry=publisher.retry,
-        tuning=publisher.tuning,
+        config=publisher.config,
         name=NAME,
         observers=[log_relay, RelayTracing(), *observers],
     )
@@ -54,7 +54,7 @@ def relay_to_consumers(
         store=store,
         transports={"handlers": handlers},
         retry=publisher.retry,
-        tuning=publisher.tuning,
+        config=publisher.config,
         name=NAME,
         observers=[log_relay, RelayTracing(), *observers],
     )

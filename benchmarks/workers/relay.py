@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any
 
 from benchmarks.workers.control import Control, job, write_times
-from pillarbox import Destination, Handlers, Relay, Route, Tuning
+from pillarbox import Destination, Handlers, Relay, RelayConfig, Route
 from pillarbox.core.transport import Transport
 from pillarbox.ops.bench.transport import TimedRabbitMQ
 from pillarbox.ops.cli.relay import collect_rarely
@@ -39,8 +39,8 @@ def observers_of(work: Mapping[str, Any]) -> list[Any]:
 
 
 def relay_of(work: Mapping[str, Any], store: Any, transport: Transport, **ways: Any) -> Relay:
-    tuning = Tuning(**work.get("tuning", {}))
-    return Relay(store=store, transports={"out": transport}, tuning=tuning, observers=observers_of(work), **ways)
+    config = RelayConfig(**work.get("config", {}))
+    return Relay(store=store, transports={"out": transport}, config=config, observers=observers_of(work), **ways)
 
 
 async def to_handlers(work: dict[str, Any], control: Control) -> None:

@@ -11,11 +11,11 @@ from examples.school import notifications
 from examples.school.attendance import AttendanceService
 from examples.school.grades import GradesService
 from examples.school.tables import Base
-from pillarbox import Exponential, Handlers, Outbox, Relay, Tuning
+from pillarbox import Exponential, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
-TUNING = Tuning(poll_interval="10s", batch_size=50, lease="300s")
+CONFIG = RelayConfig(poll_interval="10s", batch_size=50, lease="300s")
 RETRY = Exponential(base="30s", max="1800s", jitter="additive", max_attempts=10)
 
 
@@ -45,4 +45,4 @@ class School:
         """Any number of them, in any number of processes."""
         handlers = Handlers()
         notifications.register(handlers, self.notifications)
-        return Relay(store=self._store, transports={"handlers": handlers}, retry=RETRY, tuning=TUNING, name="default")
+        return Relay(store=self._store, transports={"handlers": handlers}, retry=RETRY, config=CONFIG, name="default")

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pillarbox.inbox.inbox import Inbox
     from pillarbox.record.outbox import Outbox
     from pillarbox.record.registry import EventTypes
+    from pillarbox.relay.config import BreakerConfig, RelayConfig
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
-    from pillarbox.relay.tuning import BreakerConfig, Tuning
     from pillarbox.transports.handlers import Handlers
 
 __version__ = "0.1.0"
@@ -66,11 +66,11 @@ __all__ = [
     "RecordError",
     "Rejected",
     "Relay",
+    "RelayConfig",
     "Route",
     "SchemaError",
     "SendError",
     "StoreUnavailable",
-    "Tuning",
     "Unavailable",
     "__version__",
 ]
@@ -101,7 +101,7 @@ _HOMES = {
     "pillarbox.record.registry": ("EventTypes",),
     "pillarbox.relay.relay": ("Relay",),
     "pillarbox.relay.routing": ("Destination", "Route"),
-    "pillarbox.relay.tuning": ("BreakerConfig", "Tuning"),
+    "pillarbox.relay.config": ("BreakerConfig", "RelayConfig"),
     "pillarbox.transports.handlers": ("Handlers",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

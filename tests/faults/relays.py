@@ -19,7 +19,7 @@ IN_FLIGHT = 2
 IN_HAND = BATCH_SIZE * IN_FLIGHT
 """The most that one crash may send again."""
 
-_TUNING = {
+_SETTINGS = {
     "RELAY__BATCH_SIZE": str(BATCH_SIZE),
     "RELAY__IN_FLIGHT": str(IN_FLIGHT),
     "RELAY__LEASE": f"{LEASE:g}s",
@@ -57,7 +57,7 @@ class RelayProcess:
         self.name = f"relay-{next(_numbers)}"
         self.log = folder / f"{self.name}.log"
         named = {"STORE": _named(settings["STORE"], self.name)}
-        environment = {f"PILLARBOX_{name}": value for name, value in (_TUNING | dict(settings) | named).items()}
+        environment = {f"PILLARBOX_{name}": value for name, value in (_SETTINGS | dict(settings) | named).items()}
         environment |= {"PATH": os.defpath}
         self._flag = folder / f"{self.name}.freeze"
         program = ["tests.faults.program", str(self._flag), without or "", "relay", "--name", self.name]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.config import RelayConfig
 
-TUNING = Tuning(
+CONFIG = RelayConfig(
     batch_size=8,
     in_flight=2,
     poll_interval="500ms",

@@ -10,13 +10,13 @@ from typing import Any
 from pillarbox import Event, Outbox
 from pillarbox.core.observations import Observation
 from pillarbox.core.transport import Outgoing
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.relay import Relay
-from pillarbox.relay.tuning import Tuning
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation
 from pillarbox.transports.memory import MemoryTransport
 
-TUNING = Tuning(poll_interval="100ms", lease="10s", heartbeat="1s", send_timeout="5s")
+CONFIG = RelayConfig(poll_interval="100ms", lease="10s", heartbeat="1s", send_timeout="5s")
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Stage:
     """A store, and relays that are made for it."""
 
     simulation: Simulation
-    tuning: Tuning = TUNING
+    config: RelayConfig = CONFIG
     observed: list[Observation] = field(default_factory=list)
     _found: dict[type[Observation], tuple[int, list[Any]]] = field(default_factory=dict)
     """Per kind: how many observations were searched, and the matches."""
@@ -43,9 +43,9 @@ class Stage:
             "transports": {"memory": self.transport},
             "observers": [self.observed.append],
         }
-        tuning = replace(self.tuning, **options.pop("tuned", {}))
+        config = replace(self.config, **options.pop("tuned", {}))
         return Relay(
-            tuning=tuning,
+            config=config,
             clock=self.simulation.clock,
             chance=self.simulation.chance,
             threaded_heartbeat=False,

@@ -13,12 +13,12 @@ from pillarbox import Event
 from pillarbox.core.errors import Rejected, Unavailable
 from pillarbox.core.fetch import Fetched, Look
 from pillarbox.core.transport import Outgoing, Result
+from pillarbox.relay.config import BreakerConfig
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Route
-from pillarbox.relay.tuning import BreakerConfig
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport
-from tests.simulation.stage import TUNING, Stage, ids
+from tests.simulation.stage import CONFIG, Stage, ids
 
 BOUND = 8192
 KEYS = 5
@@ -171,7 +171,7 @@ def test_large_and_small_events_that_were_put_aside_for_several_destinations_all
     async def story(simulation: Simulation) -> None:
         chance, names = Random(seed), ("a", "b", "c")
         breaker = BreakerConfig(probe="500ms", max="500ms", jitter="none")
-        stage = Stage(simulation, replace(TUNING, breaker=breaker))
+        stage = Stage(simulation, replace(CONFIG, breaker=breaker))
         stage.transport = MemoryTransport(clock=simulation.clock, latency=0.001)
         failures = [Unavailable("no") if chance.random() < 0.2 else None for _ in range(300)]
         stage.transport.script(lambda _: failures.pop() if failures else None)

@@ -16,7 +16,7 @@ from pillarbox.relay.idle import AWAKE_FOR, AWAKE_PAUSE, FIRST_PAUSE, MOST_EMPTY
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.wakeup import MemoryWakeup
 from pillarbox.testing.simulation import Simulation, simulate
-from tests.simulation.stage import TUNING, Stage
+from tests.simulation.stage import CONFIG, Stage
 
 
 class Watched(MemoryWakeup):
@@ -50,7 +50,7 @@ async def waiting(simulation: Simulation) -> AsyncIterator[tuple[Stage, IdleWait
     """An idle wait with its two tasks."""
     stage = Stage(simulation)
     wakeup = watch(stage, simulation)
-    idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, tuning=TUNING)
+    idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, config=CONFIG)
     tasks = [simulation.loop.create_task(work()) for work in (idle.listen, idle.tell_producers)]
     try:
         yield stage, idle, wakeup
@@ -191,8 +191,8 @@ def test_a_relay_with_a_backlog_is_not_notified() -> None:
 def test_told_to_it_fetches_at_a_fixed_delay_after_the_last_fetch() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        tuning = replace(TUNING, poll_interval="2s", adaptive=False, doorbell=False)
-        idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, tuning=tuning)
+        config = replace(CONFIG, poll_interval="2s", adaptive=False, doorbell=False)
+        idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, config=config)
         at = await fetch(idle, stage, until=stage.now + 20)
         assert {round(after - before, 3) for before, after in pairwise(at)} == {2.0}
 
@@ -201,7 +201,7 @@ def test_told_to_it_fetches_at_a_fixed_delay_after_the_last_fetch() -> None:
 
 def test_a_relay_at_a_fixed_delay_carries_everything() -> None:
     async def story(simulation: Simulation) -> None:
-        stage = Stage(simulation, replace(TUNING, poll_interval="2s", adaptive=False, doorbell=False))
+        stage = Stage(simulation, replace(CONFIG, poll_interval="2s", adaptive=False, doorbell=False))
         async with stage.running():
             for number in range(5):
                 stage.record(Event("a", {}, event_id=f"{number}", key="k"))
@@ -234,7 +234,7 @@ def slow(stage: Stage) -> Slow:
 
 def test_a_notification_during_a_fetch_is_not_lost() -> None:
     async def story(simulation: Simulation) -> None:
-        stage = Stage(simulation, replace(TUNING, poll_interval="60s"))
+        stage = Stage(simulation, replace(CONFIG, poll_interval="60s"))
         messages = slow(stage)
         async with stage.running() as relay:
             for number in range(5):

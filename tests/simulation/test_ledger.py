@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pillarbox import ConfigurationError, Event, Relay, Tuning
+from pillarbox import ConfigurationError, Event, Relay, RelayConfig
 from pillarbox.core.errors import Nacked, Rejected, SendError, StoreUnavailable, Unavailable
 from pillarbox.core.ledger import Before, LedgerKind
 from pillarbox.core.observations import EventDied, EventSkipped, StoreFailed
@@ -250,4 +250,4 @@ def test_it_needs_a_ledger_of_its_own() -> None:
     for ledger in (False, "history"):
         store = MemoryStore(ledger=ledger)
         with pytest.raises(ConfigurationError, match="ledger=True"):
-            Relay(store=store, transports={"memory": MemoryTransport()}, tuning=Tuning(at_most_once=True))
+            Relay(store=store, transports={"memory": MemoryTransport()}, config=RelayConfig(at_most_once=True))

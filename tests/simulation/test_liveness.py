@@ -14,7 +14,7 @@ from pillarbox.core.outcome import Resolved
 from pillarbox.relay.fetch import HEADLESS_EVERY
 from pillarbox.relay.suspicion import SUSPICIOUS
 from pillarbox.testing.simulation import Simulation, simulate
-from tests.simulation.plan import TUNING, Plan
+from tests.simulation.plan import CONFIG, Plan
 from tests.simulation.world import World
 
 RECOVERED_WITHIN = 3.0
@@ -59,7 +59,7 @@ async def hold_all_behind(world: World) -> None:
             world.committed[key].append(f"{key}/{number}")
             world.outbox.record(transaction, Event("thing.happened", {}, event_id=f"{key}/{number}", key=key))
     messages = await world.store.messages.read(Ready(lanes=list(epochs)))
-    assert len(messages) > TUNING.most_in_hand
+    assert len(messages) > CONFIG.most_in_hand
     await world.store.writes.hold(epochs, [Resolved(message, "d0") for message in messages], Held.BEHIND)
     await world.store.lanes.leave("before")
 

@@ -23,7 +23,7 @@ from pillarbox.core.observations import (
 )
 from pillarbox.core.retry import LONGEST_PAUSE, Constant
 from pillarbox.ops.flow import destinations_of, flow
-from pillarbox.relay.tuning import BreakerConfig
+from pillarbox.relay.config import BreakerConfig
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.plan import Plan
 from tests.simulation.stage import Stage, ids

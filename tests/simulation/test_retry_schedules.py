@@ -11,16 +11,18 @@ from pillarbox.core.errors import Rejected
 from pillarbox.core.observations import EventDied
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.transport import Outgoing
+from pillarbox.relay.config import BreakerConfig, RelayConfig
 from pillarbox.relay.presets import PRESETS
-from pillarbox.relay.tuning import BreakerConfig, Tuning
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage
 
-CALM = Tuning(poll_interval="1s", lease="60s", heartbeat="20s", send_timeout="5s", doorbell=False)
+CALM = RelayConfig(poll_interval="1s", lease="60s", heartbeat="20s", send_timeout="5s", doorbell=False)
 LATE = 1.5
 """A look comes at most this much after its moment."""
 DAY = 86_400.0
-UNHURRIED = Tuning(poll_interval="5m", lease="3h", heartbeat="30m", send_timeout="5s", stall_limit="3h", doorbell=False)
+UNHURRIED = RelayConfig(
+    poll_interval="5m", lease="3h", heartbeat="30m", send_timeout="5s", stall_limit="3h", doorbell=False
+)
 """For days: fewer looks, the same decisions."""
 
 

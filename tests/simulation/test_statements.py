@@ -20,14 +20,14 @@ from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.writes import MemoryWrites
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryAddress, MemoryTransport
-from tests.simulation.stage import TUNING, Stage
+from tests.simulation.stage import CONFIG, Stage
 
 STATEMENT = 0.001
 """Seconds that every statement takes."""
 CONFIRM = 0.001
 SETTLEMENTS = 50
 """Per second, while fewer than an eighth of the window wait for each."""
-LARGE = replace(TUNING, batch_size=500, in_flight=3)
+LARGE = replace(CONFIG, batch_size=500, in_flight=3)
 
 
 class Counted:

@@ -22,7 +22,7 @@ from pillarbox.testing.simulation import Simulation
 from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.hosts import Identity, Machine, MachineStore, MachineTransport, Process, identity
 from tests.simulation.judge import judge, until_delivered
-from tests.simulation.plan import EDITED, TUNING, Plan
+from tests.simulation.plan import CONFIG, EDITED, Plan
 
 LONGEST_SEND = 4.0
 """What a send of a transport that does not bound itself may take: `send_timeout` and a second."""
@@ -115,7 +115,7 @@ class World:
             },
             routes=[Route(to=self.names)],
             retry=Exponential(base="1s", max=f"{LONGEST_RETRY}s", max_attempts=0),
-            tuning=TUNING,
+            config=CONFIG,
             clock=clock,
             chance=chance,
             observers=[self.observed.append],

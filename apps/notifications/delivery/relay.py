@@ -16,7 +16,7 @@ from apps.notifications.delivery.log import DeliveryLog
 from apps.notifications.delivery.settings import DeliverySettings
 from apps.notifications.delivery.webhook import Webhook
 from apps.notifications.words import Channel
-from pillarbox import Exponential, Handlers, Relay, Route, Tuning
+from pillarbox import Exponential, Handlers, Relay, RelayConfig, Route
 from pillarbox.observations import Observer
 from pillarbox.telemetry.logs import LogListener
 from pillarbox.telemetry.opentelemetry import RelayTracing
@@ -33,7 +33,7 @@ async def delivering(
     settings: DeliverySettings,
     *,
     retry: Exponential = RETRY,
-    tuning: Tuning | None = None,
+    config: RelayConfig | None = None,
     observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Relay]:
     """A relay that is ready to run, and everything it needs, closed at the end. Raises ConfigurationError."""
@@ -62,7 +62,7 @@ async def delivering(
             destinations={name: HandlerAddress(transport=name, name=name) for name in transports},
             routes=[Route(event_type=delivery.event_type, to=[delivery.name]) for delivery in deliveries],
             retry=retry,
-            tuning=tuning,
+            config=config,
             name="delivery",
             observers=[LogListener(), RelayTracing(), *observers],
         )

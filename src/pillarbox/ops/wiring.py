@@ -141,7 +141,7 @@ def make_relay(
         destinations=destinations,
         routes=[_route(settings, at) for at in range(len(settings.routes))],
         retry=settings.relay.policy,
-        tuning=settings.relay.tuning,
+        config=settings.relay.config,
         name=name or settings.relay.name,
         observers=observers,
         on_stall=on_stall,

@@ -10,6 +10,7 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Announcer
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Store
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.decide import Decider
 from pillarbox.relay.fetch import Fetcher
 from pillarbox.relay.figures import Figures
@@ -27,7 +28,6 @@ from pillarbox.relay.sorting import Sorter
 from pillarbox.relay.stops import Stops
 from pillarbox.relay.suspicion import Suspicion
 from pillarbox.relay.tending import Tending
-from pillarbox.relay.tuning import Tuning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,40 +54,40 @@ def assemble(
     store: Store,
     routing: Routing,
     policy: RetryPolicy,
-    tuning: Tuning,
+    config: RelayConfig,
     clock: Clock,
     chance: Chance,
     announce: Announcer,
 ) -> Parts:
     """Make the parts of a relay. Raises ConfigurationError."""
-    if tuning.at_most_once and (store.ledger is None or not store.ledger.keeps_notes):
+    if config.at_most_once and (store.ledger is None or not store.ledger.keeps_notes):
         raise ConfigurationError(
             "relay.at_most_once needs a store with a ledger of its own: make the store with ledger=True"
         )
     told: dict[str, Any] = {"relay": relay, "clock": clock, "announce": announce}
     in_flight, stops, pulse = InFlight(), Stops(), Pulse(relay=relay)
-    ownership = Ownership(clock, margin=tuning.longest_send, count=store.lanes.count)
+    ownership = Ownership(clock, margin=config.longest_send, count=store.lanes.count)
     ownership.on_lost = in_flight.drop_lanes
-    gates = Gates(chance=chance, breaker=tuning.breaker, by_type=routing.by_type, **told)
+    gates = Gates(chance=chance, breaker=config.breaker, by_type=routing.by_type, **told)
     for place in routing.places():
         gates.of(place)
-    suspicion = Suspicion(window=tuning.most_in_hand, grace=seconds(tuning.lease), clock=clock)
+    suspicion = Suspicion(window=config.most_in_hand, grace=seconds(config.lease), clock=clock)
     held: dict[str, Any] = {"in_flight": in_flight, "stops": stops, "ownership": ownership}
     figures = Figures()
     settlement = Settlement(
         figures=figures,
         store=store,
-        batch=2 * tuning.batch_size,
-        enough=tuning.worthwhile,
-        enough_bytes=tuning.most_bytes // 8,
+        batch=2 * config.batch_size,
+        enough=config.worthwhile,
+        enough_bytes=config.most_bytes // 8,
         chance=chance,
         **held,
         **told,
     )
     settlement.on_passed = suspicion.passed
-    ways: dict[str, Any] = {"routing": routing, "gates": gates, "tuning": tuning}
+    ways: dict[str, Any] = {"routing": routing, "gates": gates, "config": config}
     sent: dict[str, Any] = {"settlement": settlement, "chance": chance}
-    decider = Decider(policy=policy, gates=gates, tuning=tuning, in_flight=in_flight, stops=stops, **sent, **told)
+    decider = Decider(policy=policy, gates=gates, config=config, in_flight=in_flight, stops=stops, **sent, **told)
     sender = Sender(
         decider=decider,
         ledger=store.ledger,
@@ -110,8 +110,8 @@ def assemble(
         decider=decider,
         fetcher=fetcher,
         figures=figures,
-        housekeeping=Housekeeping(store=store, ownership=ownership, kept=tuning.retention, **told),
-        tuning=tuning,
+        housekeeping=Housekeeping(store=store, ownership=ownership, kept=config.retention, **told),
+        config=config,
         **told,
     )
     return Parts(
@@ -122,7 +122,7 @@ def assemble(
             relay=relay,
             store=store,
             clock=clock,
-            tuning=tuning,
+            config=config,
             next_reason=lambda: min(gates.next_probe(), fetcher.next_retry()),
         ),
         fetcher=fetcher,
@@ -132,6 +132,6 @@ def assemble(
         settlement=settlement,
         tending=tending,
         progress=Progress(
-            pulse=pulse, ownership=ownership, sender=sender, settlement=settlement, tuning=tuning, **told
+            pulse=pulse, ownership=ownership, sender=sender, settlement=settlement, config=config, **told
         ),
     )

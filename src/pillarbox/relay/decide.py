@@ -18,12 +18,12 @@ from pillarbox.core.observations import Announcer
 from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.transport import Result
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.gates import Gate, Gates
 from pillarbox.relay.in_flight import InFlight, Item, QueueKey
 from pillarbox.relay.settle import Settlement
 from pillarbox.relay.stops import Stops
 from pillarbox.relay.telling import tell, tell_delivered
-from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import OUTAGE, error_text, judge
 
 
@@ -39,7 +39,7 @@ class Decider:
         stops: Stops,
         settlement: Settlement,
         policy: RetryPolicy,
-        tuning: Tuning,
+        config: RelayConfig,
         clock: Clock,
         chance: Chance,
         announce: Announcer,
@@ -50,7 +50,7 @@ class Decider:
         self._stops = stops
         self._settlement = settlement
         self._policy = policy
-        self._tuning = tuning
+        self._config = config
         self._clock = clock
         self._chance = chance
         self._announce = announce
@@ -109,8 +109,8 @@ class Decider:
                 result,
                 policy=self._policy,
                 chance=self._chance,
-                after_death=self._tuning.after_death,
-                outages=self._tuning.outages,
+                after_death=self._config.after_death,
+                outages=self._config.outages,
                 alone=passed and cut_off == 1 and item.message.tries > 0,
                 overtaken=item in overtaken,
             )

@@ -27,6 +27,7 @@ from pillarbox.core.observations import Announcer, BatchRead, LanesLost, LookedI
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Store
 from pillarbox.relay.budget import Budget, Large
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.gates import Gate, Gates
 from pillarbox.relay.in_flight import InFlight, Item, queue_of
 from pillarbox.relay.lanes import Ownership
@@ -34,7 +35,6 @@ from pillarbox.relay.routing import Routing
 from pillarbox.relay.sorting import Seen, Sorted, Sorter
 from pillarbox.relay.stops import Stops
 from pillarbox.relay.suspicion import NOTE, Suspicion
-from pillarbox.relay.tuning import Tuning
 
 T = TypeVar("T")
 _by_place = attrgetter("message.id")
@@ -81,7 +81,7 @@ class Fetcher:
         ownership: Ownership,
         sorter: Sorter,
         suspicion: Suspicion,
-        tuning: Tuning,
+        config: RelayConfig,
         clock: Clock,
         announce: Announcer,
     ) -> None:
@@ -94,7 +94,7 @@ class Fetcher:
         self._ownership = ownership
         self._sorter = sorter
         self._suspicion = suspicion
-        self._tuning = tuning
+        self._config = config
         self._clock = clock
         self._announce = announce
         self._one_at_a_time = asyncio.Lock()
@@ -105,7 +105,7 @@ class Fetcher:
         self._retries: set[float] = set()
         """Moments at which retries that this relay wrote are due."""
         self._fetched_at = -math.inf
-        self._longest_pause = min(LONGEST_PAUSE, seconds(tuning.poll_interval))
+        self._longest_pause = min(LONGEST_PAUSE, seconds(config.poll_interval))
         self._more = False
         """The last fetch left ready messages in the table."""
         self.took_all = False
@@ -116,7 +116,7 @@ class Fetcher:
         self._strangers: set[str] = set()
         self._quota = 1
         self._turn = 0
-        self._budget = Budget(tuning.most_bytes, in_flight)
+        self._budget = Budget(config.most_bytes, in_flight)
         self._kinds: deque[tuple[type[Look], Callable[[list[int]], Awaitable[list[Seen]]]]] = deque(
             [
                 (BehindHeads, self._read_lines_on),
@@ -161,12 +161,12 @@ class Fetcher:
 
     @property
     def room(self) -> int:
-        return self._tuning.most_in_hand - len(self._in_flight)
+        return self._config.most_in_hand - len(self._in_flight)
 
     def pause(self) -> float:
         """Seconds until the next fetch is worth what it costs: the more is in flight, the dearer it is, and the less
         it brings. Not at all where ready messages are known to wait and there is room for many."""
-        few = self.room < self._tuning.worthwhile
+        few = self.room < self._config.worthwhile
         if self._more and not few:
             return 0.0
         pause = min(PAUSE_PER_MESSAGE * len(self._in_flight) * (FEW if few else 1), self._longest_pause)
@@ -242,8 +242,8 @@ class Fetcher:
         if self._budget.left <= 0:
             return []
         takers = [(gate, takes) for gate in self._gates if gate.aside and (takes := self._sorter.takes(gate, now)) > 0]
-        many = [gate for gate, takes in takers if takes >= self._tuning.batch_size]
-        few = [(gate, takes) for gate, takes in takers if takes < self._tuning.batch_size]
+        many = [gate for gate, takes in takers if takes >= self._config.batch_size]
+        few = [(gate, takes) for gate, takes in takers if takes < self._config.batch_size]
         seen: list[Seen] = []
         if many:
             seen += await self._look_aside_for(lanes, _in_turn(many, self._turn)[:SLOTS_PER_LOOK], self.room // 2)
@@ -278,14 +278,14 @@ class Fetcher:
         self, lanes: list[int], *, thoroughly: bool
     ) -> tuple[list[Seen], dict[int, float]]:
         """What is ready, and how far each lane is in hand now: no ready message before that is left in the table."""
-        limit = min(self._tuning.batch_size, self._budget.rows, self.room)
+        limit = min(self._config.batch_size, self._budget.rows, self.room)
         quota = limit if thoroughly else max(1, min(self._quota, limit))
         bounds = self._bounds(limit, quota, most_bytes=self._budget.per_look)
         seen, left_out = await self._look(Ready(lanes=lanes, bounds=bounds), waited=False)
-        fair = -(-self._tuning.batch_size // len(lanes))
+        fair = -(-self._config.batch_size // len(lanes))
         cut = len(seen) >= bounds.limit or left_out is not None
         # Few lanes have work: take more of each. Many have: no more than their fair part, so that none is cut off.
-        self._quota = max(fair, self._quota // 2) if cut else min(self._tuning.batch_size, max(fair, self._quota * 2))
+        self._quota = max(fair, self._quota // 2) if cut else min(self._config.batch_size, max(fair, self._quota * 2))
         counts: Counter[int] = Counter([one.message.lane for one in seen])
         frontier = {lane: math.inf if not cut and counts[lane] < quota else -1.0 for lane in lanes}
         self._more = cut or max(counts.values(), default=0) >= quota
@@ -330,7 +330,7 @@ class Fetcher:
             self.due_within(0.05)
 
     def _bounds(self, most: int, quota: int | None = None, *, most_bytes: int | None = None) -> Bounds:
-        limit = max(1, min(self._tuning.batch_size, self._budget.rows, most))
+        limit = max(1, min(self._config.batch_size, self._budget.rows, most))
         return Bounds(
             limit=limit,
             quota=quota or limit,

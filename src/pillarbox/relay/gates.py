@@ -10,10 +10,10 @@ from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.observations import Announcer, BreakerChanged, DestinationSteered
 from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.core.transport import Transport
+from pillarbox.relay.config import BreakerConfig
 from pillarbox.relay.middleware.circuit_breaker import CircuitBreaker
 from pillarbox.relay.middleware.rate_limit import RateLimit
 from pillarbox.relay.routing import Place, per_second
-from pillarbox.relay.tuning import BreakerConfig
 
 A_LOT = 1_000_000
 NEVER = 3600.0

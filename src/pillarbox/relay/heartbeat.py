@@ -19,7 +19,7 @@ from pillarbox.core.errors import PillarboxError
 from pillarbox.core.lane import InHand, Renewal
 from pillarbox.core.retry import Backoff
 from pillarbox.core.store import Store
-from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.config import RelayConfig
 
 RECONNECTS_WITHIN = 0.3
 """Seconds that a relay whose session ended has to begin another one before its lease is ended."""
@@ -56,7 +56,7 @@ class Heartbeat:
         store: Store,
         pulse: Pulse,
         clock: Clock,
-        tuning: Tuning,
+        config: RelayConfig,
         on_renewed: Callable[[float, Renewal], None],
         on_lost: Callable[[str], None],
         on_stalled: Callable[[str], None],
@@ -72,9 +72,9 @@ class Heartbeat:
         self._store = store
         self._pulse = pulse
         self._clock = clock
-        self._lease = seconds(tuning.lease)
-        self._interval = seconds(tuning.heartbeat)
-        self._stall_limit = seconds(tuning.stall_limit)
+        self._lease = seconds(config.lease)
+        self._interval = seconds(config.heartbeat)
+        self._stall_limit = seconds(config.stall_limit)
         self._on_renewed = on_renewed
         self._on_lost = on_lost
         self._on_stalled = on_stalled

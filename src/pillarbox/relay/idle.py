@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from pillarbox.core.clock import Clock, seconds
 from pillarbox.core.store import Store
-from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.config import RelayConfig
 
 FIRST_PAUSE = 0.002
 """Seconds until the next fetch after one that left nothing behind; then twice as long after each empty one."""
@@ -46,7 +46,7 @@ class IdleWait:
         relay: str,
         store: Store,
         clock: Clock,
-        tuning: Tuning,
+        config: RelayConfig,
         next_reason: Callable[[], float] = lambda: math.inf,
     ) -> None:
         """next_reason: seconds until there is a reason to fetch: a retry is due, or a destination may be probed, which
@@ -54,10 +54,10 @@ class IdleWait:
         self.relay = relay
         self._wakeup = store.wakeup
         self._clock = clock
-        self._adaptive = tuning.adaptive
-        self._notifications = tuning.doorbell
-        self._many = tuning.batch_size // 4
-        self._longest = seconds(tuning.poll_interval)
+        self._adaptive = config.adaptive
+        self._notifications = config.doorbell
+        self._many = config.batch_size // 4
+        self._longest = seconds(config.poll_interval)
         self._sleep = max(SHORTEST_SLEEP, 3 * self._longest)
         self._next_reason = next_reason
         self._pause = FIRST_PAUSE

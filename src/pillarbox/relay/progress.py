@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from pillarbox.core.clock import Clock, seconds
 from pillarbox.core.observations import Announcer, RelayStalled, RelayStallEnded
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.heartbeat import Pulse
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.send import Sender
 from pillarbox.relay.settle import Settlement
-from pillarbox.relay.tuning import Tuning
 
 RECOVERY = 15.0
 """Seconds beyond the lease within which every deliverable event leaves after a fault ended."""
@@ -51,7 +51,7 @@ class Progress:
         ownership: Ownership,
         sender: Sender,
         settlement: Settlement,
-        tuning: Tuning,
+        config: RelayConfig,
         clock: Clock,
         announce: Announcer,
     ) -> None:
@@ -62,8 +62,8 @@ class Progress:
         self._settlement = settlement
         self._clock = clock
         self._announce = announce
-        self._interval = seconds(tuning.heartbeat)
-        self._bound = seconds(tuning.lease) + RECOVERY + seconds(tuning.poll_interval)
+        self._interval = seconds(config.heartbeat)
+        self._bound = seconds(config.lease) + RECOVERY + seconds(config.poll_interval)
         self._waits: dict[tuple[str, Hashable], _Wait] = {}
         self._stalled: RelayStalled | None = None
         self._rounds: int | None = None

@@ -32,13 +32,13 @@ from pillarbox.core.retry import Backoff, Exponential, RetryPolicy
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.assembly import assemble
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.connections import Connections
 from pillarbox.relay.crew import Crew, Duty
 from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread
 from pillarbox.relay.idle import FIRST_PAUSE
 from pillarbox.relay.routing import Destination, Route, Routing
 from pillarbox.relay.settle import Freed
-from pillarbox.relay.tuning import Tuning
 
 SHORT = 0.05
 
@@ -59,7 +59,7 @@ class Relay:
         destinations: Mapping[str, Destination | Address] | None = None,
         routes: Sequence[Route] = (),
         retry: RetryPolicy | None = None,
-        tuning: Tuning | None = None,
+        config: RelayConfig | None = None,
         name: str = "",
         observers: Sequence[Observer] = (),
         clock: Clock | None = None,
@@ -78,7 +78,7 @@ class Relay:
         self.id = uuid7()
         self._store = store
         self._transports = dict(transports)
-        self._tuning = tuning or Tuning()
+        self._config = config or RelayConfig()
         self._name = name
         self._clock = clock or SystemClock()
         self._chance = chance = chance or system_chance()
@@ -97,9 +97,9 @@ class Relay:
             relay=self.id,
             name=name,
             store=store,
-            routing=Routing(routes, destinations or {}, self._transports, most=self._tuning.max_destinations),
+            routing=Routing(routes, destinations or {}, self._transports, most=self._config.max_destinations),
             policy=retry or Exponential(),
-            tuning=self._tuning,
+            config=self._config,
             clock=self._clock,
             chance=chance,
             announce=self._announce,
@@ -186,9 +186,9 @@ class Relay:
             await self._task
 
     def _switched_on(self) -> bool:
-        if not self._tuning.enabled:
+        if not self._config.enabled:
             self._announce(RelaySwitchedOff(relay=self.id))
-        return self._tuning.enabled
+        return self._config.enabled
 
     @property
     def silence(self) -> float | None:
@@ -214,7 +214,7 @@ class Relay:
             raise ConfigurationError("this relay runs already; for several at once make several")
         self._lives = True
         try:
-            await self._clock.sleep(seconds(self._tuning.initial_delay))
+            await self._clock.sleep(seconds(self._config.initial_delay))
             if await self._join(waiting=waiting and not self._fail_fast):
                 async with self._one_life(reading=reading):
                     yield
@@ -283,7 +283,7 @@ class Relay:
         if reading:
             duties.append(partial(self._crew.patiently, self._read))
             duties += [partial(self._connections.watch, name) for name in self._transports]
-            if self._tuning.doorbell:
+            if self._config.doorbell:
                 duties.append(partial(self._crew.patiently, self._idle.listen))
                 duties.append(partial(self._crew.patiently, self._idle.tell_producers))
         duties += [partial(self._sender.run, transport) for transport in self._transports.values()]
@@ -316,7 +316,7 @@ class Relay:
                 store=store,
                 pulse=self._pulse,
                 clock=self._clock,
-                tuning=self._tuning,
+                config=self._config,
                 on_renewed=renewed,
                 on_lost=lambda reason: here(self._tending.lease_lost, reason),
                 on_stalled=stalled,
@@ -344,7 +344,7 @@ class Relay:
         self._sender.stopping = self._fetcher.stopping = True
         self._decider.let_go(self._in_flight.unsent())
         failpoints.hit("before-drain")
-        end = self._clock.monotonic() + seconds(self._tuning.drain_timeout)
+        end = self._clock.monotonic() + seconds(self._config.drain_timeout)
         while self._clock.monotonic() < end and not self._drained() and not self._settlement.ended:
             await self._idle.until_change(SHORT)
         failpoints.hit("after-drain")

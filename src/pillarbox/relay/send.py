@@ -23,6 +23,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Resolved
 from pillarbox.core.store import Ledger
 from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport, outgoing_of
 from pillarbox.relay.bodies import compose, outgoing_headers
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.decide import Decider
 from pillarbox.relay.gates import Gate, Gates
 from pillarbox.relay.in_flight import InFlight, Item
@@ -30,7 +31,6 @@ from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.sends import Sends
 from pillarbox.relay.settle import Settlement
-from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import error_text
 
 LEDGER_PAUSE = 0.5
@@ -60,7 +60,7 @@ class Sender:
         settlement: Settlement,
         ledger: Ledger | None,
         decider: Decider,
-        tuning: Tuning,
+        config: RelayConfig,
         clock: Clock,
         announce: Announcer,
     ) -> None:
@@ -72,8 +72,8 @@ class Sender:
         self._settlement = settlement
         self._ledger = ledger
         self._decider = decider
-        self._tuning = tuning
-        self._longest_send = tuning.longest_send
+        self._config = config
+        self._longest_send = config.longest_send
         self._clock = clock
         self._announce = announce
         self._unsent: set[tuple[str, str]] = set()
@@ -304,12 +304,12 @@ class Sender:
                 self._settlement.add(item, DELIVERED)
                 self.stir()
                 self._announce(EventSkipped(relay=self.relay, message=item.message, destination=item.destination))
-            elif before is Before.UNKNOWN and self._tuning.at_most_once and _identity(item) not in mine:
-                dead = Dead(error=MAY_HAVE_BEEN_SENT, block=self._tuning.after_death == "block", charge=False)
+            elif before is Before.UNKNOWN and self._config.at_most_once and _identity(item) not in mine:
+                dead = Dead(error=MAY_HAVE_BEEN_SENT, block=self._config.after_death == "block", charge=False)
                 self._decider.settle(item, dead)
             else:
                 rest.append((gate, item))
-        if self._tuning.at_most_once:
+        if self._config.at_most_once:
             self._unsent.update(_identity(item) for _, item in rest)
         return rest
 
@@ -323,7 +323,7 @@ class Sender:
             if len(answers) != len(outgoing):
                 raise RuntimeError(f"{len(answers)} answers to {len(outgoing)} messages")
         except TimeoutError:
-            answers = [Unavailable(f"no answer within {self._tuning.send_timeout}")] * len(outgoing)
+            answers = [Unavailable(f"no answer within {self._config.send_timeout}")] * len(outgoing)
         except SendError as error:
             answers = [error] * len(outgoing)
         except Exception as error:

@@ -11,6 +11,7 @@ from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.message import Held, Message
 from pillarbox.core.observations import Announcer
 from pillarbox.core.outcome import Dead, Outcome, Resolved, Retry, Split
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.gates import A_LOT, Gate, Gates
 from pillarbox.relay.in_flight import InFlight, Item, QueueKey, queue_of
 from pillarbox.relay.lanes import Ownership
@@ -19,7 +20,6 @@ from pillarbox.relay.settle import Settlement
 from pillarbox.relay.stops import Stops
 from pillarbox.relay.suspicion import Suspicion
 from pillarbox.relay.telling import tell
-from pillarbox.relay.tuning import Tuning
 from pillarbox.relay.verdict import no_route
 
 MANY = A_LOT // 2
@@ -82,7 +82,7 @@ class Sorter:
         ownership: Ownership,
         settlement: Settlement,
         suspicion: Suspicion,
-        tuning: Tuning,
+        config: RelayConfig,
         clock: Clock,
         chance: Chance,
         announce: Announcer,
@@ -95,8 +95,8 @@ class Sorter:
         self._ownership = ownership
         self._settlement = settlement
         self._suspicion = suspicion
-        self._after_death = tuning.after_death
-        self._share = max(1, tuning.most_in_hand // 4)
+        self._after_death = config.after_death
+        self._share = max(1, config.most_in_hand // 4)
         self._clock = clock
         self._chance = chance
         self._announce = announce

@@ -24,6 +24,7 @@ from pillarbox.core.observations import (
 )
 from pillarbox.core.stats import EVERY, OUTBOX, Carried, Level
 from pillarbox.core.store import CarriedOut, Store
+from pillarbox.relay.config import RelayConfig
 from pillarbox.relay.decide import Decider
 from pillarbox.relay.fetch import Fetcher
 from pillarbox.relay.figures import Figures
@@ -33,7 +34,6 @@ from pillarbox.relay.housekeeping import Housekeeping
 from pillarbox.relay.in_flight import InFlight
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.suspicion import Suspicion
-from pillarbox.relay.tuning import Tuning
 
 SHOWN_AFTER = 1.0
 DONE_AT_ONCE = 1000
@@ -60,7 +60,7 @@ class Tending:
         fetcher: Fetcher,
         figures: Figures,
         housekeeping: Housekeeping,
-        tuning: Tuning,
+        config: RelayConfig,
         clock: Clock,
         announce: Announcer,
     ) -> None:
@@ -76,10 +76,10 @@ class Tending:
         self._fetcher = fetcher
         self._figures = figures
         self._housekeeping = housekeeping
-        self._tuning = tuning
+        self._config = config
         self._clock = clock
         self._announce = announce
-        self._lease = seconds(tuning.lease)
+        self._lease = seconds(config.lease)
         self._others: tuple[Mapping[str, str], ...] = ()
         self._next_sample = 0.0
         self._asked_to_drain = False
@@ -176,7 +176,7 @@ class Tending:
                 await self._do_what_was_asked()
                 await self._tell_figures(now)
             self.on_round()
-            await self._pause(seconds(self._tuning.heartbeat) / 2)
+            await self._pause(seconds(self._config.heartbeat) / 2)
 
     async def _pause(self, length: float) -> None:
         end = self._clock.monotonic() + length
@@ -237,7 +237,7 @@ class Tending:
         outlived = self._suspicion.outlived(self._ownership.owns)
         if not outlived:
             return
-        if not self._tuning.at_most_once:  # there, what may have been sent is not sent again
+        if not self._config.at_most_once:  # there, what may have been sent is not sent again
             await self._store.people.ask("retry", outlived, by=self.relay)
         self._suspicion.cleared(outlived)
 

@@ -30,8 +30,8 @@ def file() -> Settings:
 
 def test_both_look_as_often_and_try_as_long(file: Settings) -> None:
     inside = Publisher()
-    assert file.relay.tuning == replace(inside.tuning, poll_interval="2s")
-    assert (inside.tuning.enabled, inside.tuning.poll_interval, inside.tuning.batch_size) == (True, 2, 50)
+    assert file.relay.config == replace(inside.config, poll_interval="2s")
+    assert (inside.config.enabled, inside.config.poll_interval, inside.config.batch_size) == (True, 2, 50)
     for policy in (file.relay.policy, inside.retry):
         delays = [policy.delay(attempt, system_chance()) for attempt in range(1, 12)]
         assert delays == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, None]
@@ -48,7 +48,7 @@ def test_the_variables_of_the_publisher_reach_both() -> None:
         fixed_delay=True,
     )
     beside = load(FILE, **publisher.as_relay_settings)
-    assert beside.relay.tuning == replace(publisher.tuning, poll_interval="0.25s")
+    assert beside.relay.config == replace(publisher.config, poll_interval="0.25s")
     for policy in (beside.relay.policy, publisher.retry):
         assert [policy.delay(attempt, system_chance()) for attempt in range(1, 4)] == [1.5, 3, None]
 

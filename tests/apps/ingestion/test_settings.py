@@ -96,9 +96,9 @@ def test_the_publisher_is_configured_under_the_names_of_the_guide() -> None:
             "OUTBOX_PUBLISHER_FIXEDDELAY": "true",
         }
     ).publisher
-    tuning, retry = publisher.tuning, publisher.retry
-    assert (tuning.poll_interval, tuning.batch_size, tuning.outages) == (0.5, 200, "count")
-    assert (tuning.adaptive, tuning.doorbell, tuning.enabled) == (False, False, True)
+    config, retry = publisher.config, publisher.retry
+    assert (config.poll_interval, config.batch_size, config.outages) == (0.5, 200, "count")
+    assert (config.adaptive, config.doorbell, config.enabled) == (False, False, True)
     assert [retry.delay(attempt, system_chance()) for attempt in range(1, 5)] == [5, 10, 20, None]
 
 

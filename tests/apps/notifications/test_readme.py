@@ -51,8 +51,8 @@ def test_every_variable_is_told_with_its_default() -> None:
     assert f"`listen` has {LISTENERS_PORT.rpartition(':')[2]}" in table
     here, there = relay().relay, relay(**told).relay
     assert {name for name in told if name.startswith(settings.PRODUCER)} == set(told)
-    assert (there.tuning.poll_interval, here.tuning.poll_interval) == ("1.0s", "1s")
-    assert (there.tuning.initial_delay, here.tuning.initial_delay) == ("2.0s", "2s")
+    assert (there.config.poll_interval, here.config.poll_interval) == ("1.0s", "1s")
+    assert (there.config.initial_delay, here.config.initial_delay) == ("2.0s", "2s")
     assert there.batch_size == here.batch_size
 
 

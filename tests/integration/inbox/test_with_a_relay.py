@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox import Constant, Event, Handlers, Inbox, Outbox, Relay, Tuning
+from pillarbox import Constant, Event, Handlers, Inbox, Outbox, Relay, RelayConfig
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
@@ -83,5 +83,5 @@ async def test_a_relay_drops_receipts_that_are_old_enough(store: SqliteStore, sq
     async def gone() -> bool:
         return receipts() == 0
 
-    async with Relay(store=store, transports={"handlers": Handlers()}, tuning=Tuning(receipts="0s", dead="0s")):
+    async with Relay(store=store, transports={"handlers": Handlers()}, config=RelayConfig(receipts="0s", dead="0s")):
         await eventually(gone)

@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 import asyncpg
 import pytest
 
-from pillarbox import Handlers, Never, Relay, Tuning
+from pillarbox import Handlers, Never, Relay, RelayConfig
 from pillarbox.core.browsing import EventFilter, LetterFilter
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.fetch import Ready
@@ -35,8 +35,8 @@ async def relaying(store: PostgresStore) -> AsyncIterator[list[str]]:
     async def handle(event: object, context: object) -> None:
         handled.append(event.event_id)  # type: ignore[attr-defined]
 
-    tuning = Tuning(heartbeat="200ms", lease="12s")
-    async with Relay(store=store, transports={"handlers": handlers}, tuning=tuning, retry=Never()):
+    config = RelayConfig(heartbeat="200ms", lease="12s")
+    async with Relay(store=store, transports={"handlers": handlers}, config=config, retry=Never()):
         yield handled
 
 

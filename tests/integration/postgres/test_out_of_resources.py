@@ -2,7 +2,7 @@
 
 import pytest
 
-from pillarbox import Handlers, Relay, Tuning
+from pillarbox import Handlers, Relay, RelayConfig
 from pillarbox.core.observations import Observation, StoreFailed
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
@@ -33,8 +33,8 @@ async def test_settlements_wait_and_nothing_is_sent_twice(store: PostgresStore, 
 
     await sql.execute(REFUSE.format(state=state))
     await sql.execute("INSERT INTO outbox_message (event_type, payload) SELECT 't', '{}' FROM generate_series(1, 20)")
-    tuning = Tuning(heartbeat="200ms", lease="12s")
-    async with Relay(store=store, transports={"handlers": handlers}, tuning=tuning, observers=[told.append]):
+    config = RelayConfig(heartbeat="200ms", lease="12s")
+    async with Relay(store=store, transports={"handlers": handlers}, config=config, observers=[told.append]):
         await eventually(failed_twice, within=60)
         await sql.execute("DROP TRIGGER refuse ON outbox_history")
         await eventually(settled, within=60)

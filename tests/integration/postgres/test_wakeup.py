@@ -6,7 +6,7 @@ from itertools import cycle
 
 import asyncpg
 
-from pillarbox import Event, Handlers, Outbox, Relay, Tuning
+from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.names import Names
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.wakeup import MOST
@@ -128,7 +128,7 @@ def _relay(store: PostgresStore, handled: list[str]) -> Relay:
     async def seen(event: ReceivedEvent, context: HandlerContext) -> None:
         handled.append(event.event_id)
 
-    return Relay(store=store, transports={"handlers": handlers}, tuning=Tuning(poll_interval="1h"))
+    return Relay(store=store, transports={"handlers": handlers}, config=RelayConfig(poll_interval="1h"))
 
 
 async def test_an_event_recorded_before_the_relay_slept_and_committed_after_is_delivered(

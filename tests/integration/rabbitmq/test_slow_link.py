@@ -8,7 +8,7 @@ from contextlib import aclosing
 import asyncpg
 import pytest
 
-from pillarbox import Relay, Tuning
+from pillarbox import Relay, RelayConfig
 from pillarbox.core.errors import Unavailable
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.postgres import PostgresStore
@@ -67,9 +67,9 @@ async def test_a_relay_sends_nothing_twice_over_a_slow_link(
     )
     await sql.close()
     transport = make(f"amqp://127.0.0.1:{slow.port}", send_timeout=SHORT)
-    tuning = Tuning(send_timeout=SHORT, poll_interval="50ms")
+    config = RelayConfig(send_timeout=SHORT, poll_interval="50ms")
     async with aclosing(PostgresStore(postgres_url)) as store:
-        relay = Relay(store=store, transports={"rabbitmq": transport}, tuning=tuning)
+        relay = Relay(store=store, transports={"rabbitmq": transport}, config=config)
         assert await relay.run_until_empty() == 0
     assert slow.accepted == 1
     assert len(take_all(url, queue)) == 200

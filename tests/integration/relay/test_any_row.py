@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pillarbox import Handlers, Never, Relay, Route, Tuning
+from pillarbox import Handlers, Never, Relay, RelayConfig, Route
 from pillarbox.core.browsing import EventFilter, LetterFilter, Position
 from pillarbox.core.store import Store
 from pillarbox.ops import exports
@@ -24,7 +24,7 @@ from tests.servers.rabbitmq import RabbitMQServer
 
 ROWS = 150
 NEIGHBOURS = [f"neighbour {number}" for number in range(30)]
-TUNING = Tuning(heartbeat="200ms", lease="12s")
+CONFIG = RelayConfig(heartbeat="200ms", lease="12s")
 
 
 def rows_of(seed: int, id_column: str) -> list[dict[str, Any]]:
@@ -111,7 +111,7 @@ async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
             destinations={name: RabbitMQ.to(exchange="", routing_key=queue) for name in ("one", "two")},
             routes=[Route(event_type="a*", to=["one", "two"]), Route(to=["one"])],
             retry=Never(),
-            tuning=TUNING,
+            config=CONFIG,
         )
         async with relay:
             await eventually(lambda: ended(store), within=90, pause=0.1)
@@ -149,6 +149,6 @@ async def test_each_row_in_sqlite_ends_and_its_neighbours_flow(tmp_path: Path, s
                     continue
                 inserted.add(row["event_id"])
         assert inserted.issuperset(NEIGHBOURS)
-        async with Relay(store=store, transports={"handlers": handlers}, retry=Never(), tuning=TUNING):
+        async with Relay(store=store, transports={"handlers": handlers}, retry=Never(), config=CONFIG):
             await eventually(lambda: ended(store), within=90, pause=0.1)
         await check(store, inserted)

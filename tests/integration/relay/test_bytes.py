@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from pillarbox import Relay, Tuning
+from pillarbox import Relay, RelayConfig
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.stores.postgres import PostgresStore
@@ -50,8 +50,8 @@ class Weighing(MemoryTransport):
 async def carried(store: Store) -> tuple[Weighing, int]:
     """Carry everything; what was weighed, and the most memory that was in use."""
     transport = Weighing()
-    tuning = Tuning(max_in_flight_bytes=BOUND, poll_interval="50ms")
-    transport.relay = Relay(store=store, transports={"memory": transport}, tuning=tuning)
+    config = RelayConfig(max_in_flight_bytes=BOUND, poll_interval="50ms")
+    transport.relay = Relay(store=store, transports={"memory": transport}, config=config)
     tracemalloc.start()
     try:
         assert await transport.relay.run_until_empty() == 0

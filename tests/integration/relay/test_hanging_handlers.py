@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Event, Handlers, Outbox, Relay, Tuning
+from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.observations import BreakerChanged, LanesReleased, Observation, SendOverdue
 from pillarbox.core.retry import Constant
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 
-TUNING = Tuning(batch_size=50, in_flight=2, poll_interval="20ms", heartbeat="100ms", lease="10s", send_timeout="2s")
+CONFIG = RelayConfig(
+    batch_size=50, in_flight=2, poll_interval="20ms", heartbeat="100ms", lease="10s", send_timeout="2s"
+)
 BOUND = 120.0
 KEYS = 20
 GOOD = ("sync", "async")
@@ -82,12 +84,12 @@ class Scene:
 
     @asynccontextmanager
     async def running(self, handlers: Handlers, **tuned: Any) -> AsyncIterator[Relay]:
-        options = {name: getattr(TUNING, name) for name in TUNING.__slots__} | {"drain_timeout": "200ms"} | tuned
+        options = {name: getattr(CONFIG, name) for name in CONFIG.__slots__} | {"drain_timeout": "200ms"} | tuned
         relay = Relay(
             store=self.store,
             transports={"handlers": handlers},
             retry=Constant(wait="10ms", max_attempts=0),
-            tuning=Tuning(**options),
+            config=RelayConfig(**options),
             observers=[self.observed.append],
         )
         try:
@@ -226,7 +228,7 @@ async def test_what_still_hangs_from_before_is_told_and_counted(scene: Scene) ->
     relay = Relay(
         store=scene.store,
         transports={"handlers": handlers},
-        tuning=Tuning(poll_interval="20ms", heartbeat="100ms", drain_timeout="50ms"),
+        config=RelayConfig(poll_interval="20ms", heartbeat="100ms", drain_timeout="50ms"),
         observers=[scene.observed.append],
     )
     async with asyncio.timeout(BOUND):

@@ -10,7 +10,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from pillarbox import Event, Handlers, Outbox, Relay, Tuning
+from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.errors import StoreUnavailable
 from pillarbox.core.ledger import Before
 from pillarbox.core.observations import Observation, StoreFailed
@@ -24,7 +24,7 @@ from tests.integration.cli.running import fresh_pillarbox
 from tests.integration.rabbitmq.consumer import take_all
 from tests.servers.rabbitmq import RabbitMQServer
 
-TUNING = Tuning(lease="6s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
+CONFIG = RelayConfig(lease="6s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
 
 BOTH = """
 [relay]
@@ -107,7 +107,7 @@ class Shop:
         async def handle(event: ReceivedEvent, context: HandlerContext) -> None:
             self.handled.append(event.event_id)
 
-        self.relay = Relay(store=store, transports={"handlers": handlers}, tuning=TUNING, observers=[self._note])
+        self.relay = Relay(store=store, transports={"handlers": handlers}, config=CONFIG, observers=[self._note])
 
     def _note(self, observation: Observation) -> None:
         if isinstance(observation, StoreFailed):

@@ -8,7 +8,7 @@ import asyncpg
 import pika
 import pytest
 
-from pillarbox import Event, Exponential, Outbox, Relay, Route, Tuning
+from pillarbox import Event, Exponential, Outbox, Relay, RelayConfig, Route
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue, RabbitMQ
@@ -124,7 +124,7 @@ async def test_a_sleeping_relay_is_woken_by_a_record_and_drains_on_stop(
         async with Relay(
             store=store,
             transports={"rabbit": rabbit},
-            tuning=Tuning(poll_interval="1h", lease="1m", send_timeout="10s"),
+            config=RelayConfig(poll_interval="1h", lease="1m", send_timeout="10s"),
         ):
 
             async def asleep() -> bool:
@@ -154,7 +154,7 @@ async def test_two_relays_share_the_lanes_and_carry_everything_once(
             transports={"rabbit": rabbit},
             destinations={"orders": RabbitMQ.to(exchange="", routing_key="shared")},
             routes=[Route(to=["orders"])],
-            tuning=Tuning(heartbeat="200ms"),
+            config=RelayConfig(heartbeat="200ms"),
         )
         for store, rabbit in zip(stores, rabbits, strict=True)
     ]

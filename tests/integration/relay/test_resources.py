@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing
 import asyncpg
 import pytest
 
-from pillarbox import Handlers, Relay, Tuning
+from pillarbox import Handlers, Relay, RelayConfig
 from pillarbox.core.observations import LanesTaken, Observation
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
@@ -15,7 +15,7 @@ from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from tests.databases import Sql
 
 BACKLOG = 1_500
-TUNING = Tuning(batch_size=50, in_flight=2, poll_interval="50ms")
+CONFIG = RelayConfig(batch_size=50, in_flight=2, poll_interval="50ms")
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ async def test_connections_and_what_is_in_hand_do_not_grow_with_the_backlog(sql:
             counted.append(await connections(sql))
 
     async with aclosing(PostgresStore(postgres_url)) as store:
-        relay = Relay(store=store, transports={"handlers": handlers}, tuning=TUNING)
+        relay = Relay(store=store, transports={"handlers": handlers}, config=CONFIG)
         await fill(sql, BACKLOG)
         await relay.run_until_empty()
         at_the_end = await connections(sql)
     assert len(seen) == BACKLOG
-    assert max(seen) <= TUNING.most_in_hand
+    assert max(seen) <= CONFIG.most_in_hand
     assert max(counted) <= 6
     assert at_the_end <= 6
     await eventually(lambda: _none(sql))
@@ -84,8 +84,8 @@ async def test_several_relays_in_one_process_share_the_lanes_and_the_work(sql: S
                 handled.append(event.event_id)
 
             store = await stack.enter_async_context(aclosing(PostgresStore(postgres_url)))
-            tuning = Tuning(lease="60s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
-            relay = Relay(store=store, transports={"handlers": handlers}, tuning=tuning, observers=[note])
+            config = RelayConfig(lease="60s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
+            relay = Relay(store=store, transports={"handlers": handlers}, config=config, observers=[note])
             await stack.enter_async_context(relay)
 
         async def shared() -> bool:

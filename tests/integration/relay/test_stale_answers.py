@@ -11,7 +11,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from pillarbox import Constant, Event, Outbox, Relay, Tuning
+from pillarbox import Constant, Event, Outbox, Relay, RelayConfig
 from pillarbox.core.errors import Rejected
 from pillarbox.core.observations import EventRetried, Observation
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
@@ -21,7 +21,7 @@ from pillarbox.transports.memory import MemoryAddress
 from tests.databases import Sql
 
 SOON = Constant(wait="100ms", max_attempts=0)
-TUNING = Tuning(heartbeat="100ms", poll_interval="50ms")
+CONFIG = RelayConfig(heartbeat="100ms", poll_interval="50ms")
 BOUND = 60.0
 
 
@@ -91,7 +91,7 @@ async def test_an_answer_from_before_a_lane_was_lost_and_regained_changes_nothin
     observers = [observed.append]
     async with aclosing(PostgresStore(postgres_url)) as store:
         record(postgres_url, *(Event("a", {}, event_id=name, key="k") for name in ("m1", "m2", "m3")))
-        async with Relay(store=store, transports={"t": transport}, tuning=TUNING, retry=SOON, observers=observers):
+        async with Relay(store=store, transports={"t": transport}, config=CONFIG, retry=SOON, observers=observers):
             stale = await transport.sent("m1")
             # As another relay does that takes this one for dead: it finds out, joins again and takes its lanes back.
             await sql.execute("DELETE FROM outbox_relay")
@@ -122,7 +122,7 @@ async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(po
 
     async with aclosing(PostgresStore(postgres_url)) as store:
         record(postgres_url, Event("a", {"old": 1}, event_id="m1", key="k"))
-        async with Relay(store=store, transports={"t": transport}, tuning=TUNING, retry=SOON):
+        async with Relay(store=store, transports={"t": transport}, config=CONFIG, retry=SOON):
             (await transport.sent("m1")).set_result(Rejected("not now"))
             first = await transport.sent("m1", times=2)
             [request] = await store.people.ask("bury", [("m1", "a")])

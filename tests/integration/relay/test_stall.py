@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from pillarbox import Handlers, Outbox, Relay, Tuning
+from pillarbox import Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.errors import RelayFailed
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
@@ -30,7 +30,7 @@ async def test_a_wedged_loop_gives_its_lanes_away_and_says_where_it_hangs() -> N
     relay = Relay(
         store=store,
         transports={"handlers": handlers},
-        tuning=Tuning(lease="3s", heartbeat="100ms", send_timeout="1s", stall_limit="500ms", drain_timeout="1s"),
+        config=RelayConfig(lease="3s", heartbeat="100ms", send_timeout="1s", stall_limit="500ms", drain_timeout="1s"),
         on_stall=stalled,
     )
     with store.transaction() as transaction:
@@ -56,7 +56,7 @@ async def test_a_loop_blocked_for_longer_than_its_lease_but_not_for_too_long_kee
     relay = Relay(
         store=store,
         transports={"handlers": handlers},
-        tuning=Tuning(lease="2s", heartbeat="50ms", send_timeout="900ms", stall_limit="1m"),
+        config=RelayConfig(lease="2s", heartbeat="50ms", send_timeout="900ms", stall_limit="1m"),
     )
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("slow", {}, event_id="s"))

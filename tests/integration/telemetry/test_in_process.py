@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from pillarbox import Event, Handlers, Never, Outbox, PermanentError, Relay, Tuning
+from pillarbox import Event, Handlers, Never, Outbox, PermanentError, Relay, RelayConfig
 from pillarbox.core.observations import BatchDelivered, BatchObserver, EventDelivered, Observation, RelayTended
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.telemetry.prometheus import MetricsListener
@@ -95,7 +95,9 @@ async def test_what_handlers_answered_together_is_announced_together(is_async: b
 async def test_relays_of_one_process_share_a_listener_and_add_up_to_all_lanes() -> None:
     store, metrics = MemoryStore(), MetricsListener()
     relays = [
-        Relay(store=each, transports={"handlers": Handlers()}, observers=[metrics], tuning=Tuning(heartbeat="50ms"))
+        Relay(
+            store=each, transports={"handlers": Handlers()}, observers=[metrics], config=RelayConfig(heartbeat="50ms")
+        )
         for each in (store, store.beside())
     ]
 
@@ -115,7 +117,7 @@ async def test_what_a_relay_holds_is_told_when_it_changes_and_not_all_the_time()
         store=MemoryStore(),
         transports={"handlers": Handlers()},
         observers=[told.append],
-        tuning=Tuning(heartbeat="20ms", poll_interval="20ms"),
+        config=RelayConfig(heartbeat="20ms", poll_interval="20ms"),
     )
     rounds: set[float] = set()
 
@@ -134,7 +136,7 @@ async def test_what_a_relay_holds_is_told_when_it_changes_and_not_all_the_time()
 
 async def test_a_relay_whose_loop_is_blocked_grows_silent() -> None:
     store, handlers = MemoryStore(), Handlers()
-    relay = Relay(store=store, transports={"handlers": handlers}, tuning=Tuning(heartbeat="50ms"))
+    relay = Relay(store=store, transports={"handlers": handlers}, config=RelayConfig(heartbeat="50ms"))
     assert relay.silence is None
 
     @handlers.on("*", name="blocking")

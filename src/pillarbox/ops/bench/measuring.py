@@ -160,7 +160,7 @@ class Bench:
             address = RabbitMQ.to(exchange="", routing_key=self._site.name)
             ways = {"destinations": {"bench": Destination(address)}, "routes": [Route(to=["bench"])]}
         return Relay(
-            store=store, transports={"bench": transport}, tuning=self._site.settings.relay.tuning, name="bench", **ways
+            store=store, transports={"bench": transport}, config=self._site.settings.relay.config, name="bench", **ways
         )
 
     @asynccontextmanager

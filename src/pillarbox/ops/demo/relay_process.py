@@ -14,7 +14,7 @@ from pillarbox.ops.demo.handlers import make_handlers
 from pillarbox.ops.demo.leash import told_scene, when_let_go
 from pillarbox.ops.demo.ledger import Ledger
 from pillarbox.ops.demo.sabotage import cheating
-from pillarbox.ops.demo.scene import TUNING, Scene
+from pillarbox.ops.demo.scene import CONFIG, Scene
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Route
 from pillarbox.telemetry.log_lines import log_to_stderr
@@ -32,7 +32,7 @@ async def carry(scene: Scene) -> int:
         store=store,
         transports={"out": transport},
         retry=RETRY,
-        tuning=TUNING,
+        config=CONFIG,
         name="demo",
         observers=[LogListener()],
         **ways,
@@ -56,7 +56,7 @@ def _way_out(scene: Scene, ledger: Ledger) -> tuple[Transport, dict[str, Any]]:
         return make_handlers(cheating(scene.sabotage, scene.receivers[0], ledger.note)), {}
     from pillarbox.transports.rabbitmq import Queue, RabbitMQ
 
-    broker = RabbitMQ(scene.transport, queues=[Queue(name=scene.name)], send_timeout=TUNING.send_timeout)
+    broker = RabbitMQ(scene.transport, queues=[Queue(name=scene.name)], send_timeout=CONFIG.send_timeout)
     address = RabbitMQ.to(routing_key=scene.name)
     return broker, {"destinations": {"orders": address}, "routes": [Route(to=["orders"])]}
 

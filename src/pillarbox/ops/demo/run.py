@@ -14,7 +14,7 @@ from pillarbox.core.text import plural
 from pillarbox.ops.demo.books import Books, books_of
 from pillarbox.ops.demo.leash import Child
 from pillarbox.ops.demo.ledger import LedgerReader
-from pillarbox.ops.demo.scene import TUNING, Scene
+from pillarbox.ops.demo.scene import CONFIG, Scene
 from pillarbox.ops.demo.shop import Shop
 from pillarbox.ops.demo.verdict import Verdict, judge
 from pillarbox.ops.demo.watching import Figures, Watch
@@ -217,5 +217,5 @@ class Run:
             LedgerReader(self._scene.ledger).more(),
             receivers=self._scene.receivers,
             dead_letters=dead_letters,
-            most_repeats=(epoch - 1) * TUNING.most_in_hand,
+            most_repeats=(epoch - 1) * CONFIG.most_in_hand,
         )

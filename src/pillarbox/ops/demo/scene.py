@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import Store
-from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.config import RelayConfig
 
 Sabotage = Literal["loss", "disorder", "phantom", "repeats"]
 
-TUNING = Tuning(
+CONFIG = RelayConfig(
     batch_size=100,
     in_flight=2,
     poll_interval="200ms",

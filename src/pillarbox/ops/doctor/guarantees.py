@@ -48,7 +48,7 @@ def _lease(settings: Settings) -> Answer:
 
 
 def _inbox(settings: Settings) -> Answer:
-    kept, horizon = settings.relay.tuning.retention.receipts, settings.relay.retry.horizon()
+    kept, horizon = settings.relay.config.retention.receipts, settings.relay.retry.horizon()
     if kept is None:
         return passed("receipts of the inbox are kept for ever")
     if horizon == float("inf"):
@@ -69,7 +69,7 @@ def _inbox(settings: Settings) -> Answer:
 
 
 def _ledger(settings: Settings) -> Answer:
-    kept, horizon = settings.relay.tuning.retention.ledger, settings.relay.retry.horizon()
+    kept, horizon = settings.relay.config.retention.ledger, settings.relay.retry.horizon()
     if kept is not None and kept < horizon < float("inf"):
         return warned(
             f"the ledger remembers for {_span(kept)}, but an event is tried for {_span(horizon)}: of one with several "

@@ -5,7 +5,7 @@ package does.
     settings = Settings.load(file: Path | None, environment, flags: {"relay.name": "till"})
     settings.store.url / .schema / .prefix / .keeps_history / .max_payload    a URL holds a password: never print it
     settings.record.max_payload / .duplicate / .wakeup
-    settings.relay.enabled / .name / .preset / .tuning / .policy
+    settings.relay.enabled / .name / .preset / .config / .policy
     settings.transports / .destinations / .routes
     settings.entries                         every setting in force with its origin, passwords masked
     wiring.open_store(settings.store)        and make_outbox(settings), open_transports(settings), make_relay(…)

@@ -13,8 +13,8 @@ from pillarbox.ops.settings.health import HealthSettings
 from pillarbox.ops.settings.kinds import Choice, LedgerMode, Listen, Moment, Size, Span, Text, Truth, Url, Whole
 from pillarbox.ops.settings.retrying import BreakerSettings, RetrySettings
 from pillarbox.record.size import payload_limit
+from pillarbox.relay.config import BreakerConfig, RelayConfig
 from pillarbox.relay.presets import PRESETS
-from pillarbox.relay.tuning import BreakerConfig, Tuning
 
 _STORES = Url("store", ("postgresql", "postgres", "sqlite", "memory"), "postgresql://…, sqlite:///file.db or memory://")
 
@@ -182,7 +182,7 @@ class RelaySettings:
     retry: RetrySettings = part(RetrySettings)
     breaker: BreakerSettings = part(BreakerSettings)
     health: HealthSettings = part(HealthSettings)
-    tuning: Tuning = field(default_factory=Tuning)
+    config: RelayConfig = field(default_factory=RelayConfig)
     """The figures above, and those of other sections that a relay needs, for `Relay`."""
     policy: RetryPolicy = field(default_factory=Exponential)
 
@@ -192,9 +192,9 @@ class RelaySettings:
         return True if self.ledger == "at-most-once" else self.ledger
 
 
-def make_tuning(store: StoreSettings, record: RecordSettings, relay: RelaySettings) -> Tuning:
+def make_config(store: StoreSettings, record: RecordSettings, relay: RelaySettings) -> RelayConfig:
     """What a relay is told of three sections. Raises ConfigurationError."""
-    return Tuning(
+    return RelayConfig(
         enabled=relay.enabled,
         batch_size=relay.batch_size,
         in_flight=relay.in_flight,

@@ -19,7 +19,7 @@ from pillarbox.ops.settings.sections import (
     RecordSettings,
     RelaySettings,
     StoreSettings,
-    make_tuning,
+    make_config,
 )
 from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file
 from pillarbox.ops.settings.ways_out import DestinationSettings, RouteSettings, TransportSettings
@@ -77,7 +77,7 @@ class Settings:
         entries = {dotted(entry.path): entry for entry in reader.entries}
         try:
             Names(prefix=read.store.prefix, schema=read.store.schema)
-            tuning = make_tuning(read.store, read.record, read.relay)
+            config = make_config(read.store, read.record, read.relay)
             policy = read.relay.retry.make_policy()
         except ConfigurationError as error:
             raise WrongSettings([relations.by_place(_qualified(str(error)), entries)]) from None
@@ -86,7 +86,7 @@ class Settings:
         return replace(
             read,
             store=replace(read.store, max_payload=payload_limit(read.record.max_payload)),
-            relay=replace(read.relay, tuning=tuning, policy=policy),
+            relay=replace(read.relay, config=config, policy=policy),
             failpoint=environment.get(FAILPOINT, ""),
             entries=relations.in_force(reader.entries, read),
             notes=tuple(relations.notes(read, entries)),

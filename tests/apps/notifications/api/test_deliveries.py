@@ -12,7 +12,7 @@ from sqlalchemy import text
 from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings, Gateway, MailServer
 from apps.notifications.words import Channel
-from pillarbox import Exponential, Tuning
+from pillarbox import Exponential, RelayConfig
 from pillarbox.testing.waiting import eventually
 from tests.apps.notifications.delivery.post import Post
 from tests.servers.ports import free_port
@@ -67,7 +67,7 @@ async def test_each_channel_fares_in_its_own_way(client: httpx.Client, post: Pos
 
     async with (
         httpx.AsyncClient(base_url=client.base_url, headers={"X-User-Id": "3"}) as user,
-        delivering(post.url, settings, retry=retry, tuning=Tuning(poll_interval="50ms")) as relay,
+        delivering(post.url, settings, retry=retry, config=RelayConfig(poll_interval="50ms")) as relay,
         relay,
     ):
         found = await eventually(fared, within=90)

@@ -14,7 +14,7 @@ from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings
 from apps.notifications.delivery.settings import Gateway as GatewayAt
 from apps.notifications.delivery.settings import MailServer as MailServerAt
-from pillarbox import Exponential, Relay, Tuning
+from pillarbox import Exponential, Relay, RelayConfig
 from tests.apps.notifications.delivery.outside import Gateway, MailServer
 from tests.apps.notifications.delivery.post import Post
 
@@ -59,7 +59,7 @@ def running(settings: DeliverySettings) -> Callable[..., AbstractAsyncContextMan
 
     @asynccontextmanager
     async def run(post: Post, others: DeliverySettings = settings) -> AsyncIterator[Relay]:
-        async with delivering(post.url, others, retry=QUICKLY, tuning=Tuning(poll_interval="100ms")) as relay:
+        async with delivering(post.url, others, retry=QUICKLY, config=RelayConfig(poll_interval="100ms")) as relay:
             task = asyncio.create_task(relay.run())
             yield relay
             relay.stop()

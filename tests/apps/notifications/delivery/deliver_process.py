@@ -8,14 +8,14 @@ import signal
 
 from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings
-from pillarbox import Tuning
+from pillarbox import RelayConfig
 
-TUNING = Tuning(lease="2s", heartbeat="200ms", send_timeout="500ms", poll_interval="100ms")
+CONFIG = RelayConfig(lease="2s", heartbeat="200ms", send_timeout="500ms", poll_interval="100ms")
 
 
 async def main() -> None:
     settings = DeliverySettings.from_environment(os.environ)
-    async with delivering(os.environ["DATABASE"], settings, tuning=TUNING) as relay:
+    async with delivering(os.environ["DATABASE"], settings, config=CONFIG) as relay:
 
         def stop() -> None:
             print("told to stop", flush=True)

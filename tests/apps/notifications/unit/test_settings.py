@@ -26,9 +26,9 @@ def test_the_defaults_are_those_of_the_guide() -> None:
     shipped = relay().relay
     assert (shipped.poll_interval, shipped.batch_size, shipped.initial_delay) == ("1s", 100, "2s")
     assert [shipped.policy.delay(attempt, system_chance()) for attempt in (1, 2, 1000)] == [1, 1, 1]
-    assert (shipped.tuning.outages, shipped.ledger) == ("wait", True)
+    assert (shipped.config.outages, shipped.ledger) == ("wait", True)
     # A broker that is away is tried as often.
-    assert (shipped.tuning.breaker.probe, shipped.tuning.breaker.max) == ("1s", "1s")
+    assert (shipped.config.breaker.probe, shipped.config.breaker.max) == ("1s", "1s")
 
 
 def test_each_property_can_be_set_in_milliseconds() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox.core.retry import Exponential
 from pillarbox.ops.settings import Settings
-from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.config import RelayConfig
 from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, origins, problems
 
@@ -19,7 +19,7 @@ def test_nothing_set_is_every_default() -> None:
 
 def test_the_library_has_the_same_defaults() -> None:
     settings = load()
-    assert settings.relay.tuning == Tuning()
+    assert settings.relay.config == RelayConfig()
     assert settings.relay.policy == Exponential()
 
 
@@ -47,7 +47,7 @@ def test_every_setting_of_a_relay() -> None:
     }
     settings = load(**{f"PILLARBOX_RELAY__{key}": value for key, value in relay.items()})
     assert (settings.relay.name, settings.relay.enabled) == ("relay-a", False)
-    assert settings.relay.tuning == Tuning(
+    assert settings.relay.config == RelayConfig(
         enabled=False,
         batch_size=200,
         in_flight=2,

@@ -13,20 +13,20 @@ from tests.unit.ops.settings.loading import load, problems
 
 def test_retention_and_the_doorbell_reach_the_relay(write: Write) -> None:
     settings = load(write('[store]\nhistory = "1 day"\ndead_retention = "forever"\n[record]\nwakeup = "none"'))
-    assert (settings.relay.tuning.history, settings.relay.tuning.dead) == ("1 day", None)
-    assert settings.relay.tuning.doorbell is False
+    assert (settings.relay.config.history, settings.relay.config.dead) == ("1 day", None)
+    assert settings.relay.config.doorbell is False
 
 
 def test_how_long_receipts_are_kept_reaches_the_relay(write: Write) -> None:
-    assert load(write('[store]\ninbox_retention = "200 days"')).relay.tuning.receipts == "200 days"
-    assert load(write('[store]\ninbox_retention = "forever"')).relay.tuning.receipts is None
+    assert load(write('[store]\ninbox_retention = "200 days"')).relay.config.receipts == "200 days"
+    assert load(write('[store]\ninbox_retention = "forever"')).relay.config.receipts is None
 
 
 def test_history_may_be_switched_off_or_kept_for_ever(write: Write) -> None:
     off = load(write('[store]\nhistory = "off"'))
     assert off.store.keeps_history is False
     forever = load(write('[store]\nhistory = "forever"'))
-    assert (forever.store.keeps_history, forever.relay.tuning.history) == (True, None)
+    assert (forever.store.keeps_history, forever.relay.config.history) == (True, None)
 
 
 def test_the_largest_payload_is_also_the_tables(write: Write) -> None:

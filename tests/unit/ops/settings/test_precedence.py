@@ -27,12 +27,12 @@ def test_the_nearer_source_wins_and_is_named(write: Write) -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_sets_its_figures_and_nothing_else(name: str) -> None:
     settings, preset = load(PILLARBOX_RELAY__PRESET=name), PRESETS[name]
-    assert (settings.relay.tuning.poll_interval, settings.relay.tuning.batch_size) == (
+    assert (settings.relay.config.poll_interval, settings.relay.config.batch_size) == (
         preset.poll_interval,
         preset.batch_size,
     )
     assert settings.relay.policy == preset.retry
-    assert (settings.relay.tuning.in_flight, settings.relay.tuning.lease) == (3, "15s")
+    assert (settings.relay.config.in_flight, settings.relay.config.lease) == (3, "15s")
 
 
 def test_keys_written_out_win_over_a_preset(write: Write) -> None:

@@ -9,7 +9,7 @@ from pillarbox import BreakerConfig, Handlers
 from pillarbox.core.retry import Constant, Exponential
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import describe_routing, make_outbox, make_relay, open_store, open_transports
-from pillarbox.relay.tuning import Tuning
+from pillarbox.relay.config import RelayConfig
 from tests.unit.ops.settings.loading import load
 
 SAMPLES = Path(__file__).resolve().parents[4] / "docs" / "samples"
@@ -41,7 +41,7 @@ async def test_a_relay_can_be_made_of_each(file: Path) -> None:
 
 def test_the_notification_producer() -> None:
     settings = sample("notifications")
-    assert settings.relay.tuning == Tuning(
+    assert settings.relay.config == RelayConfig(
         batch_size=100,
         poll_interval="1s",
         initial_delay="2s",
@@ -61,7 +61,7 @@ def test_the_notification_producer() -> None:
 
 def test_the_ingestion_service() -> None:
     settings = sample("ingestion")
-    assert settings.relay.tuning == Tuning(batch_size=50, poll_interval="2s", adaptive=False, doorbell=False)
+    assert settings.relay.config == RelayConfig(batch_size=50, poll_interval="2s", adaptive=False, doorbell=False)
     assert settings.relay.policy == Exponential(base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11)
     [queue] = settings.transports["rabbit"].queues
     assert (queue.max_length, queue.message_ttl, queue.overflow) == (10_000, "7 days", None)
@@ -71,7 +71,7 @@ def test_the_ingestion_service() -> None:
 
 def test_the_outbox_module() -> None:
     settings = sample("school")
-    assert settings.relay.tuning == Tuning(
+    assert settings.relay.config == RelayConfig(
         batch_size=50, poll_interval="10s", lease="300s", adaptive=False, doorbell=False
     )
     assert settings.relay.policy == Exponential(base="30s", max="1800s", jitter="additive", max_attempts=10)
@@ -81,6 +81,6 @@ def test_the_outbox_module() -> None:
 
 def test_everything() -> None:
     settings = sample("everything")
-    assert settings.relay.tuning == Tuning()
+    assert settings.relay.config == RelayConfig()
     assert settings.relay.policy == Exponential()
     assert settings.notes == ()

@@ -55,7 +55,7 @@ GRACE = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
+class RelayConfig:
     """Raises ConfigurationError, naming the setting, for a figure or a relation that cannot work."""
 
     enabled: bool = True

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import ConfigurationError, Tuning
+from pillarbox import ConfigurationError, RelayConfig
 
 
 @pytest.mark.parametrize(
@@ -24,15 +24,15 @@ from pillarbox import ConfigurationError, Tuning
 )
 def test_wrong_figures_are_named(wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
-        Tuning(**wrong)
+        RelayConfig(**wrong)
 
 
 def test_a_lease_just_long_enough_for_a_send_is_accepted() -> None:
-    assert Tuning(lease="13s", send_timeout="10s", heartbeat="1s").longest_send == 11
+    assert RelayConfig(lease="13s", send_timeout="10s", heartbeat="1s").longest_send == 11
 
 
 def test_what_is_in_hand_is_bounded() -> None:
-    assert Tuning(batch_size=100, in_flight=3).most_in_hand == 300
+    assert RelayConfig(batch_size=100, in_flight=3).most_in_hand == 300
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_what_is_in_hand_is_bounded() -> None:
     [("10s", "5s", 10), ("5s", "10s", 10), (None, "10s", None), ("10s", None, None)],
 )
 def test_receipts_are_kept_at_least_as_long_as_dead_letters(receipts: Any, dead: Any, kept: float | None) -> None:
-    assert Tuning(receipts=receipts, dead=dead).retention.receipts == kept
+    assert RelayConfig(receipts=receipts, dead=dead).retention.receipts == kept
