@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from apps.common.variables import Variables
-from pillarbox import Exponential, RelayConfig
+from pillarbox import ExponentialBackoff, RelayConfig
 
 PREFIX = "OUTBOX_PUBLISHER_"
 HOUR = 3600.0
@@ -46,8 +46,8 @@ class Publisher:
         )
 
     @property
-    def retry(self) -> Exponential:
-        return Exponential(
+    def retry(self) -> ExponentialBackoff:
+        return ExponentialBackoff(
             base=self.initial_retry_delay,
             multiplier=2,
             max=self.max_retry_delay,

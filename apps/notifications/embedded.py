@@ -13,11 +13,11 @@ from sqlalchemy import Engine
 from apps.notifications.database import open_store
 from apps.notifications.listeners import LISTENERS
 from apps.notifications.orchestration.orchestrator import Clock, utc_now
-from pillarbox import Exponential, Handlers, Relay, Route
+from pillarbox import ExponentialBackoff, Handlers, Relay, Route
 from pillarbox.telemetry.logs import LogListener
 from pillarbox.telemetry.opentelemetry import RelayTracing
 
-RETRY = Exponential(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
+RETRY = ExponentialBackoff(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
 
 
 @asynccontextmanager

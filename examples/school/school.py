@@ -11,12 +11,12 @@ from examples.school import notifications
 from examples.school.attendance import AttendanceService
 from examples.school.grades import GradesService
 from examples.school.tables import Base
-from pillarbox import Exponential, Handlers, Outbox, Relay, RelayConfig
+from pillarbox import ExponentialBackoff, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
 CONFIG = RelayConfig(poll_interval="10s", batch_size=50, lease="300s")
-RETRY = Exponential(base="30s", max="1800s", jitter="additive", max_attempts=10)
+RETRY = ExponentialBackoff(base="30s", max="1800s", jitter="additive", max_attempts=10)
 
 
 class School:

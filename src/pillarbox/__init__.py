@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from pillarbox.core.event import Event
-    from pillarbox.core.retry import Constant, Exponential, Never
+    from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry
     from pillarbox.inbox.consumer import Consumer
     from pillarbox.inbox.inbox import Inbox
     from pillarbox.record.outbox import Outbox
@@ -43,7 +43,6 @@ __version__ = "0.1.0"
 __all__ = [
     "BreakerConfig",
     "ConfigurationError",
-    "Constant",
     "Consumer",
     "Destination",
     "DirectEventBus",
@@ -51,13 +50,14 @@ __all__ = [
     "Event",
     "EventBus",
     "EventTypes",
-    "Exponential",
+    "ExponentialBackoff",
+    "FixedDelay",
     "HandleRefused",
     "Handlers",
     "Inbox",
     "InboxError",
     "Nacked",
-    "Never",
+    "NoRetry",
     "NotInTransaction",
     "Outbox",
     "OutboxEventBus",
@@ -97,7 +97,7 @@ _HOMES = {
     "pillarbox.inbox.consumer": ("Consumer",),
     "pillarbox.inbox.inbox": ("Inbox",),
     "pillarbox.record.outbox": ("Outbox",),
-    "pillarbox.core.retry": ("Constant", "Exponential", "Never"),
+    "pillarbox.core.retry": ("FixedDelay", "ExponentialBackoff", "NoRetry"),
     "pillarbox.record.registry": ("EventTypes",),
     "pillarbox.relay.relay": ("Relay",),
     "pillarbox.relay.routing": ("Destination", "Route"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Constant, Event, Handlers, Outbox, PermanentError, Relay, Route, Unavailable
+from pillarbox import Event, FixedDelay, Handlers, Outbox, PermanentError, Relay, Route, Unavailable
 from pillarbox.core.overview import LaneView, Overview, RelayView
 from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.ops.flow import destinations_of, flow
@@ -98,7 +98,7 @@ class Desk:
                 raise error
 
         more.setdefault("transports", {"handlers": handlers})
-        more.setdefault("retry", Constant(wait="1h"))  # by default a retry may be due at once
+        more.setdefault("retry", FixedDelay(wait="1h"))  # by default a retry may be due at once
         if more.get("routes"):
             more["destinations"] = {"orders": handlers.to("orders")}
         asyncio.run(self._with_store(lambda store: Relay(store=store, **more).run_until_empty()))

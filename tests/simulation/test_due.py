@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from pillarbox import Constant, Event
+from pillarbox import Event, FixedDelay
 from pillarbox.core.errors import Rejected
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.simulation import Simulation, simulate
@@ -40,7 +40,7 @@ def test_a_retry_comes_when_its_delay_is_over(busy: bool) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         refusing = Refusing(stage, times=5)
-        async with stage.running(retry=Constant(wait="100ms")):
+        async with stage.running(retry=FixedDelay(wait="100ms")):
             await stage.rest(1)
             stage.record(Event("a", {}, event_id="bad", key="bad"))
             for number in range(400):
@@ -57,7 +57,7 @@ def test_retries_that_are_written_one_after_another_come_when_their_delays_are_o
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         refusing = Refusing(stage, times=1)
-        async with stage.running(retry=Constant(wait="103ms")):
+        async with stage.running(retry=FixedDelay(wait="103ms")):
             await stage.rest(1)
             for number in range(100):
                 name = f"{'bad' if number < 8 else 'good'}{number}"
@@ -73,7 +73,7 @@ def test_an_idle_relay_does_not_sleep_past_a_retry() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         refusing = Refusing(stage, times=1)
-        async with stage.running(tuned={"poll_interval": "10s"}, retry=Constant(wait="6s")):
+        async with stage.running(tuned={"poll_interval": "10s"}, retry=FixedDelay(wait="6s")):
             await stage.rest(1)
             stage.record(Event("a", {}, event_id="bad", key="bad"))
             await stage.until(lambda: len(refusing.gaps) == 1)
@@ -86,7 +86,7 @@ def test_a_due_event_behind_many_that_are_held_back_is_found_at_once() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         Refusing(stage, times=1)
-        async with stage.running(tuned={"batch_size": 10, "in_flight": 4}, retry=Constant(wait="1h")):
+        async with stage.running(tuned={"batch_size": 10, "in_flight": 4}, retry=FixedDelay(wait="1h")):
             stage.record(Event("a", {}, event_id="bad", key="stuck"))
             await stage.rest(1)
             now = simulation.clock.now()

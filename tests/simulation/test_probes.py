@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Constant, Destination, Event, Route
+from pillarbox import Destination, Event, FixedDelay, Route
 from pillarbox.core.errors import Nacked, PermanentError, SendError, StoreUnavailable, Unavailable
 from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import Resolved
@@ -24,7 +24,7 @@ TO = {"destinations": {"d": Destination(MemoryTransport.to("d"))}, "routes": [Ro
 
 async def delivered_soon(stage: Stage, **options: Any) -> None:
     """Event 1 opens the breaker, the next event is its probe, and then all flow."""
-    async with stage.running(retry=Constant(wait="200ms"), **TO, **options):
+    async with stage.running(retry=FixedDelay(wait="200ms"), **TO, **options):
         stage.record(Event("a", {}, event_id="1", key="k1"))
         await stage.rest(0.1)
         stage.record(Event("a", {}, event_id="2", key="k2"))

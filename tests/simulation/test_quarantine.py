@@ -13,7 +13,7 @@ from pillarbox import Event
 from pillarbox.core.errors import Rejected, RowsRefused, StoreUnavailable, Unavailable
 from pillarbox.core.message import Held
 from pillarbox.core.observations import LeaseLost
-from pillarbox.core.retry import Constant
+from pillarbox.core.retry import FixedDelay
 from pillarbox.core.transport import Outgoing, Pace, Result
 from pillarbox.relay.routing import Route
 from pillarbox.relay.suspicion import ENOUGH, NOTE, SUSPICIOUS
@@ -213,7 +213,7 @@ def test_a_row_that_the_database_refuses_is_tried_again_after_a_pause(what: str)
         setattr(stage.store.writes, verb, refusing)
         if what == "behind":
             stage.transport.fail_when(lambda one: one.message.event_id == "1", Rejected("not now"))
-        async with stage.running(retry=Constant(wait="60s"), **ways):
+        async with stage.running(retry=FixedDelay(wait="60s"), **ways):
             stage.record(Event("a", {}, event_id="1", key="k"))
             await stage.rest(1)
             stage.record(Event("a", {}, event_id="2", key="k"))

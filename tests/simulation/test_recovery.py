@@ -21,7 +21,7 @@ from pillarbox.core.observations import (
     TransportConnected,
     TransportFailed,
 )
-from pillarbox.core.retry import LONGEST_PAUSE, Constant
+from pillarbox.core.retry import LONGEST_PAUSE, FixedDelay
 from pillarbox.ops.flow import destinations_of, flow
 from pillarbox.relay.config import BreakerConfig
 from pillarbox.testing.simulation import Simulation, simulate
@@ -199,7 +199,7 @@ def test_probes_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
 
 def test_an_outage_that_counts_is_shown_and_over_with_the_first_success() -> None:
     async def story(stage: Stage) -> None:
-        policy = Constant(wait="30s", max_attempts=0)
+        policy = FixedDelay(wait="30s", max_attempts=0)
         async with stage.running(tuned={"outages": "count"}, retry=policy):
             stage.transport.outage()
             stage.record(Event("a", {}, event_id="1"))

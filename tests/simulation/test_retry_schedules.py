@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from pillarbox import Constant, Event, Exponential
+from pillarbox import Event, ExponentialBackoff, FixedDelay
 from pillarbox.core.errors import Rejected
 from pillarbox.core.observations import EventDied
 from pillarbox.core.retry import RetryPolicy
@@ -55,21 +55,21 @@ def assert_schedule(waits: list[float], expected: list[float], *, most: float = 
 
 
 def test_ten_seconds_doubling_up_to_an_hour_gives_up_after_eleven_sends() -> None:
-    policy = Exponential(base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11)
+    policy = ExponentialBackoff(base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11)
     waits, died = waits_between_sends(policy, sends=100)
     assert_schedule(waits, [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600])
     assert died
 
 
 def test_one_second_doubling_up_to_a_minute() -> None:
-    policy = Exponential(base="1s", multiplier=2, max="60s", jitter="none", max_attempts=0)
+    policy = ExponentialBackoff(base="1s", multiplier=2, max="60s", jitter="none", max_attempts=0)
     waits, died = waits_between_sends(policy, sends=10)
     assert_schedule(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60])
     assert not died
 
 
 def test_thirty_seconds_doubling_up_to_half_an_hour_and_up_to_thirty_more() -> None:
-    policy = Exponential(base="30s", multiplier=2, max="30m", jitter="additive", max_attempts=0)
+    policy = ExponentialBackoff(base="30s", multiplier=2, max="30m", jitter="additive", max_attempts=0)
     waits, died = waits_between_sends(policy, sends=10)
     assert_schedule(waits, [30, 60, 120, 240, 480, 960, 1800, 1800, 1800], most=30)
     assert not died
@@ -77,7 +77,7 @@ def test_thirty_seconds_doubling_up_to_half_an_hour_and_up_to_thirty_more() -> N
 
 
 def test_every_second_for_ever() -> None:
-    waits, died = waits_between_sends(Constant(wait="1s", max_attempts=0), sends=200)
+    waits, died = waits_between_sends(FixedDelay(wait="1s", max_attempts=0), sends=200)
     assert_schedule(waits, [1] * 199)
     assert not died
 
@@ -96,7 +96,7 @@ def test_an_outage_of_a_day_kills_nothing_and_charges_nobody() -> None:
         stage.record(*(Event("doc.uploaded", {}, event_id=f"{n}", key=f"{n % 3}") for n in range(9)))
         # Rare probes: a day of them is not what is tested.
         rarely = {"breaker": BreakerConfig(max="10m")}
-        async with stage.running(retry=Exponential(base="1s", max="10s", max_attempts=3), tuned=rarely):
+        async with stage.running(retry=ExponentialBackoff(base="1s", max="10s", max_attempts=3), tuned=rarely):
             await stage.rest(DAY)
             for n in range(9):
                 [row] = await stage.store.people.find(f"{n}")

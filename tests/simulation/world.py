@@ -13,7 +13,7 @@ from datetime import timedelta
 from pillarbox import Event, Outbox
 from pillarbox.core.errors import PermanentError, Rejected, SendError
 from pillarbox.core.observations import Observation
-from pillarbox.core.retry import Exponential
+from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Outgoing, Pace, Result
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
@@ -114,7 +114,7 @@ class World:
                 for name in self.names
             },
             routes=[Route(to=self.names)],
-            retry=Exponential(base="1s", max=f"{LONGEST_RETRY}s", max_attempts=0),
+            retry=ExponentialBackoff(base="1s", max=f"{LONGEST_RETRY}s", max_attempts=0),
             config=CONFIG,
             clock=clock,
             chance=chance,

@@ -16,13 +16,13 @@ from apps.notifications.delivery.log import DeliveryLog
 from apps.notifications.delivery.settings import DeliverySettings
 from apps.notifications.delivery.webhook import Webhook
 from apps.notifications.words import Channel
-from pillarbox import Exponential, Handlers, Relay, RelayConfig, Route
+from pillarbox import ExponentialBackoff, Handlers, Relay, RelayConfig, Route
 from pillarbox.observations import Observer
 from pillarbox.telemetry.logs import LogListener
 from pillarbox.telemetry.opentelemetry import RelayTracing
 from pillarbox.transports.handlers import HandlerAddress
 
-RETRY = Exponential(base="10s", max="1h", max_attempts=8)
+RETRY = ExponentialBackoff(base="10s", max="1h", max_attempts=8)
 THREADS = 16
 """For each channel."""
 
@@ -32,7 +32,7 @@ async def delivering(
     url: str,
     settings: DeliverySettings,
     *,
-    retry: Exponential = RETRY,
+    retry: ExponentialBackoff = RETRY,
     config: RelayConfig | None = None,
     observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Relay]:

@@ -29,7 +29,7 @@ class RetryPolicy(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential:
+class ExponentialBackoff:
     """min(max, base · multiplier^(attempt - 1)), and jitter: none, full (anything from 0 up to that), or additive
     (0 … base on top, after the cap). `max_attempts` counts all sends; 0 = no limit."""
 
@@ -71,7 +71,7 @@ class Exponential:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class FixedDelay:
     """Always the same wait. `max_attempts` counts all sends; 0 = no limit."""
 
     wait: Duration = "1s"
@@ -86,7 +86,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Never:
+class NoRetry:
     """One send, then give up."""
 
     def delay(self, attempt: int, chance: Chance) -> float | None:

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 from pillarbox.core.clock import Chance, Clock, Duration, SystemClock, seconds, system_chance
 from pillarbox.core.errors import ConfigurationError, Unavailable
-from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.source import Delivery, Source
 from pillarbox.core.text import Upcast
 from pillarbox.inbox import holding
@@ -50,7 +50,7 @@ from pillarbox.inbox.verdicts import Ended, GivenUp, Outcome, judge, told
 
 MOST_DEATHS = 5
 """A message that was in hand alone when its consumer died so often is what kills it."""
-DEFAULT_RETRY = Exponential(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
+DEFAULT_RETRY = ExponentialBackoff(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
 
 F = TypeVar("F", bound=Function)
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pillarbox.core.clock import Chance
 from pillarbox.core.errors import PermanentError, PillarboxError, Unavailable, primary_text
 from pillarbox.core.outcome import legible
-from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.source import Incoming
 from pillarbox.inbox.effects import NotBegun
 
 LONGEST_REASON = 1000
 """Characters of an exception's first line that are kept with a message."""
 
-OUTAGE = Exponential(base="1s", multiplier=5, max="30s", jitter="none", max_attempts=0)
+OUTAGE = ExponentialBackoff(base="1s", multiplier=5, max="30s", jitter="none", max_attempts=0)
 """When a message comes again that failed through no fault of its own: for as long as that lasts, and at most so much
 later."""
 

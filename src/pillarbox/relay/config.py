@@ -9,7 +9,7 @@ from pillarbox.core import stats
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.retention import Retention
-from pillarbox.core.retry import Exponential, Jitter, RetryPolicy
+from pillarbox.core.retry import ExponentialBackoff, Jitter, RetryPolicy
 from pillarbox.core.row import RETENTION
 from pillarbox.core.text import Size, size_in_bytes
 from pillarbox.relay.routing import MOST_BY_TYPE
@@ -47,7 +47,7 @@ class BreakerConfig:
     @property
     def policy(self) -> RetryPolicy:
         """The delays as a policy without an end."""
-        return Exponential(base=self.probe, max=self.max, jitter=self.jitter, max_attempts=0)
+        return ExponentialBackoff(base=self.probe, max=self.max, jitter=self.jitter, max_attempts=0)
 
 
 GRACE = 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pillarbox.core.clock import Duration
-from pillarbox.core.retry import Exponential
+from pillarbox.core.retry import ExponentialBackoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,11 +16,11 @@ class Preset:
 
     poll_interval: Duration
     batch_size: int
-    retry: Exponential
+    retry: ExponentialBackoff
 
 
-def _retries(number: int, *, longest: Duration) -> Exponential:
-    return Exponential(base="1s", multiplier=2, max=longest, jitter="none", max_attempts=number + 1)
+def _retries(number: int, *, longest: Duration) -> ExponentialBackoff:
+    return ExponentialBackoff(base="1s", multiplier=2, max=longest, jitter="none", max_attempts=number + 1)
 
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(

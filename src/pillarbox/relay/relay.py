@@ -28,7 +28,7 @@ from pillarbox.core.observations import (
     RelaySwitchedOff,
     StopRequested,
 )
-from pillarbox.core.retry import Backoff, Exponential, RetryPolicy
+from pillarbox.core.retry import Backoff, ExponentialBackoff, RetryPolicy
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.assembly import assemble
@@ -98,7 +98,7 @@ class Relay:
             name=name,
             store=store,
             routing=Routing(routes, destinations or {}, self._transports, most=self._config.max_destinations),
-            policy=retry or Exponential(),
+            policy=retry or ExponentialBackoff(),
             config=self._config,
             clock=self._clock,
             chance=chance,

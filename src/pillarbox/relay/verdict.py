@@ -19,7 +19,7 @@ from pillarbox.core.clock import Chance
 from pillarbox.core.errors import Nacked, PermanentError, SendError, Unavailable, primary_text
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, legible
-from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.transport import Result
 
 AfterDeath = Literal["skip", "block"]
@@ -34,9 +34,9 @@ class Outage(Enum):
 
 OUTAGE: Final = Outage.OUTAGE
 
-_NACKED = Exponential(base="1s", max="60s", jitter="full", max_attempts=0)
+_NACKED = ExponentialBackoff(base="1s", max="60s", jitter="full", max_attempts=0)
 
-_NO_ROUTE = Exponential(base="1s", max="60s", jitter="none", max_attempts=66)  # 65 waits
+_NO_ROUTE = ExponentialBackoff(base="1s", max="60s", jitter="none", max_attempts=66)  # 65 waits
 
 
 def judge(

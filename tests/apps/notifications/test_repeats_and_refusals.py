@@ -10,7 +10,7 @@ from apps.notifications.database import open_store
 from apps.notifications.listeners import LISTENERS
 from apps.notifications.tables import restaurant_user_notification
 from apps.notifications.words import Audience, Channel
-from pillarbox import Constant, Event, Handlers, Relay
+from pillarbox import Event, FixedDelay, Handlers, Relay
 from tests.apps.notifications.in_process import NIGHT, carry
 from tests.apps.notifications.town import Town, event_for, everybody, reservation
 
@@ -80,7 +80,7 @@ async def test_one_of_ten_that_exists_already_does_not_hinder_the_others(
 async def test_a_single_recipient_whom_nobody_knows_is_an_error_and_tried_again(
     town: Town, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded, "RETRY", Constant(wait="1h"))  # on a busy machine a second would be over
+    monkeypatch.setattr(embedded, "RETRY", FixedDelay(wait="1h"))  # on a busy machine a second would be over
     town.offer(EMAIL)
     single = Event(
         "ORDER_CREATED",

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pillarbox import Constant, Consumer
+from pillarbox import Consumer, FixedDelay
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import ConsumerObservation, EventDeadLettered, EventHandled, EventRepeated
 from pillarbox.stores.memory import MemoryStore
@@ -26,7 +26,7 @@ class Billing:
             RabbitMQSource(yard.url, queue=yard.work, waits=WAITS),
             name="billing",
             transaction=MemoryStore().transaction,
-            retry=Constant(wait="50ms", max_attempts=3),
+            retry=FixedDelay(wait="50ms", max_attempts=3),
             observers=[self.told.append],
         )
         self.consumer.on("order.placed")(self.bill)

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from pillarbox import Constant, Consumer
+from pillarbox import Consumer, FixedDelay
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.transports.rabbitmq import RabbitMQSource
 
@@ -36,7 +36,7 @@ def transaction() -> Iterator[Any]:
 
 
 source = RabbitMQSource(os.environ["BROKER"], queue=os.environ["QUEUE"], waits=["50ms", "100ms"])
-consumer = Consumer(source, name="billing", transaction=transaction, retry=Constant(wait="50ms", max_attempts=3))
+consumer = Consumer(source, name="billing", transaction=transaction, retry=FixedDelay(wait="50ms", max_attempts=3))
 
 
 @consumer.on("order.placed")

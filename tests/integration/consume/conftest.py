@@ -11,7 +11,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from pillarbox import Constant, Consumer
+from pillarbox import Consumer, FixedDelay
 from pillarbox.inbox.observations import ConsumerObservation
 from pillarbox.transports.rabbitmq import RabbitMQSource
 from tests.integration.consume.broker import WAITS, remove_queues
@@ -71,7 +71,7 @@ class Shop:
             source,
             name="billing",
             transaction=settings.pop("transaction", self.transaction),
-            **{"retry": Constant(wait="50ms", max_attempts=3), "observers": [self.told.append], **settings},
+            **{"retry": FixedDelay(wait="50ms", max_attempts=3), "observers": [self.told.append], **settings},
         )
 
     @asynccontextmanager

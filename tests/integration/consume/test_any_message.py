@@ -6,7 +6,7 @@ from itertools import count
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pillarbox import Constant, Consumer
+from pillarbox import Consumer, FixedDelay
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
     ConsumerObservation,
@@ -47,7 +47,7 @@ async def _each_ends(url: str, queue: str, messages: list[Strange]) -> None:
         source,
         name="billing",
         transaction=MemoryStore().transaction,
-        retry=Constant(wait="50ms", max_attempts=2),
+        retry=FixedDelay(wait="50ms", max_attempts=2),
         observers=[told.append],
     )
 

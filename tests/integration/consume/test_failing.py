@@ -8,7 +8,7 @@ from typing import Any
 import pika
 import pytest
 
-from pillarbox import Constant, PermanentError
+from pillarbox import FixedDelay, PermanentError
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import EventDeadLettered, EventHandled, HandlingFailed
 from pillarbox.testing.waiting import eventually
@@ -42,7 +42,7 @@ async def test_what_cannot_be_decoded_is_a_dead_letter_at_once_and_whole(
 ) -> None:
     await asyncio.to_thread(_publish_spoiled, url, queue, body, properties)
     await asyncio.to_thread(publish, url, queue, "good")
-    shop = make_shop(retry=Constant(wait="1h"))
+    shop = make_shop(retry=FixedDelay(wait="1h"))
     shop.consumer.on("*")(shop.effect)
     async with shop.running():
         letter, notes = await letter_of(shop, url, queue)
@@ -64,7 +64,7 @@ async def test_retries_are_bounded_and_the_dead_letter_tells_the_story(
     url: str, queue: str, make_shop: MakeShop, effects: Effects
 ) -> None:
     publish(url, queue, "e1", headers={"tenant": "acme"}, app_id="till")
-    shop = make_shop(retry=Constant(wait="50ms", max_attempts=3))
+    shop = make_shop(retry=FixedDelay(wait="50ms", max_attempts=3))
 
     @shop.consumer.on("order.placed")
     async def bill(transaction: Any, event: ConsumedEvent) -> None:
@@ -129,7 +129,7 @@ async def test_without_a_database_nothing_is_charged_however_long_it_takes(
         async with shop.transaction() as connection:
             yield connection
 
-    shop = make_shop(transaction=transaction, retry=Constant(wait="50ms", max_attempts=2))
+    shop = make_shop(transaction=transaction, retry=FixedDelay(wait="50ms", max_attempts=2))
     shop.consumer.on("order.placed")(shop.effect)
     async with shop.running():
         await eventually(lambda: asyncio.sleep(0, shop.kinds(EventHandled)))

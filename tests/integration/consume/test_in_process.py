@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox import Constant, Consumer, Event, Handlers, Outbox, Relay
+from pillarbox import Consumer, Event, FixedDelay, Handlers, Outbox, Relay
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import ConsumerObservation, EventHandled, EventRepeated
 from pillarbox.stores.sqlite import SqliteStore
@@ -53,7 +53,7 @@ class Till:
         """Record the events, and carry whatever waits until nothing can be sent."""
         with self.transaction() as connection:
             OUTBOX.record(connection, *events)
-        handlers, retry = Handlers(), Constant(wait="0s", max_attempts=3)
+        handlers, retry = Handlers(), FixedDelay(wait="0s", max_attempts=3)
         handlers.add(self.consumer)
         await Relay(store=self._store, transports={"handlers": handlers}, retry=retry).run_until_empty()
         await handlers.aclose()

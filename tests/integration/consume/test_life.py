@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import ConfigurationError, Constant, Exponential, Never
+from pillarbox import ConfigurationError, ExponentialBackoff, FixedDelay, NoRetry
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
     ConsumerStopped,
@@ -37,7 +37,7 @@ async def test_what_waits_outlives_the_broker_and_keeps_its_count(
     rabbitmq_server: RabbitMQServer, url: str, queue: str, make_shop: MakeShop
 ) -> None:
     publish(url, queue, "e1")
-    shop = make_shop(waits=["2s"], retry=Constant(wait="2s", max_attempts=2))
+    shop = make_shop(waits=["2s"], retry=FixedDelay(wait="2s", max_attempts=2))
 
     @shop.consumer.on("order.placed")
     async def bill(transaction: Any, event: ConsumedEvent) -> None:
@@ -118,7 +118,7 @@ async def test_a_dead_letter_queue_that_is_deleted_is_declared_again_before_anyt
     url: str, queue: str, make_shop: MakeShop
 ) -> None:
     publish(url, queue, "e1")
-    shop = make_shop(retry=Never())
+    shop = make_shop(retry=NoRetry())
 
     @shop.consumer.on("*")
     async def bill(transaction: Any, event: ConsumedEvent) -> None:
@@ -232,7 +232,7 @@ async def test_a_queue_that_is_not_as_configured_ends_it_with_the_difference(
 async def test_a_classic_queue_is_worked_off_too(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
     work = Queue(name=queue, type="classic")
     publish(url, work, "e1", "e2")
-    shop = make_shop(work=work, retry=Exponential(base="10ms", jitter="none", max_attempts=3))
+    shop = make_shop(work=work, retry=ExponentialBackoff(base="10ms", jitter="none", max_attempts=3))
 
     @shop.consumer.on("*")
     async def bill(transaction: Any, event: ConsumedEvent) -> None:

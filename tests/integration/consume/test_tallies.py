@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Constant, Consumer
+from pillarbox import Consumer, FixedDelay
 from pillarbox.core.overview import ConsumerView
 from pillarbox.core.retention import Retention
 from pillarbox.core.store import Store
@@ -35,7 +35,7 @@ class Till:
             self.source,
             name="billing",
             transaction=stock.transaction,
-            retry=Constant(wait="0s", max_attempts=3),
+            retry=FixedDelay(wait="0s", max_attempts=3),
             observers=[self.told.append],
         )
         self.consumer.on("*")(self.bill)

@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from pillarbox import ConfigurationError, Constant, Consumer
+from pillarbox import ConfigurationError, Consumer, FixedDelay
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import ConsumerObservation, EventDeadLettered, EventHandled, HandlingFailed
 from pillarbox.stores.memory import MemoryStore
@@ -120,7 +120,7 @@ async def _consumed_once(transaction: Any, function: Any) -> Any:
     """What became of one event."""
     source = MemorySource()
     told: list[ConsumerObservation] = []
-    never_again = Constant(wait="1s", max_attempts=1)
+    never_again = FixedDelay(wait="1s", max_attempts=1)
     consumer = Consumer(source, name="billing", transaction=transaction, retry=never_again, observers=[told.append])
     consumer.on("*")(function)
     source.queue.put(incoming("e1"))

@@ -6,7 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 import asyncpg
 import pytest
 
-from pillarbox import Handlers, Never, Relay, RelayConfig
+from pillarbox import Handlers, NoRetry, Relay, RelayConfig
 from pillarbox.core.browsing import EventFilter, LetterFilter
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.fetch import Ready
@@ -36,7 +36,7 @@ async def relaying(store: PostgresStore) -> AsyncIterator[list[str]]:
         handled.append(event.event_id)  # type: ignore[attr-defined]
 
     config = RelayConfig(heartbeat="200ms", lease="12s")
-    async with Relay(store=store, transports={"handlers": handlers}, config=config, retry=Never()):
+    async with Relay(store=store, transports={"handlers": handlers}, config=config, retry=NoRetry()):
         yield handled
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Destination, Event, Outbox, Relay, Route
 from pillarbox.core.observations import Observation, Sending
-from pillarbox.core.retry import Constant
+from pillarbox.core.retry import FixedDelay
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQ
@@ -42,7 +42,7 @@ class Carried:
             transports={"rabbit": transport},
             destinations={"hot": Destination(address, ordering="pipelined")},
             routes=[Route(to=["hot"])],
-            retry=Constant(wait="100ms"),
+            retry=FixedDelay(wait="100ms"),
             observers=[self._observe],
         ):
             yield

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pillarbox import Handlers, Never, Relay, RelayConfig, Route
+from pillarbox import Handlers, NoRetry, Relay, RelayConfig, Route
 from pillarbox.core.browsing import EventFilter, LetterFilter, Position
 from pillarbox.core.store import Store
 from pillarbox.ops import exports
@@ -110,7 +110,7 @@ async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
             transports={"rabbit": rabbit},
             destinations={name: RabbitMQ.to(exchange="", routing_key=queue) for name in ("one", "two")},
             routes=[Route(event_type="a*", to=["one", "two"]), Route(to=["one"])],
-            retry=Never(),
+            retry=NoRetry(),
             config=CONFIG,
         )
         async with relay:
@@ -149,6 +149,6 @@ async def test_each_row_in_sqlite_ends_and_its_neighbours_flow(tmp_path: Path, s
                     continue
                 inserted.add(row["event_id"])
         assert inserted.issuperset(NEIGHBOURS)
-        async with Relay(store=store, transports={"handlers": handlers}, retry=Never(), config=CONFIG):
+        async with Relay(store=store, transports={"handlers": handlers}, retry=NoRetry(), config=CONFIG):
             await eventually(lambda: ended(store), within=90, pause=0.1)
         await check(store, inserted)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox import Event, Exponential, Handlers, Outbox, PermanentError, Relay
+from pillarbox import Event, ExponentialBackoff, Handlers, Outbox, PermanentError, Relay
 from pillarbox.stores.sqlite import SqliteStore
 
 
@@ -64,7 +64,9 @@ async def test_a_handler_that_fails_is_tried_again_and_one_that_says_never_is_gi
         raise PermanentError("never")
 
     record(Event("flaky", {}, event_id="f"), Event("hopeless", {}, event_id="h"))
-    relay = Relay(store=store, transports={"handlers": handlers}, retry=Exponential(base="0s", max="0s", jitter="none"))
+    relay = Relay(
+        store=store, transports={"handlers": handlers}, retry=ExponentialBackoff(base="0s", max="0s", jitter="none")
+    )
     await relay.run_until_empty()
     assert tries == [1, 2, 3]
     [failed] = await store.people.find("h")

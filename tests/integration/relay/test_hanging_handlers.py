@@ -13,7 +13,7 @@ import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.observations import BreakerChanged, LanesReleased, Observation, SendOverdue
-from pillarbox.core.retry import Constant
+from pillarbox.core.retry import FixedDelay
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 
@@ -88,7 +88,7 @@ class Scene:
         relay = Relay(
             store=self.store,
             transports={"handlers": handlers},
-            retry=Constant(wait="10ms", max_attempts=0),
+            retry=FixedDelay(wait="10ms", max_attempts=0),
             config=RelayConfig(**options),
             observers=[self.observed.append],
         )

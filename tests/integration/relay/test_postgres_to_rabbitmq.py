@@ -8,7 +8,7 @@ import asyncpg
 import pika
 import pytest
 
-from pillarbox import Event, Exponential, Outbox, Relay, RelayConfig, Route
+from pillarbox import Event, ExponentialBackoff, Outbox, Relay, RelayConfig, Route
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue, RabbitMQ
@@ -102,7 +102,7 @@ async def test_several_destinations_get_a_copy_each_with_progress_of_its_own(
                 "unbound": RabbitMQ.to(exchange="amq.topic", routing_key="nobody.listens"),
             },
             routes=[Route(to=["good", "unbound"])],
-            retry=Exponential(base="1h", max="1h", jitter="none"),
+            retry=ExponentialBackoff(base="1h", max="1h", jitter="none"),
         )
         await relay.run_until_empty()
         assert [event_id for event_id, _ in received(rabbitmq_server, "copies")] == ["e1", "e21"]

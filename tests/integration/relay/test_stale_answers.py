@@ -11,7 +11,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from pillarbox import Constant, Event, Outbox, Relay, RelayConfig
+from pillarbox import Event, FixedDelay, Outbox, Relay, RelayConfig
 from pillarbox.core.errors import Rejected
 from pillarbox.core.observations import EventRetried, Observation
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
@@ -20,7 +20,7 @@ from pillarbox.testing.waiting import eventually
 from pillarbox.transports.memory import MemoryAddress
 from tests.databases import Sql
 
-SOON = Constant(wait="100ms", max_attempts=0)
+SOON = FixedDelay(wait="100ms", max_attempts=0)
 CONFIG = RelayConfig(heartbeat="100ms", poll_interval="50ms")
 BOUND = 60.0
 

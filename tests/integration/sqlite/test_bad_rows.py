@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from pillarbox import Constant, Handlers, Relay
+from pillarbox import FixedDelay, Handlers, Relay
 from pillarbox.core.browsing import EventFilter, LetterFilter
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.outcome import DELIVERED, Retry, Verdict
@@ -84,7 +84,7 @@ async def test_rows_with_such_texts_from_before_flow_in_order(store: SqliteStore
     async def all_handled() -> bool:
         return len(handled) == 5
 
-    async with Relay(store=store, transports={"handlers": handlers}, retry=Constant(wait="0s", max_attempts=2)):
+    async with Relay(store=store, transports={"handlers": handlers}, retry=FixedDelay(wait="0s", max_attempts=2)):
         await eventually(all_handled, within=60)
     assert handled == [f"e{number}" for number in range(5)]
     assert sql.execute("SELECT count(*) FROM outbox_message").fetchone() == (0,)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from pillarbox import Event, Handlers, Never, Outbox, PermanentError, Relay, RelayConfig
+from pillarbox import Event, Handlers, NoRetry, Outbox, PermanentError, Relay, RelayConfig
 from pillarbox.core.observations import BatchDelivered, BatchObserver, EventDelivered, Observation, RelayTended
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.telemetry.prometheus import MetricsListener
@@ -34,7 +34,7 @@ async def test_what_was_delivered_and_what_was_given_up_on_is_counted() -> None:
         raise PermanentError("out of paper")
 
     record(store, "good", "bad", "good")
-    await Relay(store=store, transports={"handlers": handlers}, retry=Never(), observers=[metrics]).run_until_empty()
+    await Relay(store=store, transports={"handlers": handlers}, retry=NoRetry(), observers=[metrics]).run_until_empty()
     good, bad = ({"destination": to, "event_type": kind} for to, kind in (("mailer", "good"), ("printer", "bad")))
     assert value(metrics.registry, "outbox_published_total", **good) == 2.0
     assert value(metrics.registry, "outbox_dead_total", **bad) == 1.0
@@ -85,7 +85,7 @@ async def test_what_handlers_answered_together_is_announced_together(is_async: b
     handlers.on("*", name="h")(ahandle if is_async else handle)
     with store.transaction() as transaction:
         Outbox().record(transaction, *(Event("good", {"n": number}) for number in range(200)))
-    await Relay(store=store, transports={"handlers": handlers}, retry=Never(), observers=[by_batch]).run_until_empty()
+    await Relay(store=store, transports={"handlers": handlers}, retry=NoRetry(), observers=[by_batch]).run_until_empty()
     assert sorted(numbers) == list(range(200))
     assert len(by_batch.batches) < 100
     assert sum(len(batch.messages) for batch in by_batch.batches) == 199

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pillarbox.core.clock import Chance
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.retry import Constant, Exponential, Never, RetryPolicy
+from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry, RetryPolicy
 
 CHANCE = random.Random(7)
 
@@ -40,18 +40,18 @@ def waits(times: list[float]) -> list[float]:
 
 
 def test_ten_retries_from_ten_seconds_to_an_hour_are_eleven_sends() -> None:
-    times = sends(Exponential(base="10s", max="1h", jitter="none", max_attempts=11))
+    times = sends(ExponentialBackoff(base="10s", max="1h", jitter="none", max_attempts=11))
     assert waits(times) == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600]
     assert len(times) == 11
 
 
 def test_doubling_from_one_second_stops_at_sixty() -> None:
-    times = sends(Exponential(base="1s", max="60s", jitter="none", max_attempts=0), most=10)
+    times = sends(ExponentialBackoff(base="1s", max="60s", jitter="none", max_attempts=0), most=10)
     assert waits(times) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
 def test_doubling_from_thirty_seconds_to_half_an_hour_with_up_to_thirty_on_top() -> None:
-    policy = Exponential(base="30s", max="1800s", jitter="additive", max_attempts=10)
+    policy = ExponentialBackoff(base="30s", max="1800s", jitter="additive", max_attempts=10)
     least = [30, 60, 120, 240, 480, 960, 1800, 1800, 1800]
     assert waits(sends(policy, chance=Fixed(0))) == least
     for lowest, found in zip(least, waits(sends(policy)), strict=True):
@@ -60,23 +60,23 @@ def test_doubling_from_thirty_seconds_to_half_an_hour_with_up_to_thirty_on_top()
 
 
 def test_one_second_for_ever() -> None:
-    assert waits(sends(Constant(wait="1s"), most=1000)) == [1] * 999
+    assert waits(sends(FixedDelay(wait="1s"), most=1000)) == [1] * 999
 
 
 def test_a_constant_wait_may_have_an_end_too() -> None:
-    assert waits(sends(Constant(wait="2s", max_attempts=4))) == [2, 2, 2]
+    assert waits(sends(FixedDelay(wait="2s", max_attempts=4))) == [2, 2, 2]
 
 
 def test_never_is_one_send() -> None:
-    assert sends(Never()) == [0]
+    assert sends(NoRetry()) == [0]
 
 
 def test_without_a_limit_it_never_gives_up() -> None:
-    assert Exponential(max_attempts=0).delay(10**9, CHANCE) is not None
+    assert ExponentialBackoff(max_attempts=0).delay(10**9, CHANCE) is not None
 
 
 policies = st.builds(
-    Exponential,
+    ExponentialBackoff,
     base=st.floats(0, 100),
     multiplier=st.one_of(st.integers(1, 1000), st.floats(1, 1e300)),
     max=st.floats(100, 1e6),
@@ -87,7 +87,7 @@ policies = st.builds(
 
 @given(policies, st.integers(1, 10**9), st.floats(0, 1, exclude_max=True))
 def test_a_wait_is_never_negative_and_never_beyond_the_cap_and_its_jitter(
-    policy: Exponential, attempt: int, number: float
+    policy: ExponentialBackoff, attempt: int, number: float
 ) -> None:
     delay = policy.delay(attempt, Fixed(number))
     assert delay is not None
@@ -97,7 +97,7 @@ def test_a_wait_is_never_negative_and_never_beyond_the_cap_and_its_jitter(
 
 
 @given(policies, st.integers(1, 2000))
-def test_without_chance_a_wait_never_shrinks(policy: Exponential, attempt: int) -> None:
+def test_without_chance_a_wait_never_shrinks(policy: ExponentialBackoff, attempt: int) -> None:
     lowest = Fixed(1 if policy.jitter == "full" else 0)
     now, then = policy.delay(attempt, lowest), policy.delay(attempt + 1, lowest)
     assert now is not None
@@ -106,7 +106,7 @@ def test_without_chance_a_wait_never_shrinks(policy: Exponential, attempt: int) 
 
 
 def test_full_jitter_is_anything_up_to_the_wait() -> None:
-    policy = Exponential(base="10s", max="1h", jitter="full")
+    policy = ExponentialBackoff(base="10s", max="1h", jitter="full")
     assert policy.delay(3, Fixed(0)) == 0
     assert policy.delay(3, Fixed(0.5)) == 20
     assert policy.delay(3, Fixed(0.999)) == pytest.approx(39.96)
@@ -114,13 +114,13 @@ def test_full_jitter_is_anything_up_to_the_wait() -> None:
 
 @pytest.mark.parametrize("multiplier", [2, 3, 10, 1.5, 1e300])
 def test_a_number_of_attempts_that_no_power_can_hold_gives_the_cap(multiplier: float) -> None:
-    policy = Exponential(base="1s", max="1m", multiplier=multiplier, jitter="none", max_attempts=0)
+    policy = ExponentialBackoff(base="1s", max="1m", multiplier=multiplier, jitter="none", max_attempts=0)
     for attempt in (700, 1000, 1025, 10**6):
         assert policy.delay(attempt, CHANCE) == 60
 
 
 def test_a_base_of_zero_stays_zero_however_often() -> None:
-    policy = Exponential(base=0, multiplier=3, jitter="none", max_attempts=0)
+    policy = ExponentialBackoff(base=0, multiplier=3, jitter="none", max_attempts=0)
     assert [policy.delay(attempt, CHANCE) for attempt in (1, 2, 10_000)] == [0, 0, 0]
 
 
@@ -142,11 +142,11 @@ def test_a_base_of_zero_stays_zero_however_often() -> None:
 )
 def test_settings_that_make_no_sense_are_refused_by_name(settings: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
-        Exponential(**settings)  # type: ignore[arg-type]
+        ExponentialBackoff(**settings)  # type: ignore[arg-type]
 
 
 def test_a_constant_wait_is_checked_too() -> None:
     with pytest.raises(ConfigurationError, match=r"retry\.base"):
-        Constant(wait="soon")
+        FixedDelay(wait="soon")
     with pytest.raises(ConfigurationError, match=r"retry\.max_attempts"):
-        Constant(max_attempts=-1)
+        FixedDelay(max_attempts=-1)

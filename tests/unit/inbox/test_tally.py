@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pillarbox import Constant, Consumer, Event, Handlers, Outbox, Relay
+from pillarbox import Consumer, Event, FixedDelay, Handlers, Outbox, Relay
 from pillarbox.core.overview import ConsumerView
 from pillarbox.core.row import Tally
 from pillarbox.inbox import ConsumedEvent
@@ -150,7 +150,7 @@ def test_a_consumer_that_runs_says_what_it_met_every_ten_seconds_and_when_it_sto
             source,
             name="billing",
             transaction=store.transaction,
-            retry=Constant(wait="1s", max_attempts=3),
+            retry=FixedDelay(wait="1s", max_attempts=3),
             clock=simulation.clock,
         )
 
@@ -211,7 +211,7 @@ def test_in_process_the_handlers_say_when_it_is_over() -> None:
         relay = Relay(
             store=store,
             transports={"handlers": handlers},
-            retry=Constant(wait="0s", max_attempts=5),
+            retry=FixedDelay(wait="0s", max_attempts=5),
             clock=simulation.clock,
         )
         await relay.run_until_empty()

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pillarbox import Constant, Exponential, Never, PermanentError, Rejected, Unavailable
+from pillarbox import ExponentialBackoff, FixedDelay, NoRetry, PermanentError, Rejected, Unavailable
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.source import Incoming
 from pillarbox.inbox.consumer import DEFAULT_RETRY
@@ -37,7 +37,9 @@ def test_the_wait_grows_with_the_attempts_and_ends() -> None:
     assert [wait.after if isinstance(wait, Again) else None for wait in waits] == [1, 5, 25, 125, 625, 3125, None]
 
 
-@pytest.mark.parametrize("policy", [Never(), Constant(max_attempts=2), Exponential(max_attempts=2)], ids=repr)
+@pytest.mark.parametrize(
+    "policy", [NoRetry(), FixedDelay(max_attempts=2), ExponentialBackoff(max_attempts=2)], ids=repr
+)
 def test_the_policy_decides_when_it_is_over(policy: RetryPolicy) -> None:
     assert isinstance(verdict(ValueError("no"), attempts=1, policy=policy), GivenUp)
 
@@ -49,7 +51,7 @@ def test_a_permanent_error_is_over_at_once() -> None:
 @pytest.mark.parametrize("error", [NotBegun("no database"), Unavailable("the bank is away")], ids=repr)
 @pytest.mark.parametrize("tries", [0, 3, 1000])
 def test_what_is_nobodys_fault_is_never_charged_and_never_over(error: Exception, tries: int) -> None:
-    again = verdict(error, attempts=99, tries=tries, policy=Never())
+    again = verdict(error, attempts=99, tries=tries, policy=NoRetry())
     assert isinstance(again, Again)
     assert not again.charge
     assert 1 <= again.after <= 30

@@ -8,12 +8,12 @@ import pytest
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.retry import Constant, Exponential, Never
+from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry
 from pillarbox.relay.middleware.circuit_breaker import PATIENCE, UNLIMITED, CircuitBreaker
 from tests.unit.relay.messages import Fixed
 
 CHANCE = random.Random(5)
-DOUBLING = Exponential(base="1s", max="60s", jitter="none", max_attempts=0)
+DOUBLING = ExponentialBackoff(base="1s", max="60s", jitter="none", max_attempts=0)
 
 
 def probed(breaker: CircuitBreaker, now: float) -> float:
@@ -89,7 +89,7 @@ def test_lots_that_fail_together_are_one_failure() -> None:
 
 
 def test_many_that_are_rejected_together_open_it_once_even_without_a_wait() -> None:
-    breaker = CircuitBreaker(probe=Exponential(base="1s", max="60s", jitter="full", max_attempts=0))
+    breaker = CircuitBreaker(probe=ExponentialBackoff(base="1s", max="60s", jitter="full", max_attempts=0))
     for number in range(500):
         breaker.rejected(f"evt-{number}", 0, Fixed(0))
     now = probed(breaker, 0)
@@ -226,7 +226,7 @@ def test_a_pause_stops_everything_and_changes_nothing() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    for gives_up in (Never(), Constant(max_attempts=5), Exponential(max_attempts=11)):
+    for gives_up in (NoRetry(), FixedDelay(max_attempts=5), ExponentialBackoff(max_attempts=11)):
         with pytest.raises(ConfigurationError, match="max_attempts=0"):
             CircuitBreaker(probe=gives_up)
     with pytest.raises(ConfigurationError, match="0 means never"):

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, LONGEST_ERROR, Dead, Outcome, Retry
-from pillarbox.core.retry import Exponential
+from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Result
 from pillarbox.relay.verdict import OUTAGE, Outage, error_text, judge, no_route
 from tests.unit.relay.messages import Fixed, message
 
-POLICY = Exponential(base="10s", max="1h", jitter="none", max_attempts=11)
+POLICY = ExponentialBackoff(base="10s", max="1h", jitter="none", max_attempts=11)
 CHANCE = random.Random(3)
 
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from pillarbox.core.errors import RelayFailed
-from pillarbox.core.retry import Exponential
+from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Transport
 from pillarbox.ops.demo.handlers import make_handlers
 from pillarbox.ops.demo.leash import told_scene, when_let_go
@@ -20,7 +20,7 @@ from pillarbox.relay.routing import Route
 from pillarbox.telemetry.log_lines import log_to_stderr
 from pillarbox.telemetry.logs import LogListener
 
-RETRY = Exponential(base="200ms", max="2s", jitter="none", max_attempts=0)
+RETRY = ExponentialBackoff(base="200ms", max="2s", jitter="none", max_attempts=0)
 
 
 async def carry(scene: Scene) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pillarbox.core.retry import Constant, Exponential, Jitter, Never, RetryPolicy
+from pillarbox.core.retry import ExponentialBackoff, FixedDelay, Jitter, NoRetry, RetryPolicy
 from pillarbox.ops.settings.describing import key
 from pillarbox.ops.settings.kinds import Choice, Number, Span, Whole
 
@@ -75,11 +75,11 @@ class RetrySettings:
         """Raises ConfigurationError."""
         match self.policy:
             case "none":
-                return Never()
+                return NoRetry()
             case "constant":
-                return Constant(wait=self.base, max_attempts=self.max_attempts)
+                return FixedDelay(wait=self.base, max_attempts=self.max_attempts)
             case "exponential":
-                return Exponential(
+                return ExponentialBackoff(
                     base=self.base,
                     multiplier=self.multiplier,
                     max=self.max,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.row import RETENTION
 from pillarbox.ops.settings.describing import key, part
 from pillarbox.ops.settings.health import HealthSettings
@@ -184,7 +184,7 @@ class RelaySettings:
     health: HealthSettings = part(HealthSettings)
     config: RelayConfig = field(default_factory=RelayConfig)
     """The figures above, and those of other sections that a relay needs, for `Relay`."""
-    policy: RetryPolicy = field(default_factory=Exponential)
+    policy: RetryPolicy = field(default_factory=ExponentialBackoff)
 
     @property
     def ledger_kind(self) -> LedgerKind:

@@ -20,7 +20,7 @@ from typing import Literal
 from pillarbox.core.clock import Chance, system_chance
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.retry import Exponential, RetryPolicy
+from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.steering import Forced
 
 State = Literal["closed", "open", "half-open"]
@@ -30,7 +30,7 @@ PATIENCE = 60.0
 """Seconds after which the answer to a probe is no longer expected and another may go."""
 
 _LONG_AGO = float("-inf")
-_PROBE = Exponential(base="1s", max="2s", jitter="full", max_attempts=0)
+_PROBE = ExponentialBackoff(base="1s", max="2s", jitter="full", max_attempts=0)
 
 
 class CircuitBreaker:

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings, Gateway, MailServer
 from apps.notifications.words import Channel
-from pillarbox import Exponential, RelayConfig
+from pillarbox import ExponentialBackoff, RelayConfig
 from pillarbox.testing.waiting import eventually
 from tests.apps.notifications.delivery.post import Post
 from tests.servers.ports import free_port
@@ -56,7 +56,7 @@ async def test_each_channel_fares_in_its_own_way(client: httpx.Client, post: Pos
         push=Gateway(url="http://127.0.0.1:1/push"),
         sms=Gateway(url=f"http://127.0.0.1:{free_port()}/sms"),
     )
-    retry = Exponential(base="1h", jitter="none", max_attempts=5)
+    retry = ExponentialBackoff(base="1h", jitter="none", max_attempts=5)
     path = "/users/3/notifications/CUSTOMER/1/deliveries"
 
     async def fared() -> dict[str, Any] | None:

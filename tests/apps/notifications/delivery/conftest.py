@@ -14,11 +14,11 @@ from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings
 from apps.notifications.delivery.settings import Gateway as GatewayAt
 from apps.notifications.delivery.settings import MailServer as MailServerAt
-from pillarbox import Exponential, Relay, RelayConfig
+from pillarbox import ExponentialBackoff, Relay, RelayConfig
 from tests.apps.notifications.delivery.outside import Gateway, MailServer
 from tests.apps.notifications.delivery.post import Post
 
-QUICKLY = Exponential(base="50ms", max="200ms", jitter="none", max_attempts=3)
+QUICKLY = ExponentialBackoff(base="50ms", max="200ms", jitter="none", max_attempts=3)
 
 
 @pytest.fixture

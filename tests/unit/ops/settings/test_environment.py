@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.retry import Exponential
+from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.ops.settings import Settings
 from pillarbox.relay.config import RelayConfig
 from tests.unit.ops.settings.conftest import Write
@@ -20,7 +20,7 @@ def test_nothing_set_is_every_default() -> None:
 def test_the_library_has_the_same_defaults() -> None:
     settings = load()
     assert settings.relay.config == RelayConfig()
-    assert settings.relay.policy == Exponential()
+    assert settings.relay.policy == ExponentialBackoff()
 
 
 def test_every_setting_of_a_relay() -> None:
@@ -62,7 +62,9 @@ def test_every_setting_of_a_relay() -> None:
         outages="count",
         after_death="block",
     )
-    assert settings.relay.policy == Exponential(base="1s", max="60s", multiplier=1.5, jitter="none", max_attempts=0)
+    assert settings.relay.policy == ExponentialBackoff(
+        base="1s", max="60s", multiplier=1.5, jitter="none", max_attempts=0
+    )
 
 
 def test_the_short_forms_are_one_store_and_one_transport() -> None:

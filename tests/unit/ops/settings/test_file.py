@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.retry import Constant, Never
+from pillarbox.core.retry import FixedDelay, NoRetry
 from pillarbox.ops.settings.sources import find_file
 from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, problems
@@ -35,8 +35,8 @@ def test_the_largest_payload_is_also_the_tables(write: Write) -> None:
 
 def test_each_retry_policy(write: Write) -> None:
     constant = load(write('[relay.retry]\npolicy = "constant"\nbase = "1s"\nmax_attempts = 0'))
-    assert constant.relay.policy == Constant(wait="1s", max_attempts=0)
-    assert load(write('[relay.retry]\npolicy = "none"')).relay.policy == Never()
+    assert constant.relay.policy == FixedDelay(wait="1s", max_attempts=0)
+    assert load(write('[relay.retry]\npolicy = "none"')).relay.policy == NoRetry()
 
 
 @pytest.mark.parametrize(

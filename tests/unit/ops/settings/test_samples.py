@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pillarbox import BreakerConfig, Handlers
-from pillarbox.core.retry import Constant, Exponential
+from pillarbox.core.retry import ExponentialBackoff, FixedDelay
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import describe_routing, make_outbox, make_relay, open_store, open_transports
 from pillarbox.relay.config import RelayConfig
@@ -49,7 +49,7 @@ def test_the_notification_producer() -> None:
         doorbell=False,
         breaker=BreakerConfig(probe="1s", max="1s", jitter="none"),
     )
-    assert settings.relay.policy == Constant(wait="1s", max_attempts=0)
+    assert settings.relay.policy == FixedDelay(wait="1s", max_attempts=0)
     assert settings.relay.ledger is True
     assert [queue.name for queue in settings.transports["rabbit"].queues] == [
         f"notification.{audience}" for audience in ("restaurant", "customer", "agency", "admin")
@@ -62,7 +62,9 @@ def test_the_notification_producer() -> None:
 def test_the_ingestion_service() -> None:
     settings = sample("ingestion")
     assert settings.relay.config == RelayConfig(batch_size=50, poll_interval="2s", adaptive=False, doorbell=False)
-    assert settings.relay.policy == Exponential(base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11)
+    assert settings.relay.policy == ExponentialBackoff(
+        base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11
+    )
     [queue] = settings.transports["rabbit"].queues
     assert (queue.max_length, queue.message_ttl, queue.overflow) == (10_000, "7 days", None)
     assert queue.dead_letter is not None
@@ -74,7 +76,7 @@ def test_the_outbox_module() -> None:
     assert settings.relay.config == RelayConfig(
         batch_size=50, poll_interval="10s", lease="300s", adaptive=False, doorbell=False
     )
-    assert settings.relay.policy == Exponential(base="30s", max="1800s", jitter="additive", max_attempts=10)
+    assert settings.relay.policy == ExponentialBackoff(base="30s", max="1800s", jitter="additive", max_attempts=10)
     assert settings.relay.name == "default"
     assert isinstance(open_transports(settings)["handlers"], Handlers)
 
@@ -82,5 +84,5 @@ def test_the_outbox_module() -> None:
 def test_everything() -> None:
     settings = sample("everything")
     assert settings.relay.config == RelayConfig()
-    assert settings.relay.policy == Exponential()
+    assert settings.relay.policy == ExponentialBackoff()
     assert settings.notes == ()
