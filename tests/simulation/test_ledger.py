@@ -160,21 +160,21 @@ def test_an_event_that_the_history_knows_is_not_sent_again_unless_an_operator_wa
 AT_MOST_ONCE = {"tuned": {"at_most_once": True}}
 
 
-@pytest.mark.parametrize("after_death", ["skip", "block"])
-def test_what_was_begun_by_a_relay_that_died_is_shown_to_an_operator_instead_of_sent(after_death: str) -> None:
+@pytest.mark.parametrize("on_exhausted", ["skip", "block"])
+def test_what_was_begun_by_a_relay_that_died_is_shown_to_an_operator_instead_of_sent(on_exhausted: str) -> None:
     async def story(simulation: Simulation) -> None:
         stage = with_ledger(simulation)
-        ways = {"tuned": {"at_most_once": True, "after_death": after_death}}
+        ways = {"tuned": {"at_most_once": True, "on_exhausted": on_exhausted}}
         stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
         owner, ledger = await Owner.of(stage.store), stage.store.ledger
         assert ledger is not None
         await ledger.begin([Resolved((await owner.ready())[0], "a")])
         await owner.lapse()
         await stage.relay(**ways).run_until_empty()
-        assert ids(stage.transport.deliveries) == (["2"] if after_death == "skip" else [])
+        assert ids(stage.transport.deliveries) == (["2"] if on_exhausted == "skip" else [])
         [died] = stage.seen(EventDied)
         assert (died.message.event_id, "may have arrived" in died.error) == ("1", True)
-        if after_death == "skip":
+        if on_exhausted == "skip":
             [letter] = await stage.store.people.dead()
             await stage.store.people.retry([letter.id])
         else:

@@ -73,7 +73,7 @@ def test_at_most_once_an_event_that_blocks_holds_back_all_but_its_own_batch(orde
         [second] = [row.message for row in stage.store._tables.waiting.values() if row.message.event_id == "1"]
         # As a relay leaves it that died in the send of event 1.
         stage.store._tables.note(("1", "d"), "PROCESSING", begun=begun(second))
-        async with stage.running(tuned={"at_most_once": True, "after_death": "block"}, **to(ordering)):
+        async with stage.running(tuned={"at_most_once": True, "on_exhausted": "block"}, **to(ordering)):
             await stage.rest(3)
             stage.record(Event("a", {}, event_id="5", key="k"))
             await stage.rest(3)

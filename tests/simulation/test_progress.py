@@ -345,7 +345,7 @@ async def unavailable(stage: Stage) -> None:
 
 async def blocked_key(stage: Stage) -> None:
     stage.transport.fail_next(PermanentError("no"))
-    async with waiting(stage, tuned={"after_death": "block"}):
+    async with waiting(stage, tuned={"on_exhausted": "block"}):
         stage.record(*(Event("a", {}, event_id=str(number), key="k") for number in range(5)))
     assert stage.transport.deliveries == []
 

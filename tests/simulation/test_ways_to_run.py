@@ -277,12 +277,12 @@ def test_a_drain_waits_no_longer_than_it_may() -> None:
     told(story)
 
 
-@pytest.mark.parametrize(("after_death", "goes_on"), [("skip", True), ("block", False)])
-def test_after_a_death_the_key_goes_on_or_waits_for_a_person(after_death: str, goes_on: bool) -> None:
+@pytest.mark.parametrize(("on_exhausted", "goes_on"), [("skip", True), ("block", False)])
+def test_after_a_death_the_key_goes_on_or_waits_for_a_person(on_exhausted: str, goes_on: bool) -> None:
     async def story(stage: Stage) -> None:
         stage.transport.fail_when(lambda one: one.message.event_id == "bad", PermanentError("never"))
         stage.record(*(Event("a", {}, event_id=name, key="k") for name in ("bad", "next")))
-        await stage.relay(tuned={"after_death": after_death}).run_until_empty()
+        await stage.relay(tuned={"on_exhausted": on_exhausted}).run_until_empty()
         [bad], [following] = await stage.store.people.find("bad"), await stage.store.people.find("next")
         assert bad.status == "FAILED"
         assert following.status == ("PUBLISHED" if goes_on else "PENDING")

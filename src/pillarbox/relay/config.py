@@ -84,7 +84,7 @@ class RelayConfig:
     doorbell: bool = True
     outages: Literal["wait", "count"] = "wait"
     """"count" charges an outage against the attempts of the messages it hits."""
-    after_death: Literal["skip", "block"] = "skip"
+    on_exhausted: Literal["skip", "block"] = "skip"
     breaker: BreakerConfig = field(default_factory=BreakerConfig)
     """How often an unavailable destination is probed."""
     at_most_once: bool = False
@@ -132,8 +132,8 @@ class RelayConfig:
             )
         if self.outages not in ("wait", "count"):
             raise ConfigurationError(f'relay.outages is "wait" or "count", not {self.outages!r}')
-        if self.after_death not in ("skip", "block"):
-            raise ConfigurationError(f'relay.retry.after_death is "skip" or "block", not {self.after_death!r}')
+        if self.on_exhausted not in ("skip", "block"):
+            raise ConfigurationError(f'relay.on_exhausted is "skip" or "block", not {self.on_exhausted!r}')
 
     @property
     def most_bytes(self) -> int:

@@ -109,7 +109,7 @@ class Decider:
                 result,
                 policy=self._policy,
                 chance=self._chance,
-                after_death=self._config.after_death,
+                on_exhausted=self._config.on_exhausted,
                 outages=self._config.outages,
                 alone=passed and cut_off == 1 and item.message.tries > 0,
                 overtaken=item in overtaken,

@@ -305,7 +305,7 @@ class Sender:
                 self.stir()
                 self._announce(EventSkipped(relay=self.relay, message=item.message, destination=item.destination))
             elif before is Before.UNKNOWN and self._config.at_most_once and _identity(item) not in mine:
-                dead = Dead(error=MAY_HAVE_BEEN_SENT, block=self._config.after_death == "block", charge=False)
+                dead = Dead(error=MAY_HAVE_BEEN_SENT, block=self._config.on_exhausted == "block", charge=False)
                 self._decider.settle(item, dead)
             else:
                 rest.append((gate, item))

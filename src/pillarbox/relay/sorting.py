@@ -95,7 +95,7 @@ class Sorter:
         self._ownership = ownership
         self._settlement = settlement
         self._suspicion = suspicion
-        self._after_death = config.after_death
+        self._on_exhausted = config.on_exhausted
         self._share = max(1, config.most_in_hand // 4)
         self._clock = clock
         self._chance = chance
@@ -143,7 +143,7 @@ class Sorter:
             to.taken += 1
         elif not names:
             most = self._routing.most if self._routing.full else None
-            outcome = no_route(message, self._chance, after_death=self._after_death, most_by_type=most)
+            outcome = no_route(message, self._chance, on_exhausted=self._on_exhausted, most_by_type=most)
             self._settle_at_once(Item(message, message.destination, waited, to.now), self._paced(outcome, to.now))
             to.taken += 1
         else:

@@ -22,7 +22,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, legible
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.transport import Result
 
-AfterDeath = Literal["skip", "block"]
+OnExhausted = Literal["skip", "block"]
 Outages = Literal["wait", "count"]
 
 
@@ -45,7 +45,7 @@ def judge(
     *,
     policy: RetryPolicy,
     chance: Chance,
-    after_death: AfterDeath,
+    on_exhausted: OnExhausted,
     outages: Outages,
     alone: bool,
     overtaken: bool = False,
@@ -56,7 +56,7 @@ def judge(
         case None:
             return DELIVERED
         case PermanentError():
-            return Dead(error=error_text(result), block=after_death == "block")
+            return Dead(error=error_text(result), block=on_exhausted == "block")
         case Nacked():
             return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
         case Unavailable() if overtaken:
@@ -66,12 +66,12 @@ def judge(
         case SendError():
             delay = policy.delay(message.attempts + 1, chance)
             if delay is None:
-                return Dead(error=error_text(result), block=after_death == "block")
+                return Dead(error=error_text(result), block=on_exhausted == "block")
             return Retry(delay=delay, error=error_text(result))
 
 
 def no_route(
-    message: Message, chance: Chance, *, after_death: AfterDeath = "skip", most_by_type: int | None = None
+    message: Message, chance: Chance, *, on_exhausted: OnExhausted = "skip", most_by_type: int | None = None
 ) -> Outcome:
     """What becomes of a message that no route fits: a rolling deployment may know its type later.
 
@@ -92,7 +92,7 @@ def no_route(
     error = legible(f"{error}; {todo}")
     delay = _NO_ROUTE.delay(message.tries + 1, chance)
     if delay is None:
-        return Dead(error=error, block=after_death == "block", charge=False)
+        return Dead(error=error, block=on_exhausted == "block", charge=False)
     return Retry(delay=delay, error=error, charge=False)
 
 

@@ -17,7 +17,7 @@ from pillarbox import ConfigurationError, RelayConfig
         ({"stall_limit": "1s", "heartbeat": "1s"}, "relay.stall_limit"),
         ({"poll_interval": "soon"}, "relay.poll_interval"),
         ({"outages": "ignore"}, "relay.outages"),
-        ({"after_death": "forget"}, "after_death"),
+        ({"on_exhausted": "forget"}, "on_exhausted"),
         ({"history": "-1s"}, "relay.history"),
         ({"receipts": "a while"}, "relay.receipts"),
     ],

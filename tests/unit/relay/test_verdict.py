@@ -25,7 +25,7 @@ def judged(result: Result, about: Message | None = None, **settings: Any) -> Out
     usual: dict[str, Any] = {
         "policy": POLICY,
         "chance": CHANCE,
-        "after_death": "skip",
+        "on_exhausted": "skip",
         "outages": "wait",
         "alone": False,
     }
@@ -56,7 +56,7 @@ def test_a_permanent_error_is_dead_at_the_first_attempt() -> None:
 
 @pytest.mark.parametrize("result", [PermanentError("no"), Rejected("no")])
 def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> None:
-    outcome = judged(result, message(attempts=10), after_death="block")
+    outcome = judged(result, message(attempts=10), on_exhausted="block")
     assert isinstance(outcome, Dead)
     assert outcome.block
 
@@ -83,7 +83,7 @@ def test_a_destination_that_is_away_is_no_verdict_on_the_message() -> None:
 def test_outages_count_where_they_are_to_count() -> None:
     error = Unavailable("connection refused")
     assert judged(error, outages="count") == Retry(delay=10, error="Unavailable: connection refused")
-    outcome = judged(error, message(attempts=10), outages="count", after_death="block")
+    outcome = judged(error, message(attempts=10), outages="count", on_exhausted="block")
     assert outcome == Dead(error="Unavailable: connection refused", block=True)
 
 
@@ -107,9 +107,9 @@ answers = st.sampled_from([None, Rejected("r"), PermanentError("p"), Nacked("n")
 
 @given(answers, st.integers(0, 10**6), st.integers(0, 10**6), st.booleans(), st.sampled_from(["skip", "block"]))
 def test_only_rejections_ever_charge_or_kill_while_outages_wait(
-    result: Result, attempts: int, tries: int, alone: bool, after_death: str
+    result: Result, attempts: int, tries: int, alone: bool, on_exhausted: str
 ) -> None:
-    outcome = judged(result, message(attempts=attempts, tries=tries), alone=alone, after_death=after_death)
+    outcome = judged(result, message(attempts=attempts, tries=tries), alone=alone, on_exhausted=on_exhausted)
     at_fault = isinstance(result, Rejected) or (alone and isinstance(result, Unavailable))
     if isinstance(outcome, Dead) or (isinstance(outcome, Retry) and outcome.charge):
         assert at_fault
@@ -134,7 +134,7 @@ def test_a_destination_nobody_knows_is_named() -> None:
 
 
 def test_a_message_without_route_blocks_its_key_where_the_dead_do() -> None:
-    outcome = no_route(message(tries=10_000), CHANCE, after_death="block")
+    outcome = no_route(message(tries=10_000), CHANCE, on_exhausted="block")
     assert isinstance(outcome, Dead)
     assert outcome.block
 

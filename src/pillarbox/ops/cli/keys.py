@@ -23,7 +23,7 @@ def keys() -> None:
 def blocked(limit: int, as_json: bool) -> None:
     """Keys that their head holds up, and how many are known to wait behind it.
 
-    Until a person decides, if it was given up under `after_death = "block"`: `pillarbox dead retry ID` sends it again,
+    Until a person decides, if it was given up under `on_exhausted = "block"`: `pillarbox dead retry ID` sends it again,
     `dead discard ID` drops it for good. Until its next try, if others wait behind it: `events retry ID` sends it now.
     `keys bury ID` makes a dead letter of either; then the key goes on.
 

@@ -65,11 +65,6 @@ class RetrySettings:
         },
         only_for=("exponential", "constant"),
     )
-    after_death: Literal["skip", "block"] = key(
-        Choice(("skip", "block")),
-        "an event that was given up on lets its key go on (`skip`) or wait for a person (`block`)",
-        default="skip",
-    )
 
     def make_policy(self) -> RetryPolicy:
         """Raises ConfigurationError."""

@@ -163,6 +163,12 @@ class RelaySettings:
         "an outage of a destination is waited for, or counted against max_attempts",
         default="wait",
     )
+    on_exhausted: Literal["skip", "block"] = key(
+        Choice(("skip", "block")),
+        "after the last attempt of an event: `skip` dead-letters it and sends the next event of its key; `block` holds "
+        "the key until an operator decides",
+        default="skip",
+    )
     ledger: bool | Literal["history", "at-most-once"] = key(
         LedgerMode(),
         "what knows that an event was delivered, so that a repeat of its id is not sent: the history, for as long "
@@ -211,7 +217,7 @@ def make_config(store: StoreSettings, record: RecordSettings, relay: RelaySettin
         doorbell=record.wakeup == "doorbell",
         outages=relay.outages,
         at_most_once=relay.ledger == "at-most-once",
-        after_death=relay.retry.after_death,
+        on_exhausted=relay.on_exhausted,
         breaker=BreakerConfig(probe=relay.breaker.probe, max=relay.breaker.max, jitter=relay.breaker.jitter),
         history=store.history_for,
         dead=_unless_forever(store.dead_retention),

@@ -43,7 +43,7 @@ def test_every_setting_of_a_relay() -> None:
         "RETRY__MULTIPLIER": "1.5",
         "RETRY__JITTER": "none",
         "RETRY__MAX_ATTEMPTS": "0",
-        "RETRY__AFTER_DEATH": "block",
+        "ON_EXHAUSTED": "block",
     }
     settings = load(**{f"PILLARBOX_RELAY__{key}": value for key, value in relay.items()})
     assert (settings.relay.name, settings.relay.enabled) == ("relay-a", False)
@@ -60,7 +60,7 @@ def test_every_setting_of_a_relay() -> None:
         stall_limit="20s",
         adaptive=False,
         outages="count",
-        after_death="block",
+        on_exhausted="block",
     )
     assert settings.relay.policy == ExponentialBackoff(
         base="1s", max="60s", multiplier=1.5, jitter="none", max_attempts=0
