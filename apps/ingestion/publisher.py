@@ -42,7 +42,7 @@ class Publisher:
             batch_size=self.batch_size,
             outages=self.outages,
             adaptive=not self.fixed_delay,
-            doorbell=not self.fixed_delay,
+            wakeup="none" if self.fixed_delay else "notify",
         )
 
     @property
@@ -64,7 +64,7 @@ class Publisher:
             "PILLARBOX_RELAY__BATCH_SIZE": str(self.batch_size),
             "PILLARBOX_RELAY__OUTAGES": self.outages,
             "PILLARBOX_RELAY__ADAPTIVE": str(not self.fixed_delay).lower(),
-            "PILLARBOX_RECORD__WAKEUP": "none" if self.fixed_delay else "doorbell",
+            "PILLARBOX_RECORD__WAKEUP": "none" if self.fixed_delay else "notify",
             "PILLARBOX_RELAY__RETRY__BASE": f"{self.initial_retry_delay}s",
             "PILLARBOX_RELAY__RETRY__MAX": f"{self.max_retry_delay}s",
             "PILLARBOX_RELAY__RETRY__MAX_ATTEMPTS": str(self.max_retries + 1),

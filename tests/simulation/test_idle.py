@@ -191,7 +191,7 @@ def test_a_relay_with_a_backlog_is_not_notified() -> None:
 def test_told_to_it_fetches_at_a_fixed_delay_after_the_last_fetch() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        config = replace(CONFIG, poll_interval="2s", adaptive=False, doorbell=False)
+        config = replace(CONFIG, poll_interval="2s", adaptive=False, wakeup="none")
         idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, config=config)
         at = await fetch(idle, stage, until=stage.now + 20)
         assert {round(after - before, 3) for before, after in pairwise(at)} == {2.0}
@@ -201,7 +201,7 @@ def test_told_to_it_fetches_at_a_fixed_delay_after_the_last_fetch() -> None:
 
 def test_a_relay_at_a_fixed_delay_carries_everything() -> None:
     async def story(simulation: Simulation) -> None:
-        stage = Stage(simulation, replace(CONFIG, poll_interval="2s", adaptive=False, doorbell=False))
+        stage = Stage(simulation, replace(CONFIG, poll_interval="2s", adaptive=False, wakeup="none"))
         async with stage.running():
             for number in range(5):
                 stage.record(Event("a", {}, event_id=f"{number}", key="k"))

@@ -16,12 +16,12 @@ from pillarbox.relay.presets import PRESETS
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage
 
-CALM = RelayConfig(poll_interval="1s", lease="60s", heartbeat="20s", send_timeout="5s", doorbell=False)
+CALM = RelayConfig(poll_interval="1s", lease="60s", heartbeat="20s", send_timeout="5s", wakeup="none")
 LATE = 1.5
 """A look comes at most this much after its moment."""
 DAY = 86_400.0
 UNHURRIED = RelayConfig(
-    poll_interval="5m", lease="3h", heartbeat="30m", send_timeout="5s", stall_limit="3h", doorbell=False
+    poll_interval="5m", lease="3h", heartbeat="30m", send_timeout="5s", stall_limit="3h", wakeup="none"
 )
 """For days: fewer looks, the same decisions."""
 

@@ -24,7 +24,7 @@ from pillarbox.record.size import Size, payload_limit
 from pillarbox.record.sqlite import SqliteAppend
 
 Duplicate = Literal["error", "ignore"]
-Wakeup = Literal["doorbell", "none"]
+Wakeup = Literal["notify", "none"]
 
 
 class Outbox:
@@ -40,7 +40,7 @@ class Outbox:
         schema: str = "public",
         registry: EventTypes | None = None,
         duplicate: Duplicate = "error",
-        wakeup: Wakeup = "doorbell",
+        wakeup: Wakeup = "notify",
         strict_order: bool = False,
         max_payload: Size = "1 MiB",
         observers: Sequence[RecordObserver] = (),
@@ -49,13 +49,13 @@ class Outbox:
         prefix, schema: where the tables are; the schema concerns PostgreSQL only.
         registry: event types to validate against; without one every type is welcome.
         duplicate: what becomes of an id that already waits: "error" raises, "ignore" leaves it out.
-        wakeup: "doorbell" wakes a sleeping relay at commit, "none" does not: for two-phase commit.
+        wakeup: "notify" wakes a sleeping relay at commit, "none" does not: for two-phase commit.
         strict_order: writers of one key wait for each other until they commit (PostgreSQL; SQLite has one writer).
         max_payload: bytes, or text such as "1 MiB"; at most 64 MiB.
         observers: told what was recorded, within the transaction; they must neither raise nor block.
         """
         _check_choice("duplicate", duplicate, ("error", "ignore"))
-        _check_choice("wakeup", wakeup, ("doorbell", "none"))
+        _check_choice("wakeup", wakeup, ("notify", "none"))
         if not schema:
             raise ConfigurationError('schema is empty; name the PostgreSQL schema, usually "public"')
         self._names = Names(prefix=prefix, schema=schema)
@@ -66,7 +66,7 @@ class Outbox:
         self._postgres = PostgresAppend(
             self._names,
             ignore_duplicates=self._ignore_duplicates,
-            notify=wakeup == "doorbell",
+            notify=wakeup == "notify",
             strict_order=strict_order,
         )
         self._sqlite = SqliteAppend(Names(prefix=prefix), ignore_duplicates=self._ignore_duplicates)

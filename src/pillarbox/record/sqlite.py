@@ -1,5 +1,5 @@
 """Recording on SQLite: one constant INSERT for any number of events. There is one writer at a time, hence no locks,
-and a relay on the same file looks by itself, hence no doorbell."""
+and a relay on the same file polls, hence no notification."""
 
 from __future__ import annotations
 

@@ -80,8 +80,9 @@ class RelayConfig:
     stall_limit: Duration = "60s"
     """An event loop silent for longer gives its lanes up."""
     adaptive: bool = True
-    """False, with the doorbell off: a fixed delay of poll_interval between two looks."""
-    doorbell: bool = True
+    """False with wakeup="none": the relay fetches every poll_interval."""
+    wakeup: Literal["notify", "none"] = "notify"
+    """"notify": a commit wakes the sleeping relay; "none": the relay only polls."""
     outages: Literal["wait", "count"] = "wait"
     """"count" charges an outage against the attempts of the messages it hits."""
     on_exhausted: Literal["skip", "block"] = "skip"
@@ -132,6 +133,8 @@ class RelayConfig:
             )
         if self.outages not in ("wait", "count"):
             raise ConfigurationError(f'relay.outages is "wait" or "count", not {self.outages!r}')
+        if self.wakeup not in ("notify", "none"):
+            raise ConfigurationError(f'relay.wakeup is "notify" or "none", not {self.wakeup!r}')
         if self.on_exhausted not in ("skip", "block"):
             raise ConfigurationError(f'relay.on_exhausted is "skip" or "block", not {self.on_exhausted!r}')
 

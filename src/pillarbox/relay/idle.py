@@ -55,7 +55,7 @@ class IdleWait:
         self._wakeup = store.wakeup
         self._clock = clock
         self._adaptive = config.adaptive
-        self._notifications = config.doorbell
+        self._notifications = config.wakeup == "notify"
         self._many = config.batch_size // 4
         self._longest = seconds(config.poll_interval)
         self._sleep = max(SHORTEST_SLEEP, 3 * self._longest)

@@ -283,7 +283,7 @@ class Relay:
         if reading:
             duties.append(partial(self._crew.patiently, self._read))
             duties += [partial(self._connections.watch, name) for name in self._transports]
-            if self._config.doorbell:
+            if self._config.wakeup == "notify":
                 duties.append(partial(self._crew.patiently, self._idle.listen))
                 duties.append(partial(self._crew.patiently, self._idle.tell_producers))
         duties += [partial(self._sender.run, transport) for transport in self._transports.values()]

@@ -98,7 +98,7 @@ def test_the_publisher_is_configured_under_the_names_of_the_guide() -> None:
     ).publisher
     config, retry = publisher.config, publisher.retry
     assert (config.poll_interval, config.batch_size, config.outages) == (0.5, 200, "count")
-    assert (config.adaptive, config.doorbell, config.enabled) == (False, False, True)
+    assert (config.adaptive, config.wakeup, config.enabled) == (False, "none", True)
     assert [retry.delay(attempt, system_chance()) for attempt in range(1, 5)] == [5, 10, 20, None]
 
 

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from pillarbox import DuplicateEvent, Event, Outbox, RecordError
 from tests.integration.record.conftest import committed_ids
-from tests.integration.record.doorbell import Doorbell, sleeping_relay
+from tests.integration.record.notifications import Listener, sleeping_relay
 
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 _numbers = count(1)
@@ -59,15 +59,15 @@ async def _transaction(role: Role) -> AsyncIterator[Any]:
         await connection.close()
 
 
-@pytest.mark.parametrize(("wakeup", "notified"), [("doorbell", True), ("none", False)])
+@pytest.mark.parametrize(("wakeup", "notified"), [("notify", True), ("none", False)])
 async def test_the_right_to_insert_is_all_that_a_producer_needs(
     postgres_url: str, role: Role, wakeup: Any, notified: bool
 ) -> None:
     role.grant("INSERT ON outbox_message")
-    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
+    with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         async with _transaction(role) as connection:
             await Outbox(wakeup=wakeup).arecord(connection, EVENT)
-        assert bell.rang() is notified
+        assert listener.notified() is notified
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
@@ -88,7 +88,7 @@ async def test_a_duplicate_is_named_although_the_database_does_not_tell_which(ro
             await Outbox().arecord(connection, EVENT, Event("order.paid", {}, event_id="evt-002"))
 
 
-@pytest.mark.parametrize("wakeup", ["doorbell", "none"])
+@pytest.mark.parametrize("wakeup", ["notify", "none"])
 async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role, wakeup: Any) -> None:
     with pytest.raises(RecordError, match=r'GRANT INSERT ON "public"\."outbox_message"') as caught:
         async with _transaction(role) as connection:

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from pillarbox import Event, Outbox
-from tests.integration.record.doorbell import sleeping_relay
+from tests.integration.record.notifications import sleeping_relay
 from tests.integration.record.way import Way
 from tests.integration.record.ways import POSTGRES
 from tests.servers.postgres import PostgresServer

@@ -5,12 +5,12 @@ import pytest
 
 from pillarbox import Event, Outbox
 from tests.integration.record.conftest import committed_ids
-from tests.integration.record.doorbell import sleeping_relay
+from tests.integration.record.notifications import sleeping_relay
 
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 
 
-async def test_without_the_doorbell_a_record_can_be_prepared_and_committed_later(postgres_url: str) -> None:
+async def test_without_notifications_a_record_can_be_prepared_and_committed_later(postgres_url: str) -> None:
     with sleeping_relay(postgres_url):
         connection = await asyncpg.connect(postgres_url)
         await connection.execute("BEGIN")
@@ -22,7 +22,7 @@ async def test_without_the_doorbell_a_record_can_be_prepared_and_committed_later
         await connection.close()
 
 
-async def test_with_the_doorbell_the_database_refuses_to_prepare_and_nothing_is_half_done(postgres_url: str) -> None:
+async def test_with_notifications_the_database_refuses_to_prepare_and_nothing_is_half_done(postgres_url: str) -> None:
     with sleeping_relay(postgres_url):
         connection = await asyncpg.connect(postgres_url)
         await connection.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""The doorbell: nothing that commits after the last look is slept through."""
+"""The wake-up: a relay never sleeps through a commit after its last fetch."""
 
 import sqlite3
 

@@ -18,7 +18,7 @@ from pillarbox.record.size import LARGEST_PAYLOAD, payload_limit
         ("schema", None, "schema is empty"),
         ("schema", "a.b", "not a plain identifier"),
         ("duplicate", "update", "'error' or 'ignore', not 'update'"),
-        ("wakeup", "always", "'doorbell' or 'none', not 'always'"),
+        ("wakeup", "always", "'notify' or 'none', not 'always'"),
         ("max_payload", 0, "from 1 byte to 64 MiB"),
         ("max_payload", "65 MiB", "from 1 byte to 64 MiB"),
         ("max_payload", "a lot", "is not a size"),

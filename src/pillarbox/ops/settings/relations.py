@@ -71,9 +71,9 @@ def notes(settings: Settings, entries: Entries) -> Iterator[str]:
             "of one with several destinations, what was delivered is forgotten while the rest is still tried",
             entries,
         )
-    if not relay.adaptive and settings.record.wakeup == "doorbell":
+    if not relay.adaptive and settings.record.wakeup == "notify":
         yield by_place(
-            'relay.adaptive is false, but record.wakeup is "doorbell", which wakes the relay before its time: '
+            'relay.adaptive is false, but record.wakeup is "notify", which wakes the relay before its time: '
             'write record.wakeup = "none" for a fixed delay',
             entries,
         )

@@ -74,10 +74,10 @@ class RecordSettings:
     duplicate: Literal["error", "ignore"] = key(
         Choice(("error", "ignore")), "what becomes of an event whose id already waits", default="error"
     )
-    wakeup: Literal["doorbell", "none"] = key(
-        Choice(("doorbell", "none")),
-        "`doorbell` wakes a sleeping relay at commit; `none` does not, as two-phase commit demands",
-        default="doorbell",
+    wakeup: Literal["notify", "none"] = key(
+        Choice(("notify", "none")),
+        "`notify` wakes a sleeping relay at commit; `none` does not: for two-phase commit",
+        default="notify",
     )
 
 
@@ -214,7 +214,7 @@ def make_config(store: StoreSettings, record: RecordSettings, relay: RelaySettin
         drain_timeout=relay.drain_timeout,
         stall_limit=relay.stall_limit,
         adaptive=relay.adaptive,
-        doorbell=record.wakeup == "doorbell",
+        wakeup=record.wakeup,
         outages=relay.outages,
         at_most_once=relay.ledger == "at-most-once",
         on_exhausted=relay.on_exhausted,

@@ -1,4 +1,4 @@
-"""The doorbell: every commit rings, whoever waits hears it, also in another thread's event loop."""
+"""The wake-up: every commit notifies every relay that waits, also in another thread's event loop."""
 
 from __future__ import annotations
 

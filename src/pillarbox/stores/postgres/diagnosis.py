@@ -140,8 +140,8 @@ class PostgresDiagnosis:
             await self._another.aclose()
         if before != after or before == others:
             return failed(
-                "a pooler gives each transaction another session: a relay's doorbell, prepared statements and timeouts "
-                "do not hold",
+                "a pooler gives each transaction another session: a relay's notifications, prepared statements and "
+                "timeouts do not hold",
                 _POOLER_FIX,
             )
         if not heard:

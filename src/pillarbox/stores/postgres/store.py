@@ -41,8 +41,8 @@ GRACE = 5.0
 class PostgresStore:
     """Messages in PostgreSQL 14 or newer.
 
-    Opens nothing before it is first used. Reads, writes, everything of the relay's own life, and the doorbell each have
-    one connection, so that a slow read never delays a heartbeat; none of their statements takes longer than
+    Opens nothing before it is first used. Reads, writes, everything of the relay's own life, and notifications
+    each have one connection, so that a slow read never delays a heartbeat; none of their statements takes longer than
     `statement_timeout`. Raises ConfigurationError for a bad URL or name.
     """
 

@@ -1,4 +1,4 @@
-"""The doorbell: SQLite rings nobody, so whoever sleeps asks now and then whether anything has come.
+"""The wake-up: SQLite has no notifications, so a sleeping relay asks at intervals whether an event was recorded.
 
 Not whether anybody has committed: a relay would be woken by every heartbeat, its own and those of others.
 """

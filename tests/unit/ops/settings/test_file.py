@@ -11,10 +11,10 @@ from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, problems
 
 
-def test_retention_and_the_doorbell_reach_the_relay(write: Write) -> None:
+def test_retention_and_the_wakeup_reach_the_relay(write: Write) -> None:
     settings = load(write('[store]\nhistory = "1 day"\ndead_retention = "forever"\n[record]\nwakeup = "none"'))
     assert (settings.relay.config.history, settings.relay.config.dead) == ("1 day", None)
-    assert settings.relay.config.doorbell is False
+    assert settings.relay.config.wakeup == "none"
 
 
 def test_how_long_receipts_are_kept_reaches_the_relay(write: Write) -> None:

@@ -46,7 +46,7 @@ def test_the_notification_producer() -> None:
         poll_interval="1s",
         initial_delay="2s",
         adaptive=False,
-        doorbell=False,
+        wakeup="none",
         breaker=BreakerConfig(probe="1s", max="1s", jitter="none"),
     )
     assert settings.relay.policy == FixedDelay(wait="1s", max_attempts=0)
@@ -61,7 +61,7 @@ def test_the_notification_producer() -> None:
 
 def test_the_ingestion_service() -> None:
     settings = sample("ingestion")
-    assert settings.relay.config == RelayConfig(batch_size=50, poll_interval="2s", adaptive=False, doorbell=False)
+    assert settings.relay.config == RelayConfig(batch_size=50, poll_interval="2s", adaptive=False, wakeup="none")
     assert settings.relay.policy == ExponentialBackoff(
         base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11
     )
@@ -74,7 +74,7 @@ def test_the_ingestion_service() -> None:
 def test_the_outbox_module() -> None:
     settings = sample("school")
     assert settings.relay.config == RelayConfig(
-        batch_size=50, poll_interval="10s", lease="300s", adaptive=False, doorbell=False
+        batch_size=50, poll_interval="10s", lease="300s", adaptive=False, wakeup="none"
     )
     assert settings.relay.policy == ExponentialBackoff(base="30s", max="1800s", jitter="additive", max_attempts=10)
     assert settings.relay.name == "default"

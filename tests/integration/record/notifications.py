@@ -23,14 +23,14 @@ def sleeping_relay(url: str, names: Names = PUBLIC) -> Iterator[None]:
         connection.execute(statements.get("awake").encode())
 
 
-class Doorbell:
+class Listener:
     """Listens on the channel of an outbox."""
 
     def __init__(self, url: str, names: Names = PUBLIC) -> None:
         self._connection = psycopg.connect(url, autocommit=True)
         self._names = names
 
-    def rang(self) -> bool:
+    def notified(self) -> bool:
         """Whether a notification came since the last time."""
         return self.count() > 0
 

@@ -6,7 +6,7 @@ import pytest
 from pillarbox import Event, Outbox
 from pillarbox.core.names import Names
 from pillarbox.stores.postgres import PostgresStore
-from tests.integration.record.doorbell import Doorbell, sleeping_relay
+from tests.integration.record.notifications import Listener, sleeping_relay
 from tests.integration.record.way import Way
 from tests.integration.record.ways import POSTGRES
 
@@ -19,69 +19,69 @@ def event(number: int = 1) -> Event:
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_a_sleeping_relay_is_notified_at_the_commit(way: Way, postgres_url: str) -> None:
-    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
+    with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         async with way.transaction(postgres_url) as connection:
             await way.record(Outbox(), connection, event())
-            assert not bell.rang()
-        assert bell.rang()
+            assert not listener.notified()
+        assert listener.notified()
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_however_much_a_transaction_records_it_notifies_once(way: Way, postgres_url: str) -> None:
-    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
+    with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         async with way.transaction(postgres_url) as connection:
             await way.record(Outbox(), connection, event(1))
             await way.record(Outbox(), connection, *(event(number) for number in range(2, 50)))
             await way.record(Outbox(), connection, event(50))
-        assert bell.count() == 1
+        assert listener.count() == 1
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_a_savepoint_that_is_rolled_back_notifies_nobody(way: Way, postgres_url: str) -> None:
-    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
+    with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         async with way.transaction(postgres_url) as connection:
             with pytest.raises(ZeroDivisionError):
                 async with way.savepoint(connection):
                     await way.record(Outbox(), connection, event())
                     raise ZeroDivisionError
-        assert not bell.rang()
+        assert not listener.notified()
 
 
 def test_nobody_is_notified_once_the_relay_is_awake(postgres_url: str) -> None:
-    with Doorbell(postgres_url) as bell:
+    with Listener(postgres_url) as listener:
         with sleeping_relay(postgres_url):
             pass
         with psycopg.connect(postgres_url) as connection:
             Outbox().record(connection, event())
             Outbox().record(connection, event(), event())
-        assert not bell.rang()
+        assert not listener.notified()
 
 
 def test_a_rollback_notifies_nobody(postgres_url: str) -> None:
-    with sleeping_relay(postgres_url), Doorbell(postgres_url) as bell:
+    with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         with psycopg.connect(postgres_url) as connection:
             Outbox().record(connection, event())
             connection.rollback()
-        assert not bell.rang()
+        assert not listener.notified()
 
 
 def test_a_relay_that_fell_asleep_after_the_snapshot_of_the_transaction_is_notified(postgres_url: str) -> None:
-    with Doorbell(postgres_url) as bell, psycopg.connect(postgres_url) as connection:
+    with Listener(postgres_url) as listener, psycopg.connect(postgres_url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
         connection.execute("SELECT count(*) FROM outbox_relay")
         with sleeping_relay(postgres_url):
             Outbox().record(connection, event())
             connection.commit()
-        assert bell.rang()
+        assert listener.notified()
 
 
 def test_one_of_two_relays_still_sleeps(postgres_url: str) -> None:
-    with Doorbell(postgres_url) as bell, sleeping_relay(postgres_url):
+    with Listener(postgres_url) as listener, sleeping_relay(postgres_url):
         with sleeping_relay(postgres_url):
             pass
         with psycopg.connect(postgres_url) as connection:
             Outbox().record(connection, event())
-        assert bell.rang()
+        assert listener.notified()
 
 
 def test_a_record_leaves_no_lock_behind_in_its_session(postgres_url: str) -> None:
@@ -98,14 +98,14 @@ async def test_outboxes_of_one_database_wake_their_own_relays(postgres_url: str)
     await store.schema.apply()
     await store.aclose()
     shop = Names(schema="sales", prefix="shop_")
-    with Doorbell(postgres_url) as bell, Doorbell(postgres_url, shop) as other:
+    with Listener(postgres_url) as listener, Listener(postgres_url, shop) as other:
         with (
             sleeping_relay(postgres_url),
             sleeping_relay(postgres_url, shop),
             psycopg.connect(postgres_url) as connection,
         ):
             Outbox(schema="sales", prefix="shop_").record(connection, event())
-        assert other.rang()
+        assert other.notified()
         with sleeping_relay(postgres_url, shop), psycopg.connect(postgres_url) as connection:
             Outbox().record(connection, event())
-        assert not bell.rang()
+        assert not listener.notified()
