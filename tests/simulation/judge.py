@@ -31,7 +31,7 @@ async def until_delivered(world: World) -> None:
     """Wait until nothing is pending. The first pending event of each key may take no longer than the bound."""
     clock, plan = world.simulation.clock, world.plan
     # A relay in quarantine sends one message at a time: the sends of all that it may have in flight come first.
-    quarantined = 0 if world.faults < 2 else CONFIG.most_in_hand
+    quarantined = 0 if world.faults < 2 else CONFIG.max_in_flight
     call = 2 * plan.store_latency  # there and back
     sends = 2 * plan.latency + quarantined * (plan.latency + CALLS_PER_SEND * call)
     bound = seconds(CONFIG.lease) + BEYOND_THE_LEASE + sends
@@ -89,7 +89,7 @@ async def judge(world: World) -> None:
         for name in names:
             _judge_order(world, key, ids, name, everything)
     lost_leases = sum(isinstance(one, LeaseLost) for one in world.observed)
-    allowed = (world.faults + lost_leases) * CONFIG.most_in_hand * len(names) + len(world.edited) * len(names)
+    allowed = (world.faults + lost_leases) * CONFIG.max_in_flight * len(names) + len(world.edited) * len(names)
     if len(everything) - len(arrived) > allowed:
         found.append(f"duplicates: {len(everything) - len(arrived)} of at most {allowed}")
     # Pipelined, the last message of a batch may be the only one without an answer twice: then it is charged.

@@ -71,15 +71,15 @@ def assemble(
     gates = Gates(chance=chance, breaker=config.breaker, by_type=routing.by_type, **told)
     for place in routing.places():
         gates.of(place)
-    suspicion = Suspicion(window=config.most_in_hand, grace=seconds(config.lease), clock=clock)
+    suspicion = Suspicion(window=config.max_in_flight, grace=seconds(config.lease), clock=clock)
     held: dict[str, Any] = {"in_flight": in_flight, "stops": stops, "ownership": ownership}
     figures = Figures()
     settlement = Settlement(
         figures=figures,
         store=store,
         batch=2 * config.batch_size,
-        enough=config.worthwhile,
-        enough_bytes=config.most_bytes // 8,
+        enough=config.min_batch,
+        enough_bytes=config.max_bytes // 8,
         chance=chance,
         **held,
         **told,

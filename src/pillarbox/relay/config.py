@@ -106,7 +106,7 @@ class RelayConfig:
         for name in ("batch_size", "in_flight", "max_destinations"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"relay.{name} is {getattr(self, name)}: at least 1")
-        if self.most_bytes < 1:
+        if self.max_bytes < 1:
             raise ConfigurationError(f"relay.max_in_flight_bytes is {self.max_in_flight_bytes}: at least 1 byte")
         lease, beat = seconds(self.lease, field="relay.lease"), seconds(self.heartbeat, field="relay.heartbeat")
         seconds(self.send_timeout, field="relay.send_timeout")
@@ -139,7 +139,7 @@ class RelayConfig:
             raise ConfigurationError(f'relay.on_exhausted is "skip" or "block", not {self.on_exhausted!r}')
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         return size_in_bytes(self.max_in_flight_bytes, field="relay.max_in_flight_bytes")
 
     @property
@@ -148,13 +148,13 @@ class RelayConfig:
         return seconds(self.send_timeout) + GRACE
 
     @property
-    def most_in_hand(self) -> int:
+    def max_in_flight(self) -> int:
         return self.batch_size * self.in_flight
 
     @property
-    def worthwhile(self) -> int:
+    def min_batch(self) -> int:
         """How many messages are worth a statement at once, where others may follow in a moment."""
-        return max(1, self.most_in_hand // 8)
+        return max(1, self.max_in_flight // 8)
 
     @property
     def retention(self) -> Retention:

@@ -116,7 +116,7 @@ class Fetcher:
         self._strangers: set[str] = set()
         self._quota = 1
         self._turn = 0
-        self._budget = Budget(config.most_bytes, in_flight)
+        self._budget = Budget(config.max_bytes, in_flight)
         self._kinds: deque[tuple[type[Look], Callable[[list[int]], Awaitable[list[Seen]]]]] = deque(
             [
                 (BehindHeads, self._read_lines_on),
@@ -161,12 +161,12 @@ class Fetcher:
 
     @property
     def room(self) -> int:
-        return self._config.most_in_hand - len(self._in_flight)
+        return self._config.max_in_flight - len(self._in_flight)
 
     def pause(self) -> float:
         """Seconds until the next fetch is worth what it costs: the more is in flight, the dearer it is, and the less
         it brings. Not at all where ready messages are known to wait and there is room for many."""
-        few = self.room < self._config.worthwhile
+        few = self.room < self._config.min_batch
         if self._more and not few:
             return 0.0
         pause = min(PAUSE_PER_MESSAGE * len(self._in_flight) * (FEW if few else 1), self._longest_pause)

@@ -96,7 +96,7 @@ class Sorter:
         self._settlement = settlement
         self._suspicion = suspicion
         self._on_exhausted = config.on_exhausted
-        self._share = max(1, config.most_in_hand // 4)
+        self._share = max(1, config.max_in_flight // 4)
         self._clock = clock
         self._chance = chance
         self._announce = announce

@@ -57,7 +57,7 @@ async def test_connections_and_what_is_in_hand_do_not_grow_with_the_backlog(sql:
         await relay.run_until_empty()
         at_the_end = await connections(sql)
     assert len(seen) == BACKLOG
-    assert max(seen) <= CONFIG.most_in_hand
+    assert max(seen) <= CONFIG.max_in_flight
     assert max(counted) <= 6
     assert at_the_end <= 6
     await eventually(lambda: _none(sql))

@@ -32,7 +32,7 @@ def test_a_lease_just_long_enough_for_a_send_is_accepted() -> None:
 
 
 def test_what_is_in_hand_is_bounded() -> None:
-    assert RelayConfig(batch_size=100, in_flight=3).most_in_hand == 300
+    assert RelayConfig(batch_size=100, in_flight=3).max_in_flight == 300
 
 
 @pytest.mark.parametrize(

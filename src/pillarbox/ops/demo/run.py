@@ -217,5 +217,5 @@ class Run:
             LedgerReader(self._scene.ledger).more(),
             receivers=self._scene.receivers,
             dead_letters=dead_letters,
-            most_repeats=(epoch - 1) * CONFIG.most_in_hand,
+            most_repeats=(epoch - 1) * CONFIG.max_in_flight,
         )
