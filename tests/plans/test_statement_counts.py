@@ -11,7 +11,7 @@ from pillarbox.core.fetch import Bounds, Due, Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Outcome, Resolved, Retry, Split, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Split, Verdict
 from pillarbox.ops.monitor.looking import Lookout
 from pillarbox.stores.postgres import PostgresStore
 
@@ -79,7 +79,7 @@ async def test_reading_and_settling_take_one_statement_each(
     assert settled.count == messages
 
 
-MIXED: list[Outcome] = [DELIVERED, Retry(delay=0, error="no"), Dead(error="no"), Dead(error="no", block=True), RELEASED]
+MIXED: list[Outcome] = [DELIVERED, Retry(delay=0, error="no"), Dead(error="no"), Dead(error="no", block=True)]
 
 
 @pytest.mark.parametrize(("messages", "keys"), SIZES[1:])

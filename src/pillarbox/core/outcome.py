@@ -3,7 +3,6 @@
 Delivered   the transport confirmed it: it leaves for the history
 Retry       it waits and comes again; charged against its attempts, or not (an outage, a nack)
 Dead        given up: it leaves for the dead letters, or blocks its key where the policy says so
-Released    given back as it was: nothing is written, nothing is charged
 """
 
 from __future__ import annotations
@@ -44,15 +43,9 @@ class Dead:
     """The attempt was charged before the send."""
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
-    """Given back as it was."""
-
-
-Outcome = Delivered | Retry | Dead | Released
+Outcome = Delivered | Retry | Dead
 
 DELIVERED = Delivered()
-RELEASED = Released()
 
 
 class Verdict(NamedTuple):

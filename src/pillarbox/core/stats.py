@@ -47,8 +47,8 @@ class Carried:
         self.dead += other.dead
         self.lags = [mine + theirs for mine, theirs in zip(self.lags, other.lags, strict=True)]
 
-    def slower_than(self, share: float) -> float | None:
-        """The bound under which `share` of the messages were, for example 0.99; None if there were none."""
+    def lag_quantile(self, share: float) -> float | None:
+        """The lag that `share` of the published messages did not exceed (0.99: p99); None if none were published."""
         reached = 0
         for bound, count in zip((*LAGS, float("inf")), self.lags, strict=True):
             reached += count

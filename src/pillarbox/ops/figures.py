@@ -150,8 +150,8 @@ def _figures(view: DestinationView, sums: Carried | None, span: float) -> Destin
         published=sums.published / span,
         retried=sums.retried / span,
         dead=sums.dead / span,
-        lag=sums.slower_than(0.5),
-        slow=sums.slower_than(0.99),
+        lag=sums.lag_quantile(0.5),
+        slow=sums.lag_quantile(0.99),
     )
 
 

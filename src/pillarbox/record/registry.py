@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import HIGHEST_SCHEMA_VERSION, LONGEST_TEXT, check_text
 from pillarbox.record.paths import dotted
 
 Upcaster = Callable[[Any], Any]
-Poison = Literal["skip", "block"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +27,6 @@ class EventType:
     """Version → what makes its payload one of the next version."""
     destination: str = ""
     """For events that name none."""
-    poison: Poison = "skip"
-    """What becomes of its key when one is given up: it goes on, or it waits for a person."""
 
     def __post_init__(self) -> None:
         check_name("event_type", self.name)
@@ -38,8 +35,6 @@ class EventType:
         _check_version(self.name, self.version)
         _check_validator(self.name, self.validator)
         _check_steps(self.name, self.version, self.upcasters)
-        if self.poison not in ("skip", "block"):
-            raise ConfigurationError(f'{self.name}: poison is "skip" or "block", not {self.poison!r}')
         object.__setattr__(self, "upcasters", MappingProxyType(dict(self.upcasters)))
 
     def validate(self, payload: object) -> None:
@@ -73,7 +68,6 @@ class EventTypes:
         validator: Any = None,
         upcasters: Mapping[int, Upcaster] | None = None,
         destination: str = "",
-        poison: Poison = "skip",
     ) -> EventType:
         """Make a type known. Raises ConfigurationError for a second registration or a missing upcasting step."""
         if event_type in self._types:
@@ -84,7 +78,6 @@ class EventTypes:
             validator=validator,
             upcasters=upcasters or {},
             destination=destination,
-            poison=poison,
         )
         self._types[event_type] = known
         return known

@@ -116,7 +116,6 @@ def test_a_version_that_nothing_leads_on_from_or_that_is_too_new_is_an_error() -
         ({"version": 2, "upcasters": {"1": str}}, "map a version to a function"),
         ({"version": 0}, "whole number from 1"),
         ({"version": True}, "whole number from 1"),
-        ({"poison": "panic"}, '"skip" or "block"'),
         ({"validator": dict}, "the class dict cannot validate"),
         ({"validator": "model"}, "must be a pydantic model or a function"),
         ({"destination": "a\nb"}, "control character"),
@@ -136,7 +135,7 @@ def test_a_type_is_registered_once() -> None:
 
 def test_what_was_registered_can_be_looked_up() -> None:
     types = EventTypes()
-    registered = types.register("order.placed", poison="block")
+    registered = types.register("order.placed", version=2)
     assert types.find("order.placed") is registered
-    assert registered.poison == "block"
+    assert registered.version == 2
     assert types.find("unknown") is None

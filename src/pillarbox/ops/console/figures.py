@@ -187,6 +187,6 @@ def _rate(highest: dict[int, int], at: int, step: float) -> float | None:
 
 
 def _lag(carried: Carried | None, share: float) -> float | None:
-    bound = None if carried is None else carried.slower_than(share)
+    bound = None if carried is None else carried.lag_quantile(share)
     # The last bucket has no bound: a chart needs a number.
     return 7200.0 if bound == float("inf") else bound

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, assert_never
 from pillarbox.core.browsing import Failure
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import Dead, Delivered, Outcome, Released, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.outcome import Dead, Delivered, Outcome, Resolved, Retry, Split, Verdict, legible
 from pillarbox.core.store import CarriedOut
 from pillarbox.stores.memory.tables import Attempt, Published, Request, Stored, Tables, verb
 
@@ -35,7 +35,6 @@ class MemoryWrites:
 
     @verb
     def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        verdicts = [verdict for verdict in verdicts if not isinstance(verdict.outcome, Released)]
         held, mine = self._fence(epochs, verdicts)
         for lane in held:
             self._tables.lanes[lane].crashes = 0
@@ -134,8 +133,6 @@ class MemoryWrites:
                 stored = self._failed(stored, error, charged=charge - noted)
                 self._remember(stored, verdict.outcome, verdict.seconds)
                 self._tables.bury(stored, legible(error))
-            case Released():
-                raise AssertionError("a released message is not written")
             case _:
                 assert_never(verdict.outcome)
 

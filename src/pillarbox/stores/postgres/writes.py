@@ -13,7 +13,7 @@ from typing import NamedTuple, assert_never
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import LONGEST_DELAY, Dead, Delivered, Released, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.outcome import LONGEST_DELAY, Dead, Delivered, Resolved, Retry, Split, Verdict, legible
 from pillarbox.core.store import CarriedOut
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
@@ -100,8 +100,6 @@ class PostgresWrites:
                     burials.append(Unit(message, [burial]))
                 case Retry() | Dead():
                     placements.append(Unit(message, [_waits(message, outcome, destination, seconds)]))
-                case Released():
-                    continue
                 case _:
                     assert_never(outcome)
         return await self._all(

@@ -19,7 +19,7 @@ from typing import NamedTuple, assert_never
 from pillarbox.core.errors import RowsRefused
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held
-from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Released, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Resolved, Retry, Split, Verdict, legible
 from pillarbox.core.store import CarriedOut
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.lanes import LANE
@@ -73,7 +73,7 @@ class SqliteWrites:
             with suppress(RowsRefused):  # which of them it is comes out below
                 if count := await self._deliver(epochs.get(LANE), verdicts):
                     return Settled(held=OURS, count=count)
-        entries = [entry for verdict in verdicts if (entry := _settled(verdict)) is not None]
+        entries = [_settled(verdict) for verdict in verdicts]
         return await self._fenced(epochs, entries, self._settle)
 
     async def _deliver(self, epoch: int | None, verdicts: Sequence[Verdict]) -> int:
@@ -272,7 +272,7 @@ def _delivered(verdicts: Sequence[Verdict]) -> str:
     return json.dumps(nested)
 
 
-def _settled(verdict: Verdict) -> Entry | None:
+def _settled(verdict: Verdict) -> Entry:
     message, outcome, destination, seconds = verdict
     entry = Entry(message.id, message.destination, destination, "delivered", seconds=seconds)
     if outcome is DELIVERED:  # as most are
@@ -286,8 +286,6 @@ def _settled(verdict: Verdict) -> Entry | None:
             entry = entry._replace(outcome="blocked", attempts=message.attempts, tries=message.tries)
         case Dead():
             entry = entry._replace(outcome="dead")
-        case Released():
-            return None
         case _:
             assert_never(outcome)
     return entry._replace(charge=outcome.charge, noted=outcome.noted, error=legible(outcome.error))

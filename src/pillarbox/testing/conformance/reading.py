@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import RELEASED, Retry
+from pillarbox.core.outcome import Retry
 from pillarbox.testing.conformance.events import at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids
@@ -165,13 +165,10 @@ class ReadingConformance:
         rest = await owner.ready(in_hand=[m.place for m in first])
         assert sorted(ids(first) + ids(rest)) == [f"{n:04}" for n in range(600)]
 
-    async def test_a_released_message_comes_back_as_it_was(self, harness: StoreHarness) -> None:
+    async def test_a_message_that_was_not_settled_comes_back_as_it_was(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [message] = await owner.ready()
-        await owner.settle(RELEASED, message)
-        assert await owner.ready() == [message]
-        await owner.settle(RELEASED, message, to="elsewhere")
         assert await owner.ready() == [message]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Outcome, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
 from pillarbox.testing.conformance.events import HOUR, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.owner import Owner
 
 
 class SettlementConformance:
@@ -98,7 +98,6 @@ class SettlementConformance:
             "uncharged": Retry(delay=HOUR, error="u", charge=False),
             "dead": Dead(error="d"),
             "blocked": Dead(error="b", block=True),
-            "released": RELEASED,
         }
         await harness.commit(*(event(name) for name in outcomes))
         verdicts = [Verdict(m, outcomes[m.event_id], "orders") for m in await owner.ready()]
@@ -112,9 +111,8 @@ class SettlementConformance:
             "uncharged": ("PENDING", 0, 1),
             "dead": ("FAILED", 1, 1),
             "blocked": ("FAILED", 1, 1),
-            "released": ("PENDING", 0, 0),
         }
-        assert ids(await owner.ready()) == ["released"]
+        assert await owner.ready() == []
 
     async def test_nothing_to_settle_is_fine(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

@@ -11,7 +11,7 @@ from hypothesis.stateful import invariant, rule
 from pillarbox.core.errors import DuplicateEvent
 from pillarbox.core.event import Event
 from pillarbox.core.message import Held, Message, Slot
-from pillarbox.core.outcome import DELIVERED, RELEASED, Dead, Retry
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.people import Action
 from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.owner import Owner
@@ -126,11 +126,6 @@ class MessageLife(StoreMachine):
             self.run(self.owner.settle(Dead(error="no", block=block), message, to=destination))
             give_up = self.model.block if block else self.model.bury
             give_up(message.identity, destination)
-
-    @rule(pick=picks)
-    def release(self, pick: int) -> None:
-        if message := self._pick(pick):
-            self.run(self.owner.settle(RELEASED, message))
 
     @rule(pick=picks, to=st.sampled_from(DESTINATIONS), held=st.sampled_from([Held.BEHIND, Held.ASIDE]))
     def hold(self, pick: int, to: str, held: Held) -> None:
