@@ -27,7 +27,7 @@ def record(tmp_path: Path, store: SqliteStore) -> object:
     return record
 
 
-async def test_every_connectionr_of_a_type_gets_the_event_in_order(store: SqliteStore, record: object) -> None:
+async def test_every_handler_of_a_type_gets_the_event_in_order(store: SqliteStore, record: object) -> None:
     assert callable(record)
     handlers = Handlers()
     seen: list[tuple[str, int]] = []
