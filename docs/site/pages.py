@@ -1,25 +1,29 @@
-"""What the site is made of: the Markdown of the repository at its own paths, so that every link works in both.
+"""The files of the site and its menu.
 
-The menu is made of the folders. A page that is added to one of them is in it.
+The pages keep their paths in the repository, so that every link works on the site and in the repository. The menu
+lists pages in the order of `docs/README.md`.
 """
 
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
+INDEX = "docs/README.md"
 MENU = {
     "Tutorial": "docs/tutorial/*.md",
-    "How-to": "docs/how-to/*.md",
+    "How-to guides": "docs/how-to/*.md",
     "Reference": "docs/reference/*.md",
     "Explanation": "docs/explanation/*.md",
-    "Decisions": "docs/decisions/*.md",
     "Applications": "apps/**/*.md",
     "Examples": "examples/**/*.md",
+    "Contributing": "docs/contributing/*.md",
+    "Decisions": "docs/decisions/*.md",
     "Project": "[A-Z]*.md",
 }
-BESIDE = (
+ASSETS = (
     "docs/site/*.css",
     "docs/pictures/*.svg",
     "docs/pictures/*.png",
@@ -29,20 +33,33 @@ BESIDE = (
     "apps/**/*.py",
     "apps/**/*.toml",
 )
-"""What pages look like, show or lead to."""
-FIRST = ("README.md", "docs/README.md")
+"""Files that pages display or link to."""
+FIRST = ("README.md", INDEX)
+_LINK = re.compile(r"\]\(([\w/.-]+\.md)\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Hand over the pages of the repository instead of those in one folder, and the theme's own files as they are."""
+    """Return the pages of the repository and the theme's own files."""
     menu = {title: [path for path in found(pattern) if path not in FIRST] for title, pattern in MENU.items()}
     config.nav = [*FIRST, *({title: pages} for title, pages in menu.items() if pages)]
-    paths = [*FIRST, *(page for pages in menu.values() for page in pages), *(p for each in BESIDE for p in found(each))]
+    paths = [
+        *FIRST,
+        *(page for pages in menu.values() for page in pages),
+        *(path for assets in ASSETS for path in found(assets)),
+    ]
     own = [File(path, str(ROOT), config.site_dir, config.use_directory_urls) for path in paths]
     return Files([*own, *(file for file in files if file.src_dir != config.docs_dir)])
 
 
 def found(pattern: str) -> list[str]:
-    """Paths from the root of the repository, the introduction of a folder first."""
+    """Return paths from the root of the repository: in the order of the index, then introductions, then by name."""
+    linked = [f"docs/{target}" for target in _LINK.findall((ROOT / INDEX).read_text(encoding="utf-8"))]
     paths = [path.relative_to(ROOT).as_posix() for path in ROOT.glob(pattern) if "__pycache__" not in path.parts]
-    return sorted(paths, key=lambda path: (not path.endswith("README.md"), path))
+    return sorted(
+        paths,
+        key=lambda path: (
+            linked.index(path) if path in linked else len(linked),
+            not path.endswith("README.md"),
+            path,
+        ),
+    )

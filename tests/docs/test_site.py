@@ -1,6 +1,7 @@
-"""`make docs` makes a site of every page: every link and every anchor leads somewhere, and nothing is fetched."""
+"""`make docs` builds a site of every page: links and anchors are valid, and no page loads anything from elsewhere."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -34,3 +35,10 @@ def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
     assert [match for page in pages for match in fetched.findall(page.read_text(encoding="utf-8"))] == []
     styles = "".join(file.read_text(encoding="utf-8") for file in site.rglob("*.css"))
     assert re.findall(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^)"']+""", styles) == []
+
+
+@pytest.mark.parametrize("folder", ["tutorial", "how-to", "reference", "explanation"])
+def test_the_menu_has_the_order_of_the_index(folder: str) -> None:
+    menu = runpy.run_path(str(ROOT / "docs/site/pages.py"))["found"](f"docs/{folder}/*.md")
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    assert menu == [f"docs/{target}" for target in re.findall(rf"\]\(({folder}/[\w-]+\.md)\)", index)]

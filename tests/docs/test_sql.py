@@ -15,7 +15,7 @@ from pillarbox.testing.conformance.owner import Owner
 from tests.docs.pages import ROOT, blocks
 
 SCHEMA = ROOT / "docs/reference/schema.md"
-VOCABULARY = (ROOT / "docs/reference/vocabulary.md").read_text(encoding="utf-8")
+NAMES = (ROOT / "docs/contributing/source-names.md").read_text(encoding="utf-8")
 VIEWS = ("outbox_event", "outbox_events", "event_outbox", "event_outbox_dlq", "outbox_integration_event")
 QUERIES = [line for block in blocks(SCHEMA, "sql") for line in block.splitlines()]
 
@@ -70,7 +70,7 @@ def test_there_are_queries_for_operators() -> None:
 
 def test_names_with_an_asterisk_exist_here(database: sqlite3.Connection) -> None:
     known = {*VIEWS, *(name for view in VIEWS for name in columns(database, view))}
-    marked = set(re.findall(r"(\w+) \*", VOCABULARY[VOCABULARY.index("## Names") :]))
+    marked = set(re.findall(r"(\w+) \*", NAMES[NAMES.index("## Names") :]))
     assert len(marked) > 15
     assert sorted(marked - known) == []
 

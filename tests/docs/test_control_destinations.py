@@ -60,5 +60,5 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 
 
 def test_the_page_works_as_typed(shop: Shop) -> None:
-    Reader(shop.home, environment(shop.home), instead={}).follow(ROOT / "docs/how-to/steer.md")
+    Reader(shop.home, environment(shop.home), instead={}).follow(ROOT / "docs/how-to/control-destinations.md")
     assert shop.relay.wait(timeout=120) == 0  # it was asked to drain
