@@ -1,7 +1,7 @@
-"""What the system announces: frozen values. Logs, metrics and traces are listeners; so are tests.
+"""What a relay announces: frozen values. Logs, metrics and traces are observers; so are tests.
 
-An observer is one callable that must neither raise nor block. Nothing is announced per event unless somebody listens
-for it, and deliveries not even then if the observer is a `BatchObserver`.
+An observer is one callable that must neither raise nor block. Without observers nothing is announced per event. A
+`BatchObserver` receives deliveries per batch.
 """
 
 from __future__ import annotations
@@ -9,100 +9,99 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any
 
 from pillarbox.core.message import Message
 
-T = TypeVar("T")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayObservation:
+    """What a relay announces, with its id."""
+
+    relay: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayStarted:
-    """A relay begins to work."""
+class EventObservation(RelayObservation):
+    """What a relay announces about one message for one destination."""
 
-    relay: str
+    message: Message
+    destination: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStarted(RelayObservation):
+    """A relay starts."""
+
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelaySwitchedOff:
-    """A relay was asked to run but is switched off by its settings: it carries nothing."""
-
-    relay: str
+class RelaySwitchedOff(RelayObservation):
+    """A relay was asked to run but is disabled by its settings: it delivers nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopRequested:
-    """A relay was asked to drain: it reads no more and waits for what is in flight."""
-
-    relay: str
+class StopRequested(RelayObservation):
+    """A relay was asked to drain: it fetches no more and waits for what is in flight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayStopped:
-    """A relay is gone; `drained` tells whether everything in flight was settled."""
+class RelayStopped(RelayObservation):
+    """A relay stopped; `drained` tells whether everything in flight was settled."""
 
-    relay: str
     drained: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanesTaken:
-    """Lanes came into this relay's hands; `crashed` of them from owners that did not leave."""
+class LanesTaken(RelayObservation):
+    """The relay acquired lanes; `crashed` are those of relays that ended without leaving."""
 
-    relay: str
     lanes: tuple[int, ...]
     crashed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanesReleased:
-    """Lanes were given back."""
+class LanesReleased(RelayObservation):
+    """The relay released lanes."""
 
-    relay: str
     lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanesLost:
-    """Somebody else owns these lanes by now: a settlement under their old epoch wrote nothing."""
+class LanesLost(RelayObservation):
+    """Another relay owns these lanes: a settlement under their old epoch wrote nothing."""
 
-    relay: str
     lanes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseLost:
-    """The relay was declared dead, or could not renew in time: everything in hand is dropped."""
+class LeaseLost(RelayObservation):
+    """The relay's lease expired or was ended: the relay drops everything in flight."""
 
-    relay: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayTended:
-    """What a relay holds is not what it held before; it is compared twice per heartbeat."""
+class RelayTended(RelayObservation):
+    """The lanes, the number in flight or the destination states of a relay changed; compared twice per heartbeat."""
 
-    relay: str
     lanes: int
     in_hand: int
-    """Messages read, and not yet settled or let go of."""
+    """Messages fetched, and not yet settled or released."""
     breakers: Mapping[str, str]
     """Destination → state."""
     rates: Mapping[str, float]
     """Destination → messages per second, this relay's share; only where there is a limit."""
     paused: frozenset[str] = frozenset()
-    """Destinations that a person paused; `EVERYWHERE` stands for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayStalled:
-    """A relay is alive and could make progress, but has made none for longer than its bound: `relay.lease` + 15 s +
-    `relay.poll_interval`. Announced once when it begins, and once more if another stage stalls."""
+class RelayStalled(RelayObservation):
+    """A relay could make progress, but has made none for longer than `relay.lease` + 15 s + `relay.poll_interval`.
+    Announced once when the stall begins, and again if another stage stalls. `stage`: where, such as `fetch`."""
 
-    relay: str
     stage: str
-    """`fetch`, `send` or `settle`."""
     reason: str
     """What does not happen, and what to do."""
     seconds: float
@@ -110,109 +109,83 @@ class RelayStalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayStallEnded:
+class RelayStallEnded(RelayObservation):
     """A relay that had stalled makes progress again, or there is nothing more that it could do."""
 
-    relay: str
     stage: str
     seconds: float
     """How long it lasted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedInVain:
-    """A look found nothing to do."""
-
-    relay: str
+class LookedInVain(RelayObservation):
+    """A fetch found nothing to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchRead:
-    """Messages came into hand."""
+class BatchRead(RelayObservation):
+    """The relay fetched messages."""
 
-    relay: str
     messages: tuple[Message, ...]
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
-    """Messages are about to be sent."""
+class Sending(RelayObservation):
+    """The relay is about to send messages."""
 
-    relay: str
     destination: str
     messages: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendOverdue:
-    """A handler has not returned although its time is up: the event keeps its key until it does, and its destination
-    counts as unavailable."""
+class SendOverdue(EventObservation):
+    """A handler has not returned within its timeout: its key waits, and its destination counts as unavailable."""
 
-    relay: str
-    message: Message
-    destination: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventDelivered:
+class EventDelivered(EventObservation):
     """The transport confirmed a message."""
 
-    relay: str
-    message: Message
-    destination: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventSkipped:
-    """The ledger or the history knows that a message was sent before: it is settled without being sent again."""
-
-    relay: str
-    message: Message
-    destination: str
+class EventSkipped(EventObservation):
+    """The ledger or the history shows that a message was sent before: the relay settles it without sending it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventRetried:
-    """A send failed, or there is no route yet; the message comes again after `delay` seconds.
-
-    `attempt` tells which send it was, whether or not it is `charged` against the attempts.
+class EventRetried(EventObservation):
+    """A send failed, or there is no route yet; the relay retries after `delay` seconds. `attempt` tells which send it
+    was; `charged` whether it counts as an attempt or as a deferral; `seconds` how long it took, 0 if nothing was sent.
     """
 
-    relay: str
-    message: Message
-    destination: str
     error: str
     attempt: int
     delay: float
     charged: bool
     seconds: float = 0.0
-    """How long the send took; 0 if nothing was sent."""
     probe: bool = False
-    """It went to a destination that was known to be unavailable: the breaker's line tells it."""
+    """It probed a destination that was known to be unavailable; `BreakerChanged` reports that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventDied:
-    """A message was given up on; with `blocks` its key waits for a person."""
+class EventDied(EventObservation):
+    """The relay dead-lettered a message; with `blocks` its key is blocked until an operator decides."""
 
-    relay: str
-    message: Message
-    destination: str
     error: str
     attempt: int
     blocks: bool
     seconds: float = 0.0
-    """How long the last send took; 0 if nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSettled:
-    """Verdicts were written."""
+class BatchSettled(RelayObservation):
+    """The relay wrote decisions."""
 
-    relay: str
     delivered: int
     retried: int
     dead: int
@@ -221,10 +194,9 @@ class BatchSettled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerChanged:
+class BreakerChanged(RelayObservation):
     """A destination's breaker changed its state on this relay."""
 
-    relay: str
     destination: str
     state: str
     error: str = ""
@@ -232,68 +204,60 @@ class BreakerChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationSteered:
-    """A relay noticed that people want something else of a destination, or of all of them (`EVERYWHERE`)."""
+class DestinationSteered(RelayObservation):
+    """A relay noticed that an operator changed the override of a destination, or of all of them (`EVERYWHERE`)."""
 
-    relay: str
     destination: str
     paused: bool
     breaker: str | None
-    """The state that a person holds it in; None: nobody does."""
+    """The breaker state that an operator forced; None: no override."""
     rate_limit: float | None
     """Messages per second, of all relays together; None: as configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFailed:
-    """The store could not be reached; it is tried again after `delay` seconds."""
+class StoreFailed(RelayObservation):
+    """The store could not be reached; the relay retries after `delay` seconds."""
 
-    relay: str
     error: str
     delay: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreRestored:
+class StoreRestored(RelayObservation):
     """The store answers again after it could not be reached for `seconds`."""
 
-    relay: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransportFailed:
-    """A transport cannot reach its broker, or the topology there is not as configured; the relay tries again after
-    `delay` seconds. Announced after each attempt."""
+class TransportFailed(RelayObservation):
+    """A transport cannot reach its broker, or its topology differs; the relay retries after `delay` seconds."""
 
-    relay: str
     transport: str
     error: str
     delay: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransportConnected:
+class TransportConnected(RelayObservation):
     """A transport reached its broker and declared its topology: at the start, or after an outage of `seconds`."""
 
-    relay: str
     transport: str
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
-    """Retention dropped something."""
+class Pruned(RelayObservation):
+    """Retention deleted rows."""
 
-    relay: str
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestsCarriedOut:
-    """What people asked for waiting messages was done."""
+class RequestsCarriedOut(RelayObservation):
+    """The relay carried out operator requests for pending messages."""
 
-    relay: str
     count: int
 
 
@@ -331,11 +295,9 @@ Observer = Callable[[Observation], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchDelivered:
-    """The transport confirmed these messages together. Observers that are no `BatchObserver` are told an
-    `EventDelivered` for each."""
+class BatchDelivered(RelayObservation):
+    """The transport confirmed these messages together; for a `BatchObserver` only."""
 
-    relay: str
     destination: str
     messages: tuple[Message, ...]
     seconds: float
@@ -349,42 +311,41 @@ class BatchDelivered:
 
 
 class BatchObserver(ABC):
-    """An observer that is told deliveries once per batch, which costs it less than once per event. It is told
-    everything else as any observer is."""
+    """An observer that receives deliveries once per batch, which costs less than once per event."""
 
     @abstractmethod
     def __call__(self, observation: Observation) -> None:
-        """Take anything but a delivery of the relay."""
+        """Receive anything but a delivery."""
 
     @abstractmethod
     def delivered(self, batch: BatchDelivered) -> None:
-        """Take the deliveries of a batch."""
+        """Receive the deliveries of a batch."""
 
 
 @dataclass(slots=True)
 class Announcer:
-    """Tells every observer; a broken one is no reason to stop carrying events."""
+    """Calls every observer; an exception of one does not stop the relay."""
 
     observers: list[Observer] = field(default_factory=list)
 
     def __call__(self, observation: Observation) -> None:
         for observer in self.observers:
-            _tell(observer, observation)
+            _notify(observer, observation)
 
     def delivered(self, batch: BatchDelivered) -> None:
-        """Tell deliveries, to each observer the way it takes them."""
+        """Announce deliveries to each observer, per batch or per event."""
         events: list[EventDelivered] | None = None
         for observer in self.observers:
             if isinstance(observer, BatchObserver):
-                _tell(observer.delivered, batch)
+                _notify(observer.delivered, batch)
             else:
                 events = batch.events() if events is None else events
                 for event in events:
-                    _tell(observer, event)
+                    _notify(observer, event)
 
 
-def _tell(observer: Callable[[T], None], observation: T) -> None:
+def _notify(observer: Callable[[Any], None], observation: Observation | BatchDelivered) -> None:
     try:
         observer(observation)
-    except Exception:  # a listener's own trouble, and telling it might fail again
+    except Exception:  # the observer's own bug, and reporting it might fail again
         return
