@@ -20,7 +20,7 @@ from pillarbox.record.outbox import Outbox
 from pillarbox.record.registry import EventTypes
 from pillarbox.record.rows import row_of
 from pillarbox.record.size import Size, payload_limit
-from pillarbox.relay.bodies import compose, outgoing_headers
+from pillarbox.relay.envelope import compose, outgoing_headers
 from pillarbox.relay.routing import Destination, Place, Route, Routing
 
 

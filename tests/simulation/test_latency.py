@@ -9,7 +9,7 @@ import pytest
 from pillarbox import Event
 from pillarbox.core.errors import Nacked, Rejected, SendError, Unavailable
 from pillarbox.core.observations import EventDied
-from pillarbox.relay.bodies import Envelope
+from pillarbox.relay.envelope import Envelope
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate

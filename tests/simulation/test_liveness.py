@@ -11,8 +11,8 @@ from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Resolved
+from pillarbox.relay.crash_guard import SUSPICIOUS
 from pillarbox.relay.fetch import HEADLESS_EVERY
-from pillarbox.relay.suspicion import SUSPICIOUS
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.plan import CONFIG, Plan
 from tests.simulation.world import World

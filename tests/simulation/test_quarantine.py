@@ -15,8 +15,8 @@ from pillarbox.core.message import Held
 from pillarbox.core.observations import LeaseLost
 from pillarbox.core.retry import FixedDelay
 from pillarbox.core.transport import Outgoing, Pace, Result
+from pillarbox.relay.crash_guard import ENOUGH, NOTE, SUSPICIOUS
 from pillarbox.relay.routing import Route
-from pillarbox.relay.suspicion import ENOUGH, NOTE, SUSPICIOUS
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport

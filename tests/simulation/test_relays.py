@@ -14,11 +14,10 @@ import pytest
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.core.transport import Transport
+from pillarbox.relay.destinations import Gate
 from pillarbox.relay.fetch import Fetcher
-from pillarbox.relay.gates import Gate
 from pillarbox.relay.in_flight import InFlight, Item
-from pillarbox.relay.send import Sender
-from pillarbox.relay.sends import Sends
+from pillarbox.relay.send import Sender, Sends
 from tests.simulation.replay import run
 
 SCHEDULES = int(os.environ.get("SIMULATION_SCHEDULES", "200"))

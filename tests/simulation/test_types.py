@@ -12,9 +12,9 @@ from pillarbox.core.errors import Nacked, Unavailable
 from pillarbox.core.fetch import Fetched, Look
 from pillarbox.core.message import Held
 from pillarbox.core.observations import BreakerChanged, EventRetried
-from pillarbox.relay.gates import IDLE, MOST_IDLE
+from pillarbox.relay.admission import LOOKED_AT_AGAIN
+from pillarbox.relay.destinations import IDLE, MOST_IDLE
 from pillarbox.relay.routing import Route
-from pillarbox.relay.sorting import LOOKED_AT_AGAIN
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.hosts import Machine, MachineStore

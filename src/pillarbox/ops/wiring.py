@@ -23,7 +23,7 @@ from pillarbox.ops.settings.ways_out import DestinationSettings, QueueSettings, 
 if TYPE_CHECKING:
     from pillarbox.core.observations import Observer
     from pillarbox.record.outbox import Outbox
-    from pillarbox.relay.bodies import Body
+    from pillarbox.relay.envelope import Body
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
     from pillarbox.transports.rabbitmq import Queue, RabbitMQ
@@ -258,7 +258,7 @@ def _check_handler(address: Address, transports: Mapping[str, Transport]) -> Non
 
 
 def _body(given: DestinationSettings) -> Body:
-    from pillarbox.relay.bodies import CloudEvents, Envelope, Payload
+    from pillarbox.relay.envelope import CloudEvents, Envelope, Payload
 
     match given.body:
         case "payload":

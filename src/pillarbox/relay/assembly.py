@@ -10,24 +10,20 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.observations import Announcer
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.store import Store
+from pillarbox.relay.admission import Sorter, Stops
 from pillarbox.relay.config import RelayConfig
+from pillarbox.relay.crash_guard import Suspicion
 from pillarbox.relay.decide import Decider
+from pillarbox.relay.destinations import Gates
 from pillarbox.relay.fetch import Fetcher
-from pillarbox.relay.figures import Figures
-from pillarbox.relay.gates import Gates
-from pillarbox.relay.heartbeat import Pulse
-from pillarbox.relay.housekeeping import Housekeeping
+from pillarbox.relay.heartbeat import Progress, Pulse
 from pillarbox.relay.idle import IdleWait
 from pillarbox.relay.in_flight import InFlight
-from pillarbox.relay.lanes import Ownership
-from pillarbox.relay.progress import Progress
+from pillarbox.relay.lanes import Ownership, Tending
+from pillarbox.relay.retention import Figures, Housekeeping
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.send import Sender
 from pillarbox.relay.settle import Settlement
-from pillarbox.relay.sorting import Sorter
-from pillarbox.relay.stops import Stops
-from pillarbox.relay.suspicion import Suspicion
-from pillarbox.relay.tending import Tending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,13 @@
-"""Deciding: what the answers of a transport mean for messages and for their destination.
+"""What an answer means for a message: a pure decision. Whether to try again is decided here and nowhere else; when is
+the retry policy's arithmetic; only the store remembers it.
 
-An outage is told from a bad message here: where a destination accepts none of a batch and says that it is unavailable,
-it is closed; its messages are noted and given back, and no attempt is counted.
+    accepted          Delivered
+    PermanentError    Dead
+    Rejected          Retry, charged; Dead once the policy gives up
+    Nacked            Retry, never charged
+    Unavailable       OUTAGE: the destination's matter; nobody is charged. Counted as a rejection where outages are to
+                      count, and where the message alone failed while its neighbours passed
+    no route          Retry, uncharged, for about an hour; then Dead
 """
 
 from __future__ import annotations
@@ -9,22 +15,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from enum import Enum
 from itertools import groupby
+from typing import TYPE_CHECKING, Final, Literal
 
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import Nacked, Rejected, Unavailable
-from pillarbox.core.message import Slot
-from pillarbox.core.observations import Announcer
-from pillarbox.core.outcome import Dead, Delivered, Outcome, Retry
-from pillarbox.core.retry import RetryPolicy
+from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable, primary_text
+from pillarbox.core.message import Message, Slot
+from pillarbox.core.observations import Announcer, BatchDelivered, EventDied, EventRetried
+from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Retry, legible
+from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.transport import Result
 from pillarbox.relay.config import RelayConfig
-from pillarbox.relay.gates import Gate, Gates
+from pillarbox.relay.destinations import Gate, Gates
 from pillarbox.relay.in_flight import InFlight, Item, QueueKey
-from pillarbox.relay.settle import Settlement
-from pillarbox.relay.stops import Stops
-from pillarbox.relay.telling import tell, tell_delivered
-from pillarbox.relay.verdict import OUTAGE, error_text, judge
+
+if TYPE_CHECKING:
+    from pillarbox.relay.admission import Stops
+    from pillarbox.relay.settle import Settlement
 
 
 class Decider:
@@ -202,3 +210,138 @@ def _overtaken(answers: Sequence[tuple[Item, Result]]) -> set[Item]:
         elif isinstance(result, Unavailable) and item.queue in accepted:
             found.add(item)
     return found
+
+
+OnExhausted = Literal["skip", "block"]
+Outages = Literal["wait", "count"]
+
+
+class Outage(Enum):
+    """No verdict on the message: its destination takes nothing now."""
+
+    OUTAGE = "outage"
+
+
+OUTAGE: Final = Outage.OUTAGE
+
+_NACKED = ExponentialBackoff(base="1s", max="60s", jitter="full", max_attempts=0)
+
+_NO_ROUTE = ExponentialBackoff(base="1s", max="60s", jitter="none", max_attempts=66)  # 65 waits
+
+
+def judge(
+    message: Message,
+    result: Result,
+    *,
+    policy: RetryPolicy,
+    chance: Chance,
+    on_exhausted: OnExhausted,
+    outages: Outages,
+    alone: bool,
+    overtaken: bool = False,
+) -> Outcome | Outage:
+    """What becomes of `message` after `result`. `alone`: others of its lot were accepted by the same destination;
+    `overtaken`: among them a later one of its own key, so that this one was refused, and nothing was cut off."""
+    match result:
+        case None:
+            return DELIVERED
+        case PermanentError():
+            return Dead(error=error_text(result), block=on_exhausted == "block")
+        case Nacked():
+            return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
+        case Unavailable() if overtaken:
+            return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
+        case Unavailable() if outages == "wait" and not alone:
+            return OUTAGE
+        case SendError():
+            delay = policy.delay(message.attempts + 1, chance)
+            if delay is None:
+                return Dead(error=error_text(result), block=on_exhausted == "block")
+            return Retry(delay=delay, error=error_text(result))
+
+
+def no_route(
+    message: Message, chance: Chance, *, on_exhausted: OnExhausted = "skip", most_by_type: int | None = None
+) -> Outcome:
+    """What becomes of a message that no route fits: a rolling deployment may know its type later.
+
+    Its uncharged tries are counted, not timed: no clock of anybody's is asked. `most_by_type`: event types have made as
+    many destinations as they may, and this would have been one more.
+    """
+    error = f"no route for {message.event_type!r}"
+    if message.aggregate_type is not None:
+        error += f" of {message.aggregate_type!r}"
+    if message.destination:
+        error = f"the destination {message.destination!r} is not known here"
+    todo = "add it, or discard the event"
+    if most_by_type is not None:
+        todo = (
+            f"event types have made {most_by_type} destinations already, which is relay.max_destinations: add routes, "
+            "raise the bound, or discard the event"
+        )
+    error = legible(f"{error}; {todo}")
+    delay = _NO_ROUTE.delay(message.tries + 1, chance)
+    if delay is None:
+        return Dead(error=error, block=on_exhausted == "block", charge=False)
+    return Retry(delay=delay, error=error, charge=False)
+
+
+def error_text(error: BaseException) -> str:
+    """`error` for people: its type and what it says, legible and bounded. Never raises."""
+    name = type(error).__name__
+    try:
+        said = primary_text(error)
+    except Exception as unspeakable:
+        said = f"(its text cannot be had: {type(unspeakable).__name__})"
+    return legible(f"{name}: {said}" if said else name)
+
+
+def tell_delivered(announce: Announcer, relay: str, items: Sequence[Item]) -> None:
+    """Announce that `items`, sent together to one destination, were delivered; costs nothing when nobody listens."""
+    if announce.observers and items:
+        announce.delivered(
+            BatchDelivered(
+                relay=relay,
+                destination=items[0].destination,
+                messages=tuple([item.message for item in items]),
+                seconds=items[0].took or 0.0,
+            )
+        )
+
+
+def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome, *, probe: bool = False) -> None:
+    """Announce what becomes of `item`; costs nothing when nobody listens. probe: see `EventRetried`."""
+    if not announce.observers:
+        return
+    message, destination, took = item.message, item.destination, item.took or 0.0
+    match outcome:
+        case Delivered():
+            tell_delivered(announce, relay, [item])
+        case Retry(delay=delay, error=error, charge=charge):
+            announce(
+                EventRetried(
+                    relay=relay,
+                    message=message,
+                    destination=destination,
+                    error=error,
+                    attempt=item.attempt,
+                    delay=delay,
+                    charged=charge,
+                    seconds=took,
+                    probe=probe,
+                )
+            )
+        case Dead(error=error, block=block):
+            announce(
+                EventDied(
+                    relay=relay,
+                    message=message,
+                    destination=destination,
+                    error=error,
+                    attempt=item.attempt,
+                    blocks=block,
+                    seconds=took,
+                )
+            )
+        case _:
+            raise AssertionError(f"{outcome} is nothing to tell")

@@ -26,15 +26,13 @@ from pillarbox.core.message import Held, Message, Probe, Slot
 from pillarbox.core.observations import Announcer, BatchRead, LanesLost, LookedInVain, StoreFailed
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Store
-from pillarbox.relay.budget import Budget, Large
+from pillarbox.relay.admission import Budget, Large, Seen, Sorted, Sorter, Stops
 from pillarbox.relay.config import RelayConfig
-from pillarbox.relay.gates import Gate, Gates
+from pillarbox.relay.crash_guard import NOTE, Suspicion
+from pillarbox.relay.destinations import Gate, Gates
 from pillarbox.relay.in_flight import InFlight, Item, queue_of
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
-from pillarbox.relay.sorting import Seen, Sorted, Sorter
-from pillarbox.relay.stops import Stops
-from pillarbox.relay.suspicion import NOTE, Suspicion
 
 T = TypeVar("T")
 _by_place = attrgetter("message.id")

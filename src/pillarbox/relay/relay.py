@@ -33,12 +33,12 @@ from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.assembly import assemble
 from pillarbox.relay.config import RelayConfig
-from pillarbox.relay.connections import Connections
-from pillarbox.relay.crew import Crew, Duty
+from pillarbox.relay.destinations import Connections
 from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread
 from pillarbox.relay.idle import FIRST_PAUSE
 from pillarbox.relay.routing import Destination, Route, Routing
 from pillarbox.relay.settle import Freed
+from pillarbox.relay.supervisor import Crew, Duty
 
 SHORT = 0.05
 

@@ -19,7 +19,7 @@ from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.message import Message
 from pillarbox.core.steering import EVERYWHERE
 from pillarbox.core.transport import Address, Transport
-from pillarbox.relay.bodies import Body, body_of
+from pillarbox.relay.envelope import Body, body_of
 
 MOST_REMEMBERED = 4096
 """How many kinds of events a relay remembers the way of; beyond that it starts over."""

@@ -9,7 +9,7 @@ import asyncio
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any
@@ -22,16 +22,14 @@ from pillarbox.core.observations import Announcer, EventSkipped, Sending, SendOv
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
 from pillarbox.core.store import Ledger
 from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport, outgoing_of
-from pillarbox.relay.bodies import compose, outgoing_headers
 from pillarbox.relay.config import RelayConfig
-from pillarbox.relay.decide import Decider
-from pillarbox.relay.gates import Gate, Gates
+from pillarbox.relay.decide import Decider, error_text
+from pillarbox.relay.destinations import Gate, Gates
+from pillarbox.relay.envelope import compose, outgoing_headers
 from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
-from pillarbox.relay.sends import Sends
 from pillarbox.relay.settle import Settlement
-from pillarbox.relay.verdict import error_text
 
 LEDGER_PAUSE = 0.5
 NOTED_AGAIN_WITHIN = 5.0
@@ -459,3 +457,60 @@ def _at_fault(transport: object, error: Exception) -> Unavailable:
 
 def _identity(item: Item) -> tuple[str, str]:
     return item.message.event_id, item.destination
+
+
+class Sends:
+    """`on_done` is told after each of them."""
+
+    def __init__(self, *, on_done: Callable[[], None]) -> None:
+        self._on_done = on_done
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self.ended = False
+        """Nothing may begin any more."""
+        self.to: Counter[Address] = Counter()
+        """How many messages are being sent to each address."""
+        self.begun = 0
+        """How many lots were handed to the transport so far."""
+
+    @property
+    def messages(self) -> int:
+        """How many messages are being sent."""
+        return self.to.total()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it in a task of its own."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def answered(self, address: Address, count: int = 1) -> None:
+        """So many messages to this address are no longer being sent."""
+        self.to[address] -= count
+        if not self.to[address]:
+            del self.to[address]
+
+    @property
+    def failed(self) -> bool:
+        return self._failure is not None
+
+    def check(self) -> None:
+        """Raise what went wrong in a send, if anything did."""
+        if self._failure is not None:
+            raise self._failure
+
+    async def end(self) -> None:
+        """Cancel all of them, and return when they have ended."""
+        self.ended = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = self._failure or error
+        self._on_done()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pillarbox import failpoints
 from pillarbox.core.clock import Chance, Clock
@@ -22,10 +22,12 @@ from pillarbox.core.observations import Announcer, BatchSettled, LanesLost, Stor
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
 from pillarbox.core.retry import Backoff
 from pillarbox.core.store import Store
-from pillarbox.relay.figures import Figures
 from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.relay.lanes import Ownership
-from pillarbox.relay.stops import Stops
+from pillarbox.relay.retention import Figures
+
+if TYPE_CHECKING:
+    from pillarbox.relay.admission import Stops
 
 GATHER = 0.02
 """Seconds between two writes while few deliveries wait: a write of one costs almost as much as a write of fifty."""

@@ -10,7 +10,7 @@ from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
-from pillarbox.relay.bodies import outgoing_headers
+from pillarbox.relay.envelope import outgoing_headers
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 

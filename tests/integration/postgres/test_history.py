@@ -11,7 +11,7 @@ from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.observations import StoreFailed
 from pillarbox.core.outcome import DELIVERED, Verdict
 from pillarbox.core.retention import Retention
-from pillarbox.relay.housekeeping import EVERY
+from pillarbox.relay.retention import EVERY
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.memory import MemoryTransport

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pillarbox.core.transport import Outgoing
-from pillarbox.relay.bodies import outgoing_headers
+from pillarbox.relay.envelope import outgoing_headers
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import Queue, RabbitMQ
 from tests.integration.rabbitmq.conftest import MakeTransport

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from pillarbox import Event, Outbox, RecordError
 from pillarbox.core.errors import RowsRefused, StoreUnavailable
-from pillarbox.relay.verdict import error_text
+from pillarbox.relay.decide import error_text
 from pillarbox.stores.postgres.connection import Connection
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.sqlalchemy_ways import engine_for

@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox.core.message import Message
 from pillarbox.relay import routing as module
-from pillarbox.relay.bodies import Envelope, Payload
+from pillarbox.relay.envelope import Envelope, Payload
 from pillarbox.relay.routing import Destination, Place, Route, Routing
 from tests.unit.relay.messages import inserted_by_plain_sql, message
 from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry

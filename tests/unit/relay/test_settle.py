@@ -12,11 +12,11 @@ from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, Settled
 from pillarbox.core.observations import Announcer
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
-from pillarbox.relay.figures import Figures
+from pillarbox.relay.admission import Stops
 from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.relay.lanes import Ownership
+from pillarbox.relay.retention import Figures
 from pillarbox.relay.settle import Settlement
-from pillarbox.relay.stops import Stops
 from pillarbox.stores.memory import MemoryStore
 
 

@@ -1,7 +1,7 @@
 """A gate whose whole share hangs: other relays see it shut, and not even a probe goes."""
 
-from pillarbox.relay.gates import NEVER, Gate
-from pillarbox.relay.middleware.circuit_breaker import UNLIMITED, CircuitBreaker
+from pillarbox.relay.breaker import UNLIMITED, CircuitBreaker
+from pillarbox.relay.destinations import NEVER, Gate
 from pillarbox.relay.routing import Destination, Place
 from tests.unit.relay.messages import Fixed
 from tests.unit.relay.places import QueueAddress, Queues

@@ -2,9 +2,8 @@
 
 from pillarbox.core.fetch import MAX_BYTES, Fetched, Ready
 from pillarbox.core.message import Message
-from pillarbox.relay.budget import MOST_ROWS, Budget, Large
+from pillarbox.relay.admission import MOST_ROWS, Budget, Large, Seen
 from pillarbox.relay.in_flight import InFlight, Item
-from pillarbox.relay.sorting import Seen
 from tests.unit.relay.messages import message
 
 LOOK = Ready(lanes=[0])

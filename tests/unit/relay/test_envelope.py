@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.message import Message
-from pillarbox.relay.bodies import Body, CloudEvents, Envelope, Payload, body_of, compose
+from pillarbox.relay.envelope import Body, CloudEvents, Envelope, Payload, body_of, compose
 from tests.unit.relay.messages import NOW, inserted_by_plain_sql, message
 
 

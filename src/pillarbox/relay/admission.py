@@ -3,24 +3,75 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.fetch import MAX_BYTES, Fetched, Look
 from pillarbox.core.message import Held, Message
 from pillarbox.core.observations import Announcer
 from pillarbox.core.outcome import Dead, Outcome, Resolved, Retry, Split
 from pillarbox.relay.config import RelayConfig
-from pillarbox.relay.gates import A_LOT, Gate, Gates
+from pillarbox.relay.crash_guard import Suspicion
+from pillarbox.relay.decide import no_route, tell
+from pillarbox.relay.destinations import A_LOT, Gate, Gates
 from pillarbox.relay.in_flight import InFlight, Item, QueueKey, queue_of
 from pillarbox.relay.lanes import Ownership
 from pillarbox.relay.routing import Routing
 from pillarbox.relay.settle import Settlement
-from pillarbox.relay.stops import Stops
-from pillarbox.relay.suspicion import Suspicion
-from pillarbox.relay.telling import tell
-from pillarbox.relay.verdict import no_route
+
+
+class Stops:
+    """Looks are numbered as they begin. A line may have several decisions on their way into the store at once, and one
+    round takes messages from several looks: a line is open again only once no decision is unwritten, and only for looks
+    begun after the last one was written."""
+
+    def __init__(self) -> None:
+        self._unwritten: Counter[QueueKey] = Counter()
+        self._known_after: dict[QueueKey, int] = {}
+        self.looks = 0
+
+    def stop(self, line: QueueKey) -> None:
+        """From now on, and until its own `written`, no look knows."""
+        self._unwritten[line] += 1
+
+    def written(self, line: QueueKey) -> None:
+        """A decision is committed, or void because its lane was lost: every look begun from now on knows."""
+        self._unwritten[line] -= 1
+        if self._unwritten[line] <= 0:
+            del self._unwritten[line]
+        self._known_after[line] = self.looks
+
+    def let_go(self, line: QueueKey) -> None:
+        """A message of the line went out of hand as it was: a look that is under way left it out."""
+        self._known_after[line] = self.looks
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no queue is stopped: `hold_back` is False for every message."""
+        return not self._unwritten and not self._known_after
+
+    def begin_round(self) -> None:
+        """No look is under way: whatever is written is known to all that come."""
+        self._known_after.clear()
+
+    def clear(self) -> None:
+        """The relay ended: no decision of its is on the way any more."""
+        self._unwritten.clear()
+        self._known_after.clear()
+
+    def hold_back(self, message: Message, destination: str, look: int) -> bool:
+        """Whether a message that this look brought may stand behind something the look did not know of."""
+        if message.key is None:
+            return False
+        own, whole_key = queue_of(message, destination), queue_of(message, "")
+        return self._unknown_to(own, look) or self._unknown_to(whole_key, look)
+
+    def _unknown_to(self, line: QueueKey, look: int) -> bool:
+        return line in self._unwritten or look <= self._known_after.get(line, -1)
+
 
 MANY = A_LOT // 2
 """Of a destination whose breaker is closed and that has no limit: more than any fetch brings."""
@@ -236,3 +287,67 @@ class Sorter:
         self._in_flight.keep(item)
         self._settlement.add(item, outcome)
         tell(self._announce, self.relay, item, outcome)
+
+
+MOST_ROWS = 1_000_000
+
+
+class Large(NamedTuple):
+    """A message that is larger than a look: which kind of look met it, in which lane, and for which destination."""
+
+    look: type[Look]
+    lane: int
+    destination: str
+
+
+class Budget:
+    """The bytes of one relay."""
+
+    def __init__(self, most: int, in_flight: InFlight) -> None:
+        self._most = most
+        self._in_flight = in_flight
+        self.per_look = min(MAX_BYTES, max(1, most // 4))
+        self._waiting = 0
+        self._brought = 0
+        self.rows = MOST_ROWS
+        """How many messages a look should ask for: about twice as many as fit lately, because the database has to weigh
+        all that it is asked for."""
+        self.large: Large | None = None
+        """What the next round is for; None: for everything."""
+
+    def begin(self) -> bool:
+        """Begin a round; False: there is no room for one now."""
+        if len(self._in_flight) and (self.large is not None or self._most - self._in_flight.bytes < 2 * self.per_look):
+            return False
+        self._waiting = self._brought = 0
+        return True
+
+    @property
+    def left(self) -> int:
+        """What the looks at what waits may still bring in this round."""
+        return self.per_look - self._waiting
+
+    @property
+    def alone(self) -> bool:
+        """Whether the first message of a look may be larger than it: nothing else is in flight."""
+        return not len(self._in_flight) and not self._brought
+
+    def brought(self, look: Look, found: Fetched, size: int, *, waited: bool) -> None:
+        """Count what a look brought, of that size, and note what it could not bring."""
+        self._brought += size
+        if waited:
+            self._waiting += size
+        self.rows = min(MOST_ROWS, 2 * max(2, len(found) if found.left_out is not None else self.rows))
+        if found.left_out is not None and not found and self.large is None:
+            self.large = Large(type(look), found.left_out.lane, found.left_out.destination)
+
+    def fitting(self, seen: Sequence[Seen]) -> int:
+        """How many of these, which this round brought, fit beside what is in flight, from the first on."""
+        free = self._most - self._in_flight.bytes
+        if self._brought <= free:
+            return len(seen)
+        for number, one in enumerate(seen):
+            free -= one.size
+            if free < 0 and (number or len(self._in_flight)):
+                return number
+        return len(seen)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Message
-from pillarbox.relay.bodies import CloudEvents, compose
+from pillarbox.relay.envelope import CloudEvents, compose
 from tests.unit.relay.messages import NOW, inserted_by_plain_sql, message
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -1,7 +1,7 @@
 """A look that began before a message was known to wait must not let others past it."""
 
+from pillarbox.relay.admission import Stops
 from pillarbox.relay.in_flight import queue_of
-from pillarbox.relay.stops import Stops
 from tests.unit.relay.messages import message
 
 FIRST = message(id=1, event_id="a", key="k")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pillarbox.core.errors import PermanentError
-from pillarbox.relay.bodies import outgoing_headers
+from pillarbox.relay.envelope import outgoing_headers
 from tests.unit.relay.messages import inserted_by_plain_sql, message
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -9,7 +9,7 @@ import pytest
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry
-from pillarbox.relay.middleware.circuit_breaker import PATIENCE, UNLIMITED, CircuitBreaker
+from pillarbox.relay.breaker import PATIENCE, UNLIMITED, CircuitBreaker
 from tests.unit.relay.messages import Fixed
 
 CHANCE = random.Random(5)

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.steering import Forced
-from pillarbox.relay.middleware.circuit_breaker import PATIENCE, UNLIMITED, CircuitBreaker
+from pillarbox.relay.breaker import PATIENCE, UNLIMITED, CircuitBreaker
 
 REJECTIONS = 3
 LONGEST_WAIT = 60.0

@@ -4,7 +4,7 @@ import pytest
 
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.lane import Lease
-from pillarbox.relay.suspicion import ENOUGH, Suspicion
+from pillarbox.relay.crash_guard import ENOUGH, Suspicion
 from tests.unit.relay.messages import message
 
 

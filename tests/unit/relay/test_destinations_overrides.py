@@ -6,7 +6,7 @@ from pillarbox.core.clock import SystemClock
 from pillarbox.core.observations import Announcer, DestinationSteered, Observation
 from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.relay.config import BreakerConfig
-from pillarbox.relay.gates import Gates
+from pillarbox.relay.destinations import Gates
 
 NOTHING = Steering("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 

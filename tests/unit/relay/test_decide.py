@@ -14,7 +14,7 @@ from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, LONGEST_ERROR, Dead, Outcome, Retry
 from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Result
-from pillarbox.relay.verdict import OUTAGE, Outage, error_text, judge, no_route
+from pillarbox.relay.decide import OUTAGE, Outage, error_text, judge, no_route
 from tests.unit.relay.messages import Fixed, message
 
 POLICY = ExponentialBackoff(base="10s", max="1h", jitter="none", max_attempts=11)
