@@ -1,6 +1,6 @@
-"""Statements inside somebody else's transaction: which connections are accepted, and how each is run.
+"""Run statements inside the caller's transaction: one module per driver.
 
-The standard library and nothing else: drivers are recognised by name and only asked through their own methods.
+This package imports no driver. It recognises a driver's connection by the name of its class and calls its methods.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pillarbox.connections.connection import (
 )
 from pillarbox.connections.kinds import kind_of
 from pillarbox.connections.psycopg import PsycopgAsyncConnection, PsycopgConnection
+from pillarbox.connections.psycopg2 import Psycopg2Connection
 from pillarbox.connections.sqlalchemy import (
     SqlAlchemyAsyncConnection,
     SqlAlchemyAsyncSession,
@@ -39,6 +40,7 @@ _SYNC: dict[tuple[str, str], Callable[[Any], SyncConnection]] = {
     ("sqlalchemy", "scoped_session"): SqlAlchemySession,
     ("sqlalchemy", "Connection"): SqlAlchemyConnection,
     ("psycopg", "Connection"): PsycopgConnection,
+    ("psycopg2", "connection"): Psycopg2Connection,
     ("sqlite3", "Connection"): SqliteConnection,
 }
 _ASYNC: dict[tuple[str, str], Callable[[Any], AsyncConnection]] = {
@@ -52,10 +54,10 @@ _ASYNC: dict[tuple[str, str], Callable[[Any], AsyncConnection]] = {
 
 
 def run(connection: object, operation: Operation[T], *, instead: str, own_transaction: bool = False) -> T:
-    """Do the operation in the connection's transaction; `instead` names the call for connections that are awaited.
+    """Run the operation in the connection's transaction; `instead` names the call for connections that are awaited.
 
-    own_transaction: with an engine, a session factory or a pool, do the operation in a transaction opened for it alone
-    and commit; otherwise those are refused.
+    own_transaction: with an engine, a session factory or a pool, run the operation in a transaction of its own and
+    commit it; without this flag those are refused.
     Raises HandleRefused for anything that is not an open, blocking connection, and NotInTransaction if the operation's
     first write would commit by itself. What the driver raises goes to the operation.
     """

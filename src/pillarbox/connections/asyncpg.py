@@ -9,7 +9,10 @@ from pillarbox.core.errors import HandleRefused, NotInTransaction
 
 
 def guard(connection: Any, *, begins: bool, remedy: str) -> Steps[None]:
-    """Refuse a connection on which an INSERT would commit by itself; `begins`: somebody else opens one for it."""
+    """Raise NotInTransaction if an INSERT on this connection would commit by itself.
+
+    begins: the caller of this guard opens a transaction for the INSERT.
+    """
     yield from ()  # this driver answers without a statement
     if connection.is_closed():
         raise HandleRefused("the asyncpg connection is closed; pass an open one")

@@ -1,8 +1,8 @@
-"""What a connection is: a way to run a few statements inside a transaction that somebody else began and will end.
+"""What a connection is to `record` and the inbox: a way to run a few statements in the caller's transaction.
 
-What to run is an operation: a generator that yields statements and is sent their rows. It is written once; only the
-two loops at the end of this file know whether a driver is asked or awaited. Nothing here begins for the caller,
-commits or rolls back.
+The statements to run are an operation: a generator that yields statements and is sent their rows. An operation is
+written once; only `drive` and `adrive` know whether the driver blocks or is awaited. Nothing in this package begins,
+commits or rolls back the caller's transaction.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ class Statement(NamedTuple):
 
 Steps = Generator[Statement, Rows, T]
 Operation = Callable[[Dialect], Steps[T]]
-"""Given the SQL that the database speaks."""
+"""Makes the steps for a dialect of SQL."""
 
 
 class SyncConnection(Protocol):
-    """Somebody's transaction on a driver that blocks."""
+    """The caller's transaction on a driver that blocks."""
 
     def run(self, operation: Operation[T]) -> T:
-        """Do the operation. Raises NotInTransaction if its first write would commit by itself."""
+        """Run the operation. Raises NotInTransaction if its first write would commit by itself."""
         ...
 
 
 class AsyncConnection(Protocol):
-    """Somebody's transaction on a driver that is awaited."""
+    """The caller's transaction on a driver that is awaited."""
 
     async def arun(self, operation: Operation[T]) -> T:
-        """Do the operation. Raises NotInTransaction if its first write would commit by itself."""
+        """Run the operation. Raises NotInTransaction if its first write would commit by itself."""
         ...
 
 
 def guarded(guard: Steps[None], operation: Operation[T], dialect: Dialect) -> Steps[T]:
-    """The operation, once its guard has found a transaction."""
+    """The steps of the guard, then those of the operation."""
     yield from guard
     return (yield from operation(dialect))
 

@@ -1,4 +1,4 @@
-"""Foreign objects are known by their class's name and package: nothing that may be missing is imported."""
+"""Recognise objects of third-party packages by their class's name and package, without importing the package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 def kind_of(thing: object, known: Mapping[tuple[str, str], V]) -> V | None:
-    """What `known` says of the first class in the thing's family, by (package, class name)."""
+    """The entry of `known` for the first class in the object's MRO, by (package, class name); None if there is none."""
     for family in type(thing).__mro__:
         found = known.get((family.__module__.partition(".")[0], family.__name__))
         if found is not None:

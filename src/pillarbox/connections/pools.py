@@ -1,9 +1,9 @@
-"""Pools, engines and session factories: each opens a transaction of its own, which commits when its block ends well."""
+"""Pools, engines and session factories: each opens a transaction, which commits when its block succeeds."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
 Open = Callable[[Any], AbstractContextManager[Any]]
@@ -12,6 +12,16 @@ AsyncOpen = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 def _begin(factory: Any) -> Any:
     return factory.begin()
+
+
+@contextmanager
+def _borrow(pool: Any) -> Iterator[Any]:
+    connection = pool.getconn()
+    try:
+        with connection:
+            yield connection
+    finally:
+        pool.putconn(connection)
 
 
 @asynccontextmanager
@@ -23,6 +33,7 @@ async def _acquire(pool: Any) -> AsyncIterator[Any]:
 SYNC: dict[tuple[str, str], Open] = {
     ("sqlalchemy", "Engine"): _begin,
     ("sqlalchemy", "sessionmaker"): _begin,
+    ("psycopg2", "AbstractConnectionPool"): _borrow,
 }
 ASYNC: dict[tuple[str, str], AsyncOpen] = {
     ("sqlalchemy", "AsyncEngine"): _begin,

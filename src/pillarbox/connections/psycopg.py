@@ -1,4 +1,4 @@
-"""psycopg 3, and what psycopg2 shares with it: both show libpq's own view of the transaction."""
+"""psycopg 3: connections, blocking and awaited. libpq tells whether a transaction is open."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from pillarbox.core.sqlfiles import statement as load
 _IDLE, _ACTIVE = 0, 1
 
 
+def probe() -> Statement:
+    """A statement that changes nothing; after its reply libpq knows whether a transaction is open."""
+    return Statement(load("pillarbox.connections", "catch_up", Names()))
+
+
 def guard(connection: Any, *, remedy: str) -> Steps[None]:
-    """Refuse a psycopg or psycopg2 connection on which an INSERT would commit by itself."""
+    """Raise NotInTransaction if an INSERT on this connection would commit by itself."""
     if connection.closed:
         raise HandleRefused("the psycopg connection is closed; pass an open one")
     if not connection.autocommit:
         return
     if connection.info.transaction_status == _ACTIVE:
         # In a pipeline the status is known only after the replies were read.
-        yield Statement(load("pillarbox.connections", "catch_up", Names()))
+        yield probe()
     if connection.info.transaction_status == _IDLE:
         raise NotInTransaction(
             "the connection is in autocommit mode and no transaction is open, so the INSERT would commit by itself, "

@@ -13,7 +13,7 @@ _LEGACY = -1
 
 
 def guard(connection: Any, *, remedy: str) -> Steps[None]:
-    """Refuse a connection on which an INSERT would commit by itself."""
+    """Raise NotInTransaction if an INSERT on this connection would commit by itself."""
     yield from ()  # this driver answers without a statement
     if not _begins_by_itself(connection) and not connection.in_transaction:
         raise NotInTransaction(

@@ -1,4 +1,4 @@
-"""What people pass by mistake, and the next step for each."""
+"""The error for an object that `record` and the inbox cannot use, with what to pass instead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pillarbox.core.errors import HandleRefused
 
 ACCEPTED = (
     "a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, a psycopg Connection or AsyncConnection, "
-    "an asyncpg connection, a sqlite3.Connection"
+    "a psycopg2 connection, an asyncpg connection, a sqlite3.Connection"
 )
 
 _NEXT_STEP = {
@@ -20,7 +20,11 @@ _NEXT_STEP = {
     ("psycopg_pool", "AsyncConnectionPool"): "pass the connection of `async with pool.connection() as connection:`",
     ("psycopg", "BaseCursor"): "pass the cursor's `.connection`",
     ("sqlite3", "Cursor"): "pass the cursor's `.connection`",
-    ("psycopg2", "connection"): "psycopg2 is accepted through SQLAlchemy: create_engine('postgresql+psycopg2://…')",
+    ("psycopg2", "cursor"): "pass the cursor's `.connection`",
+    (
+        "psycopg2",
+        "AbstractConnectionPool",
+    ): "pass `pool.getconn()`, in a block `with connection:`",
     (
         "aiosqlite",
         "Connection",
@@ -29,7 +33,7 @@ _NEXT_STEP = {
 
 
 def refusal(connection: object) -> HandleRefused:
-    """The error for something that is no transaction."""
+    """The error for an object that is no connection in a transaction."""
     what = f"{type(connection).__module__}.{type(connection).__qualname__}"
     step = kind_of(connection, _NEXT_STEP) or f"pass {ACCEPTED}"
     return HandleRefused(f"{what} is not a transaction to work in; {step}")

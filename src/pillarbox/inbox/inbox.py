@@ -61,8 +61,8 @@ class Inbox:
         """Return True if the event is new to the consumer, False if the consumer has processed it already.
 
         A new event counts as processed once the connection's transaction commits. The event is an id, or anything that
-        has an `event_id`. The connection is a SQLAlchemy Session or Connection, a psycopg Connection, a
-        sqlite3.Connection or a transaction of the memory store.
+        has an `event_id`. The connection is a SQLAlchemy Session or Connection, a psycopg or psycopg2
+        connection, a sqlite3.Connection or a transaction of the memory store.
         Raises HandleRefused for any other connection, NotInTransaction if the receipt would commit by itself,
         ConfigurationError for a consumer's name and InboxError for an id that is none, SchemaError if the table is not
         there. Whatever else the driver raises passes as it is.

@@ -74,8 +74,9 @@ class Outbox:
     def record(self, connection: object, *events: Event) -> list[str]:
         """Append events to the connection's transaction; returns their ids, in order.
 
-        The connection is a SQLAlchemy Session or Connection, a psycopg Connection or a sqlite3.Connection. Given a
-        SQLAlchemy Engine or sessionmaker, the events are recorded in a transaction of their own, which is committed.
+        The connection is a SQLAlchemy Session or Connection, a psycopg or psycopg2 connection or a sqlite3.Connection.
+        Given a SQLAlchemy Engine or sessionmaker or a psycopg2 pool, the events are recorded in a transaction of their
+        own, which is committed.
         Raises RecordError for an event or a connection that is refused, NotInTransaction if the insert would commit by
         itself, DuplicateEvent for an id that already waits, SchemaError if the tables are not there. Whatever else
         the driver raises passes as it is. An id that was delivered already is taken: whether it is sent again is the

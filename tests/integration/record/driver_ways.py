@@ -1,4 +1,4 @@
-"""Connections of the drivers themselves: psycopg, asyncpg and sqlite3."""
+"""Connections of the drivers themselves: psycopg, psycopg2, asyncpg and sqlite3."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
@@ -7,6 +7,10 @@ from typing import Any, Literal
 
 import asyncpg
 import psycopg
+import psycopg2
+from psycopg2.extensions import connection as psycopg2_connection
+from psycopg2.extras import RealDictCursor
+from psycopg2.pool import SimpleConnectionPool
 
 from tests.integration.record.way import Open, Way, blocking
 
@@ -38,6 +42,63 @@ def _psycopg_explicit(url: str) -> Iterator[psycopg.Connection]:
     """Autocommit, with a transaction opened by hand."""
     with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
         yield connection
+
+
+def _psycopg2(*, autocommit: bool = False, begun: bool = True, **options: Any) -> Open:
+    @asynccontextmanager
+    async def opened(url: str) -> AsyncIterator[psycopg2_connection]:
+        with closing(psycopg2.connect(url, **options)) as connection:
+            connection.autocommit = autocommit
+            if not begun:
+                yield connection
+                return
+            with connection:  # begins also in autocommit mode
+                yield connection
+
+    return opened
+
+
+@asynccontextmanager
+async def _psycopg2_pool(url: str) -> AsyncIterator[psycopg2_connection]:
+    with closing_all(SimpleConnectionPool(1, 1, url)) as pool:
+        connection = pool.getconn()
+        with connection:
+            yield connection
+        pool.putconn(connection)
+
+
+@contextmanager
+def closing_all(pool: SimpleConnectionPool) -> Iterator[SimpleConnectionPool]:
+    try:
+        yield pool
+    finally:
+        pool.closeall()
+
+
+@asynccontextmanager
+async def _psycopg2_begun(url: str) -> AsyncIterator[psycopg2_connection]:
+    """Autocommit, with a transaction begun by hand."""
+    async with _psycopg2(autocommit=True, begun=False)(url) as connection:
+        connection.cursor().execute("BEGIN")
+        try:
+            yield connection
+        except BaseException:
+            connection.cursor().execute("ROLLBACK")
+            raise
+        connection.cursor().execute("COMMIT")
+
+
+@asynccontextmanager
+async def _psycopg2_savepoint(connection: psycopg2_connection) -> AsyncIterator[None]:
+    cursor = connection.cursor()
+    cursor.execute("SAVEPOINT inner_one")
+    try:
+        yield
+    except BaseException:
+        cursor.execute("ROLLBACK TO inner_one")
+        raise
+    finally:
+        cursor.execute("RELEASE inner_one")
 
 
 @asynccontextmanager
@@ -125,6 +186,21 @@ POSTGRES = [
         savepoint=lambda connection: connection.transaction(),
         autocommit=_psycopg_async_autocommit,
         awaited=True,
+    ),
+    *(
+        Way(
+            name=name,
+            transaction=transaction,
+            savepoint=_psycopg2_savepoint,
+            autocommit=_psycopg2(autocommit=True, begun=False),
+        )
+        for name, transaction in (
+            ("psycopg2 connection", _psycopg2()),
+            ("psycopg2 connection with dicts as rows", _psycopg2(cursor_factory=RealDictCursor)),
+            ("psycopg2 connection in autocommit, with", _psycopg2(autocommit=True)),
+            ("psycopg2 connection in autocommit, BEGIN", _psycopg2_begun),
+            ("psycopg2 from a pool", _psycopg2_pool),
+        )
     ),
     Way(
         name="asyncpg Connection",

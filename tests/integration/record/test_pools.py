@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from psycopg2.pool import ThreadedConnectionPool
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import async_sessionmaker
 from sqlalchemy.orm import sessionmaker
@@ -33,6 +34,15 @@ async def factory(url: str) -> AsyncIterator[object]:
 
 
 @asynccontextmanager
+async def psycopg2_pool(url: str) -> AsyncIterator[object]:
+    pool = ThreadedConnectionPool(0, 1, url)
+    try:
+        yield pool
+    finally:
+        pool.closeall()
+
+
+@asynccontextmanager
 async def sqlite_engine(url: str) -> AsyncIterator[object]:
     opened = create_engine(f"sqlite:///{url}")
     try:
@@ -57,7 +67,10 @@ def asyncpg_pool(url: str) -> AbstractAsyncContextManager[object]:
     return asyncpg.create_pool(url, min_size=0, max_size=1)
 
 
-BLOCKING = [(engine, "postgres_url"), (factory, "postgres_url"), (sqlite_engine, "sqlite_path")]
+BLOCKING = [
+    *((one, "postgres_url") for one in (engine, factory, psycopg2_pool)),
+    (sqlite_engine, "sqlite_path"),
+]
 AWAITED = [(one, "postgres_url") for one in (async_engine, async_factory, asyncpg_pool)]
 EVERY = [(opened, database, opened in {one for one, _ in AWAITED}) for opened, database in [*BLOCKING, *AWAITED]]
 NAMES = [opened.__name__ for opened, _, _ in EVERY]

@@ -7,6 +7,7 @@ from contextlib import closing
 import asyncpg
 import psycopg
 import psycopg2
+import psycopg2.extras
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -54,19 +55,25 @@ async def test_an_unknown_object_is_told_what_is_accepted() -> None:
 def test_a_cursor_is_told_to_pass_its_connection(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection, connection.cursor() as cursor:
         _refused(cursor, r"the cursor's `\.connection`")
+    with closing(psycopg2.connect(postgres_url)) as psycopg2_connection, psycopg2_connection.cursor() as cursor2:
+        _refused(cursor2, r"the cursor's `\.connection`")
     with closing(sqlite3.connect(":memory:")) as sqlite, closing(sqlite.cursor()) as sqlite_cursor:
         _refused(sqlite_cursor, r"the cursor's `\.connection`")
 
 
-def test_psycopg2_alone_is_told_to_come_through_sqlalchemy(postgres_url: str) -> None:
-    with closing(psycopg2.connect(postgres_url)) as connection:
-        _refused(connection, r"accepted through SQLAlchemy")
+def test_an_asynchronous_psycopg2_connection_is_refused(postgres_url: str) -> None:
+    with closing(psycopg2.connect(postgres_url, async_=True)) as connection:
+        psycopg2.extras.wait_select(connection)
+        _refused(connection, r"opened without async_")
 
 
 async def test_a_closed_connection_is_refused(postgres_url: str, engine: Engine, async_engine: AsyncEngine) -> None:
     with psycopg.connect(postgres_url) as connection:
         pass
     _refused(connection, "closed")
+    with closing(psycopg2.connect(postgres_url)) as psycopg2_connection:
+        pass
+    _refused(psycopg2_connection, "closed")
     with closing(sqlite3.connect(":memory:")) as sqlite:
         pass
     _refused(sqlite, "closed")

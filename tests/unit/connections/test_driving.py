@@ -1,4 +1,4 @@
-"""An operation is written once; asked or awaited, it sees the same rows and the same driver_errors."""
+"""An operation is written once; asked or awaited, it sees the same rows and the same failures."""
 
 import pytest
 
