@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-from pillarbox import ConfigurationError, Unavailable
+from pillarbox import ConfigurationError, UnavailableError
 from pillarbox.transports.rabbitmq import RabbitMQ
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ async def _declare(broker: RabbitMQ) -> None:
     while True:
         try:
             await broker.declare_topology()
-        except Unavailable as error:
+        except UnavailableError as error:
             if str(error) != last:
                 log.warning("RabbitMQ cannot be reached, trying again every %g s: %s", PAUSE, error)
             last = str(error)

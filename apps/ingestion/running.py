@@ -19,7 +19,7 @@ from apps.ingestion.logs import log_consumer
 from apps.ingestion.migrate import NotMigrated, check_migrated, migrate, wait_for_database
 from apps.ingestion.settings import Settings
 from apps.ingestion.topology import EVENTS
-from pillarbox import Consumer, PillarboxError, SchemaError, StoreUnavailable
+from pillarbox import Consumer, PillarboxError, SchemaError, StoreUnavailableError
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.telemetry.prometheus import ConsumerMetrics
@@ -74,7 +74,7 @@ async def _answering(store: PostgresStore | SqliteStore) -> None:
     while isinstance(store, PostgresStore):
         try:
             await store.schema.check()
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             log.warning("Database cannot be reached, trying again in %.0f s: %s", PAUSE, error)
             await asyncio.sleep(PAUSE)
         except SchemaError:

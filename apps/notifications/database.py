@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 
-from pillarbox import ConfigurationError, StoreUnavailable
+from pillarbox import ConfigurationError, StoreUnavailableError
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
@@ -62,7 +62,7 @@ def migrate(url: str) -> None:
     """Bring the tables up to date: the application's own by Alembic, those of both outboxes by the library.
 
     May be called again and again, and by several processes at once. Not from a running event loop: there it is
-    `await asyncio.to_thread(migrate, url)`. Raises StoreUnavailable if there is no such database.
+    `await asyncio.to_thread(migrate, url)`. Raises StoreUnavailableError if there is no such database.
     """
     # Every process opens the database, one migrates it.
     from alembic import command
@@ -76,7 +76,7 @@ def migrate(url: str) -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
     except OperationalError as error:
-        raise StoreUnavailable(f"the database cannot be used: {str(error.orig).splitlines()[0]}") from error
+        raise StoreUnavailableError(f"the database cannot be used: {str(error.orig).splitlines()[0]}") from error
     finally:
         engine.dispose()
     asyncio.run(_apply_outboxes(url))

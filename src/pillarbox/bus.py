@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
-from pillarbox.core.errors import RecordError, Rejected, SendError
+from pillarbox.core.errors import RecordError, RejectedError, SendError
 from pillarbox.core.event import Event
 from pillarbox.core.message import Message
 from pillarbox.core.transport import Address, Outgoing, Transport
@@ -74,9 +74,9 @@ class DirectEventBus:
     async def publish(self, event: Event) -> None:
         """Send the event to each of its destinations.
 
-        Raises RecordError for an event that cannot be sent, and SendError (Unavailable, Rejected) from the first
-        destination that did not accept it. The destinations before it have the event then, and get it again if the
-        caller publishes it again.
+        Raises RecordError for an event that cannot be sent, and SendError (UnavailableError, RejectedError) from the
+        first destination that did not accept it. The destinations before it have the event then, and get it again if
+        the caller publishes it again.
         """
         if event.available_at is not None:
             raise RecordError(
@@ -87,7 +87,7 @@ class DirectEventBus:
         message = row.message(id=0, lane=0, recorded_at=datetime.now(UTC))
         names = self._routing.resolve(message)
         if not names:
-            raise Rejected(f"event {event.event_id} of type {event.event_type!r} has no route; add one")
+            raise RejectedError(f"event {event.event_id} of type {event.event_type!r} has no route; add one")
         for name in names:
             await self._send(message, self._routing.place(name))
 

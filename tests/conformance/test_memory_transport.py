@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pillarbox.core.errors import PermanentError, Rejected
+from pillarbox.core.errors import PermanentError, RejectedError
 from pillarbox.core.transport import Address, Outgoing
 from pillarbox.testing.conformance.transports import (
     Arrived,
@@ -25,7 +25,7 @@ class MemoryTransportHarness(TransportHarness):
     def __init__(self, kind: type[MemoryTransport] = MemoryTransport) -> None:
         self._arrived: list[Outgoing] = []
         self._transport = kind(deliveries=self._arrived)
-        self._transport.fail_when(lambda one: one.address == NOWHERE, Rejected("nobody listens at nowhere"))
+        self._transport.fail_when(lambda one: one.address == NOWHERE, RejectedError("nobody listens at nowhere"))
         self._transport.fail_when(lambda one: one.content_type == "spoiled", PermanentError("it is spoiled"))
 
     @property

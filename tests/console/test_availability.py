@@ -13,7 +13,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.responses import Response
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.ops.console import Console, NoLogin
 from pillarbox.ops.console.figures import Lookout
 from pillarbox.ops.console.visiting import Visit as Asked
@@ -66,7 +66,7 @@ async def test_whoever_waited_for_the_same_look_learns_of_its_failure(
         holder.execute("LOCK TABLE outbox_message IN ACCESS EXCLUSIVE MODE")
         found = await asyncio.gather(*(lookout.glance() for _ in range(10)), return_exceptions=True)
         asked = len(sent)
-    assert {type(one) for one in found} == {StoreUnavailable}
+    assert {type(one) for one in found} == {StoreUnavailableError}
     sent.clear()
     lookout.forget()
     await lookout.glance()

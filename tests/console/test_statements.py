@@ -7,7 +7,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.stores.postgres import PostgresStore
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
@@ -80,6 +80,6 @@ async def test_every_page_of_full_tables(visit: Visit, full: Stock, monkeypatch:
 
 async def test_a_query_that_takes_too_long_is_ended(full: Stock) -> None:
     store = PostgresStore(full.url, statement_timeout="1ms")
-    with pytest.raises(StoreUnavailable, match="statement timeout"):
+    with pytest.raises(StoreUnavailableError, match="statement timeout"):
         await store.keys.hot()
     await store.aclose()

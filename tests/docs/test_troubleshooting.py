@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Event, FixedDelay, Handlers, Outbox, PermanentError, Relay, Route, Unavailable
+from pillarbox import Event, FixedDelay, Handlers, Outbox, PermanentError, Relay, Route, UnavailableError
 from pillarbox.core.overview import LaneView, Overview, RelayView
 from pillarbox.core.steering import EVERYWHERE, Steering
 from pillarbox.ops.flow import destinations_of, flow
@@ -135,9 +135,9 @@ def test_pending_because_no_relay_works(desk: Desk) -> None:
 
 
 def test_pending_because_the_destination_is_away(desk: Desk) -> None:
-    desk.carry(Unavailable("closed for the night"))
+    desk.carry(UnavailableError("closed for the night"))
     found = desk.event()
-    assert (found["status"], found["attempts"], found["last_error"].split(":")[0]) == ("PENDING", 0, "Unavailable")
+    assert (found["status"], found["attempts"], found["last_error"].split(":")[0]) == ("PENDING", 0, "UnavailableError")
     assert found["retry_count"] > 0
     assert not any(found["charged"])
     assert "evt-42" in desk.typed("events", "list", "--retrying")
@@ -163,7 +163,7 @@ def test_a_high_retry_count_is_charged_where_the_event_is_at_fault(desk: Desk) -
     desk.carry(ValueError("not today"))
     found = desk.event()
     assert (found["status"], found["attempts"], found["charged"]) == ("PENDING", 1, [True])
-    assert found["last_error"].startswith("Rejected")
+    assert found["last_error"].startswith("RejectedError")
     assert "charged" in desk.typed("events", "show", "evt-42")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pillarbox.core.errors import StoreUnavailable, Unavailable
+from pillarbox.core.errors import StoreUnavailableError, UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.relay import Relay
 from pillarbox.stores.memory import MemoryStore
@@ -65,7 +65,7 @@ class Machine:
         if self._store_latency:
             await self._simulation.clock.sleep(self._simulation.chance.random() * self._store_latency)
         if self.cut_off and not self.dead:
-            raise StoreUnavailable("the simulated store cannot be reached from this machine")
+            raise StoreUnavailableError("the simulated store cannot be reached from this machine")
 
 
 class _Facet:
@@ -109,7 +109,7 @@ class MachineTransport(MemoryTransport):
         lost = self.loses(len(lot))
         arrive, confirmed = (len(lot), len(lot)) if lost is None else lost
         answers: list[Result] = await self.machine.call(super().send, lot[:arrive])
-        cut_off: list[Result] = [Unavailable("the simulated connection was lost")] * (len(lot) - confirmed)
+        cut_off: list[Result] = [UnavailableError("the simulated connection was lost")] * (len(lot) - confirmed)
         return answers[:confirmed] + cut_off
 
     def _arrive_together(self, lot: Sequence[Outgoing]) -> list[Result]:

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import Rejected, Unavailable
+from pillarbox.core.errors import RejectedError, UnavailableError
 from pillarbox.core.fetch import Fetched, Look
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.config import BreakerConfig
@@ -125,7 +125,7 @@ def test_large_events_that_wait_to_be_tried_again_come_alone_too(seed: int) -> N
             if one.message.event_id in refused:
                 return None
             refused.add(one.message.event_id)
-            return Rejected("not now")
+            return RejectedError("not now")
 
         scale = await carried(stage, sizes, refuse=refuse_once)
         assert {scale.beside[f"{n:04}"] for n, size in enumerate(sizes) if size > BOUND} == {0}
@@ -147,7 +147,7 @@ def test_a_large_event_is_not_kept_out_by_small_ones_that_keep_coming(refused: b
             if refused and event_id not in tried:
                 # They wait to be tried again, and others of their keys behind them.
                 tried.add(event_id)
-                return Rejected("not now")
+                return RejectedError("not now")
             arrived.append(event_id)
             for _ in range(2 if number < 2000 else 0):
                 number += 1
@@ -173,7 +173,7 @@ def test_large_and_small_events_that_were_put_aside_for_several_destinations_all
         breaker = BreakerConfig(probe="500ms", max="500ms", jitter="none")
         stage = Stage(simulation, replace(CONFIG, breaker=breaker))
         stage.transport = MemoryTransport(clock=simulation.clock, latency=0.001)
-        failures = [Unavailable("no") if chance.random() < 0.2 else None for _ in range(300)]
+        failures = [UnavailableError("no") if chance.random() < 0.2 else None for _ in range(300)]
         stage.transport.script(lambda _: failures.pop() if failures else None)
         stage.record(
             *(

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from pillarbox import Event, FixedDelay
-from pillarbox.core.errors import Rejected
+from pillarbox.core.errors import RejectedError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage, ids
@@ -27,12 +27,12 @@ class Refusing:
     def gaps(self) -> list[float]:
         return [round(after - before, 3) for tries in self.tries.values() for before, after in pairwise(tries)]
 
-    def _refuse(self, one: Outgoing) -> Rejected | None:
+    def _refuse(self, one: Outgoing) -> RejectedError | None:
         name = one.message.event_id
         if not name.startswith("bad"):
             return None
         self.tries.setdefault(name, []).append(self._stage.now)
-        return Rejected("no") if len(self.tries[name]) <= self._times else None
+        return RejectedError("no") if len(self.tries[name]) <= self._times else None
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])

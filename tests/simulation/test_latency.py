@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import Nacked, Rejected, SendError, Unavailable
+from pillarbox.core.errors import NackedError, RejectedError, SendError, UnavailableError
 from pillarbox.core.observations import EventDied
 from pillarbox.relay.envelope import Envelope
 from pillarbox.relay.routing import Destination, Route
@@ -42,7 +42,7 @@ def test_a_delivery_tells_how_long_its_send_took_and_not_how_long_it_waited() ->
     told(story)
 
 
-@pytest.mark.parametrize("error", [Rejected("no"), Nacked("full")], ids=["rejected", "nacked"])
+@pytest.mark.parametrize("error", [RejectedError("no"), NackedError("full")], ids=["rejected", "nacked"])
 def test_every_failed_send_tells_how_long_it_took(error: SendError) -> None:
     async def story(stage: Stage) -> None:
         stage.transport.fail_next(error, times=2)
@@ -63,7 +63,7 @@ def test_a_send_without_an_answer_took_as_long_as_it_was_waited_for() -> None:
         async with stage.running(tuned={"outages": "count", "send_timeout": "2s"}):
             await stage.until(lambda: bool(stage.store._tables.attempts))
         [failed, *_] = (await stage.store.browsing.show("1")).failures
-        assert failed.error.startswith(Unavailable.__name__)
+        assert failed.error.startswith(UnavailableError.__name__)
         assert failed.seconds == pytest.approx(3, abs=0.01)
 
     told(story)

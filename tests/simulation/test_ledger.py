@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from pillarbox import ConfigurationError, Event, Relay, RelayConfig
-from pillarbox.core.errors import Nacked, Rejected, SendError, StoreUnavailable, Unavailable
+from pillarbox.core.errors import NackedError, RejectedError, SendError, StoreUnavailableError, UnavailableError
 from pillarbox.core.ledger import Before, LedgerKind
 from pillarbox.core.observations import EventDied, EventSkipped, StoreFailed
 from pillarbox.core.outcome import Dead, Resolved
@@ -53,7 +53,7 @@ def test_an_event_for_two_destinations_reaches_both_though_one_was_cut_off() -> 
         places = {name: MemoryTransport.to(name) for name in ("left", "right")}
         ways = {"destinations": places, "routes": [Route(to=list(places))]}
         stage.record(Event("a", {}, event_id="1"))
-        stage.transport.fail_when(lambda one: one.address == places["right"], Unavailable("cut off"))
+        stage.transport.fail_when(lambda one: one.address == places["right"], UnavailableError("cut off"))
         await stage.relay(**ways).run_until_empty()
         assert ids(stage.transport.delivered("left")) == ["1"]
         # One destination done, the other begun: as a crash leaves it, too.
@@ -75,10 +75,10 @@ class Unsteady(MemoryLedger):
     async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
         self.failures += 1
         if self.failures == 1:
-            raise StoreUnavailable("deadlock detected")
+            raise StoreUnavailableError("deadlock detected")
         known = await super().begin(messages)
         if self.failures == 2:
-            raise StoreUnavailable("connection lost")
+            raise StoreUnavailableError("connection lost")
         return known
 
 
@@ -185,7 +185,7 @@ def test_what_was_begun_by_a_relay_that_died_is_shown_to_an_operator_instead_of_
     simulate(story, seed=1)
 
 
-@pytest.mark.parametrize("error", [Rejected("no"), Nacked("full"), Unavailable("cut off")], ids=repr)
+@pytest.mark.parametrize("error", [RejectedError("no"), NackedError("full"), UnavailableError("cut off")], ids=repr)
 def test_what_a_transport_answers_with_an_error_is_sent_again(error: SendError) -> None:
     async def story(simulation: Simulation) -> None:
         stage = with_ledger(simulation)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from pillarbox import Event, Relay
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.lane import Renewal
 from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import Resolved
@@ -41,7 +41,7 @@ class Watched(Stage):
 
         async def renew_if_possible(relay: str, **options: object) -> Renewal | None:
             if not self.renewing:
-                raise StoreUnavailable("gone")
+                raise StoreUnavailableError("gone")
             return await renew(relay, **options)  # type: ignore[arg-type]
 
         store.lanes.renew = renew_if_possible  # type: ignore[method-assign]

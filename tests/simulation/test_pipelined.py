@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Destination, Event, Route
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.ledger import begun
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Ordering
@@ -48,7 +48,7 @@ def test_an_event_that_is_unavailable_alone_is_overtaken_by_its_own_batch_only(o
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         transport = noted(stage)
-        transport.fail_when(lambda one: one.message.event_id.startswith("bad"), Unavailable("no such queue"))
+        transport.fail_when(lambda one: one.message.event_id.startswith("bad"), UnavailableError("no such queue"))
         async with stage.running(**to(ordering)):
             stage.record(*(Event("a", {}, event_id=name, key="k") for name in ("first", "bad1", "bad2")))
             for number in range(100):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Destination, Event, FixedDelay, Route
-from pillarbox.core.errors import Nacked, PermanentError, SendError, StoreUnavailable, Unavailable
+from pillarbox.core.errors import NackedError, PermanentError, SendError, StoreUnavailableError, UnavailableError
 from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.transport import Outgoing
@@ -35,13 +35,13 @@ async def delivered_soon(stage: Stage, **options: Any) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "outages"),
-    [(PermanentError("too large"), "wait"), (Unavailable("lost"), "count")],
+    [(PermanentError("too large"), "wait"), (UnavailableError("lost"), "count")],
     ids=["permanent", "an outage that counts"],
 )
 def test_a_probe_that_fails_by_itself(answer: SendError, outages: str) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        answers: list[SendError] = [Nacked("full"), answer]
+        answers: list[SendError] = [NackedError("full"), answer]
         stage.transport.script(lambda _: answers.pop(0) if answers else None)
         await delivered_soon(stage, tuned={"outages": outages})
 
@@ -56,8 +56,8 @@ def test_a_probe_that_the_ledger_knows() -> None:
         # Event 2 was sent before: a relay died between the confirm and the settlement.
         stage.store._tables.note(("2", "d"), "SUCCESS")
 
-        def full(one: Outgoing) -> Nacked | None:
-            return Nacked("full") if one.message.event_id == "1" and stage.now < 1 else None
+        def full(one: Outgoing) -> NackedError | None:
+            return NackedError("full") if one.message.event_id == "1" and stage.now < 1 else None
 
         stage.transport.script(full)
         await delivered_soon(stage)
@@ -78,11 +78,11 @@ def test_a_probe_that_the_ledger_could_not_note() -> None:
             nonlocal calls
             calls += 1
             if calls == 2:
-                raise StoreUnavailable("deadlock detected")
+                raise StoreUnavailableError("deadlock detected")
             return await begin(messages)
 
         ledger.begin = begin_but_once  # type: ignore[method-assign]
-        stage.transport.fail_next(Nacked("full"))
+        stage.transport.fail_next(NackedError("full"))
         await delivered_soon(stage)
 
     for seed in range(5):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import PermanentError, RowsRefused, StoreUnavailable
+from pillarbox.core.errors import PermanentError, RowsRefusedError, StoreUnavailableError
 from pillarbox.core.observations import (
     BatchSettled,
     BreakerChanged,
@@ -73,7 +73,7 @@ def fetch_hangs(stage: Stage, over: asyncio.Event) -> None:
 
 
 def fetch_fails(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.messages, "read", over, StoreUnavailable("statement timeout"))
+    faulty(stage.store.messages, "read", over, StoreUnavailableError("statement timeout"))
 
 
 def settle_hangs(stage: Stage, over: asyncio.Event) -> None:
@@ -81,7 +81,7 @@ def settle_hangs(stage: Stage, over: asyncio.Event) -> None:
 
 
 def settle_fails(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.writes, "settle", over, StoreUnavailable("disk full"))
+    faulty(stage.store.writes, "settle", over, StoreUnavailableError("disk full"))
 
 
 def take_hangs(stage: Stage, over: asyncio.Event) -> None:
@@ -89,11 +89,11 @@ def take_hangs(stage: Stage, over: asyncio.Event) -> None:
 
 
 def take_fails(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.lanes, "take", over, StoreUnavailable("permission denied"))
+    faulty(stage.store.lanes, "take", over, StoreUnavailableError("permission denied"))
 
 
 def requests_fail(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.writes, "carry_out", over, StoreUnavailable("permission denied"))
+    faulty(stage.store.writes, "carry_out", over, StoreUnavailableError("permission denied"))
 
 
 def with_ledger(stage: Stage) -> Ledger:
@@ -107,7 +107,7 @@ def ledger_hangs(stage: Stage, over: asyncio.Event) -> None:
 
 
 def ledger_fails(stage: Stage, over: asyncio.Event) -> None:
-    faulty(with_ledger(stage), "begin", over, StoreUnavailable("disk full"))
+    faulty(with_ledger(stage), "begin", over, StoreUnavailableError("disk full"))
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_decision_whose_row_is_refused_is_a_stall_although_others_are_written(
             written = await settle(epochs, [one for one in verdicts if one.message.event_id != "refused"])
             if places := [one.message.place for one in verdicts if one.message.event_id == "refused"]:
                 # As stores do: once all others are written.
-                raise RowsRefused("a trigger says no", places=places)
+                raise RowsRefusedError("a trigger says no", places=places)
             return written
 
         stage.store.writes.settle = refusing  # type: ignore[method-assign]
@@ -404,7 +404,7 @@ async def no_store(stage: Stage) -> None:
         (stage.store.destinations, ("steering",)),
     ):
         for verb in verbs:
-            faulty(of, verb, over, StoreUnavailable("away"))
+            faulty(of, verb, over, StoreUnavailableError("away"))
     async with waiting(stage):
         await stage.rest(1)
         stage.transport.gate.close()

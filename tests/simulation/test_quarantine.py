@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import Rejected, RowsRefused, StoreUnavailable, Unavailable
+from pillarbox.core.errors import RejectedError, RowsRefusedError, StoreUnavailableError, UnavailableError
 from pillarbox.core.message import Held
 from pillarbox.core.observations import LeaseLost
 from pillarbox.core.retry import FixedDelay
@@ -70,7 +70,7 @@ def test_an_outage_of_the_destination_convicts_nobody() -> None:
     async def story(simulation: Simulation) -> None:
         stage = quarantined(simulation)
         stage.record(Event("a", {}, event_id="innocent"))
-        stage.transport.fail_when(lambda _: True, Unavailable("cut off"))
+        stage.transport.fail_when(lambda _: True, UnavailableError("cut off"))
         async with stage.running():
             await stage.rest(60)
             stage.transport.succeed()
@@ -94,7 +94,7 @@ def test_a_database_that_fails_again_and_again_convicts_nobody(what: str, writte
                 return await works(*arguments, **options)
             if written:
                 await works(*arguments, **options)
-            raise StoreUnavailable("connection lost")
+            raise StoreUnavailableError("connection lost")
 
         setattr(of, verb, fails)
         stage.record(Event("a", {}, event_id="innocent"))
@@ -208,11 +208,11 @@ def test_a_row_that_the_database_refuses_is_tried_again_after_a_pause(what: str)
             if not refuses or (what == "attempt" and options.get("error") != NOTE) or more[:1] == (Held.ASIDE,):
                 return await works(epochs, given, *more, **options)
             refusals += 1
-            raise RowsRefused("a trigger says no", places=[one.message.place for one in given])
+            raise RowsRefusedError("a trigger says no", places=[one.message.place for one in given])
 
         setattr(stage.store.writes, verb, refusing)
         if what == "behind":
-            stage.transport.fail_when(lambda one: one.message.event_id == "1", Rejected("not now"))
+            stage.transport.fail_when(lambda one: one.message.event_id == "1", RejectedError("not now"))
         async with stage.running(retry=FixedDelay(wait="60s"), **ways):
             stage.record(Event("a", {}, event_id="1", key="k"))
             await stage.rest(1)

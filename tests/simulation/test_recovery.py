@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import ConfigurationError, StoreUnavailable, Unavailable
+from pillarbox.core.errors import ConfigurationError, StoreUnavailableError, UnavailableError
 from pillarbox.core.lane import Session
 from pillarbox.core.observations import (
     BreakerChanged,
@@ -106,7 +106,7 @@ def unreachable_store(stage: Stage) -> asyncio.Event:
 
     async def asked() -> None:
         if not back.is_set():
-            raise StoreUnavailable("connection refused")
+            raise StoreUnavailableError("connection refused")
         await check()
 
     stage.store.schema.check = asked  # type: ignore[method-assign]
@@ -144,13 +144,13 @@ def test_a_relay_that_waits_for_its_store_can_be_stopped() -> None:
 def test_fail_fast_waits_for_neither() -> None:
     async def story(stage: Stage) -> None:
         stage.transport.outage()
-        with pytest.raises(Unavailable, match="cut off"):
+        with pytest.raises(UnavailableError, match="cut off"):
             await stage.relay(fail_fast=True).run()
         stage.transport.heal()
         unreachable_store(stage)
-        with pytest.raises(StoreUnavailable, match="refused"):
+        with pytest.raises(StoreUnavailableError, match="refused"):
             await stage.relay(fail_fast=True).run()
-        with pytest.raises(StoreUnavailable, match="refused"):
+        with pytest.raises(StoreUnavailableError, match="refused"):
             await stage.relay().run_once()
 
     told(story)

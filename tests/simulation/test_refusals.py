@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from pillarbox import Event
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.observations import BatchSettled, StoreFailed
 from pillarbox.core.retry import LONGEST_PAUSE
 from tests.simulation.stage import Stage
@@ -25,7 +25,7 @@ def refuse(stage: Stage, *event_ids: str, takes: float = 0.0) -> set[str]:
         await stage.rest(takes)
         written = await settle(epochs, [one for one in verdicts if one.message.event_id not in refused])
         if places := [one.message.place for one in verdicts if one.message.event_id in refused]:
-            raise RowsRefused("a trigger says no", places=places)
+            raise RowsRefusedError("a trigger says no", places=places)
         return written
 
     stage.store.writes.settle = refusing  # type: ignore[method-assign]

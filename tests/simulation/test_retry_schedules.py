@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from pillarbox import Event, ExponentialBackoff, FixedDelay
-from pillarbox.core.errors import Rejected
+from pillarbox.core.errors import RejectedError
 from pillarbox.core.observations import EventDied
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.transport import Outgoing
@@ -33,9 +33,9 @@ def waits_between_sends(policy: RetryPolicy, *, sends: int) -> tuple[list[float]
         stage = Stage(simulation, CALM)
         at: list[float] = []
 
-        def never(_: Outgoing) -> Rejected:
+        def never(_: Outgoing) -> RejectedError:
             at.append(stage.now)
-            return Rejected("no")
+            return RejectedError("no")
 
         stage.transport.script(never)
         stage.record(Event("doc.uploaded", {}, key="k"))

@@ -10,7 +10,7 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.clock import Chance
-from pillarbox.core.errors import Rejected, RelayFailed, StoreUnavailable
+from pillarbox.core.errors import RejectedError, RelayFailedError, StoreUnavailableError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.outcome import Split
 from pillarbox.core.transport import Outgoing, Pace, Result
@@ -38,7 +38,7 @@ class EndsSlowly(MemoryTransport):
         try:
             if lot[0].message.event_id == "bad":
                 await self._clock.sleep(1)
-                return [Rejected("no")]
+                return [RejectedError("no")]
             try:
                 await self._clock.sleep(3)
             except asyncio.CancelledError:
@@ -58,7 +58,7 @@ class AnswersAnyway(MemoryTransport):
         self.begun += 1
         if lot[0].message.event_id == "bad":
             await self._clock.sleep(1)
-            return [Rejected("no")]
+            return [RejectedError("no")]
         with suppress(asyncio.CancelledError):
             await self._clock.sleep(0.1)
         return [None] * len(lot)
@@ -76,7 +76,7 @@ def test_no_send_outlives_a_relay_that_ends_by_itself() -> None:
         await stage.until(lambda: transport.under_way == 1, within=2)
         # It is fetched while the relay waits for the slow one to end.
         stage.record(Event("a", {}, event_id="late", key="3"))
-        with pytest.raises(RelayFailed):
+        with pytest.raises(RelayFailedError):
             await running
         assert transport.under_way == 0
 
@@ -89,7 +89,7 @@ def test_a_relay_ends_although_its_transport_answers_what_was_cancelled() -> Non
         transport = AnswersAnyway(clock=simulation.clock, pace=Pace(lot=1, lots=4, in_order=True))
         relay = stage.relay(transports={"memory": transport}, retry=Raising())
         stage.record(Event("a", {}, event_id="bad", key="1"), *(Event("a", {}, key="2") for _ in range(600)))
-        with pytest.raises(RelayFailed):
+        with pytest.raises(RelayFailedError):
             async with asyncio.timeout(20):
                 await relay.run()
         assert transport.begun < 20
@@ -102,7 +102,7 @@ def test_what_a_fetch_brought_goes_although_a_write_of_the_same_round_failed() -
         stage = Stage(simulation)
 
         async def refused(epochs: Epochs, splits: Sequence[Split]) -> Settled:
-            raise StoreUnavailable("no")
+            raise StoreUnavailableError("no")
 
         stage.store.writes.split = refused  # type: ignore[method-assign]
         ways = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event, Relay
-from pillarbox.core.errors import Nacked, Unavailable
+from pillarbox.core.errors import NackedError, UnavailableError
 from pillarbox.core.fetch import Fetched, Look
 from pillarbox.core.message import Held
 from pillarbox.core.observations import BreakerChanged, EventRetried
@@ -75,7 +75,7 @@ def test_what_a_relay_remembers_of_a_type_is_forgotten_once_nothing_comes() -> N
 def test_a_destination_that_takes_nothing_does_not_hide_those_that_were_never_met(keys: int) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        stage.transport.fail_when(lambda one: one.message.event_type == "full", Nacked("the queue is full"))
+        stage.transport.fail_when(lambda one: one.message.event_type == "full", NackedError("the queue is full"))
         key = [None] if keys == 0 else [f"{n}" for n in range(keys)]
         stage.record(*(Event("full", {}, event_id=f"full {n:03}", key=key[n % len(key)]) for n in range(200)))
         stage.record(*(Event("other", {}, event_id=f"other {n}") for n in range(20)))
@@ -92,7 +92,7 @@ def test_a_destination_that_takes_nothing_does_not_hide_those_that_were_never_me
 def test_a_destination_that_an_operator_closed_does_not_hide_those_that_were_never_met(how: str) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        stage.transport.fail_when(lambda one: one.message.event_type == "closed", Unavailable("cut off"))
+        stage.transport.fail_when(lambda one: one.message.event_type == "closed", UnavailableError("cut off"))
         stage.record(*(Event("closed", {}) for n in range(200)))
         stage.record(Event("other", {}))
         if how == "paused":

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import ConfigurationError, PermanentError, RelayFailed
+from pillarbox.core.errors import ConfigurationError, PermanentError, RelayFailedError
 from pillarbox.core.observations import (
     LanesReleased,
     LeaseLost,
@@ -119,7 +119,7 @@ def test_a_transport_that_breaks_its_contract_loses_nothing() -> None:
             await stage.until(lambda: faulty.faults >= 2)
             [row] = await stage.store.people.find("0")
             assert row.last_error is not None
-            assert row.last_error.startswith("Unavailable: Faulty is at fault")
+            assert row.last_error.startswith("UnavailableError: Faulty is at fault")
             await stage.until(lambda: not stage.store._tables.waiting, within=120)
         assert list(dict.fromkeys(ids(faulty.deliveries))) == ["0", "1", "2"]
 
@@ -137,7 +137,7 @@ def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
         broken = Broken(lanes=8, clock=stage.simulation.clock)
         broken.messages.aside = broken.aside  # type: ignore[method-assign] # the fault
         stage.store = broken
-        with pytest.raises(RelayFailed, match="ZeroDivisionError: a mistake of its author") as failed:
+        with pytest.raises(RelayFailedError, match="ZeroDivisionError: a mistake of its author") as failed:
             await stage.relay().run()
         assert isinstance(failed.value.__cause__, ZeroDivisionError)
         assert (await broken.inspection.overview()).relays == []

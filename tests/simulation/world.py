@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pillarbox import Event, Outbox
-from pillarbox.core.errors import PermanentError, Rejected, SendError
+from pillarbox.core.errors import PermanentError, RejectedError, SendError
 from pillarbox.core.observations import Observation
 from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Outgoing, Pace, Result
@@ -135,7 +135,7 @@ class World:
     def _note_refused(self, lot: Sequence[Outgoing], answers: Sequence[Result]) -> None:
         """Pipelined, a refused event arrives after those sent behind it in its batch."""
         for position, answer in enumerate(answers):
-            if isinstance(answer, Rejected | PermanentError):
+            if isinstance(answer, RejectedError | PermanentError):
                 self.excused.update((identity(lot[position]), identity(later)) for later in lot[position + 1 :])
 
     def _loses(self, size: int) -> tuple[int, int] | None:
@@ -159,7 +159,7 @@ class World:
             return PermanentError("never")
         if left > 0 and not self.calm:
             self.refusals[which] = left - 1
-            return Rejected("not now")
+            return RejectedError("not now")
         return None
 
     async def write(self, key: str) -> None:

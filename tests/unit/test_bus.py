@@ -15,10 +15,10 @@ from pillarbox import (
     EventBus,
     OutboxEventBus,
     RecordError,
-    Rejected,
+    RejectedError,
     Relay,
     Route,
-    Unavailable,
+    UnavailableError,
 )
 from pillarbox.core.transport import Address
 from pillarbox.stores.memory import MemoryStore
@@ -54,7 +54,7 @@ class RetryEventBus:
             self.attempts += 1
             try:
                 return await self._inner.publish(event)
-            except Unavailable:
+            except UnavailableError:
                 if self.attempts == self._max_attempts:
                     raise
 
@@ -109,7 +109,7 @@ async def test_a_decorator_works_with_both(kind: str) -> None:
 
 async def test_a_retrying_decorator_outlasts_a_broker_that_is_away_for_a_moment() -> None:
     transport = MemoryTransport()
-    transport.fail_next(Unavailable("away"), times=2)
+    transport.fail_next(UnavailableError("away"), times=2)
     bus = RetryEventBus(direct(transport), max_attempts=3)
     await bus.publish(PLACED)
     assert (bus.attempts, set(arrived(transport))) == (3, {"orders", "audit"})
@@ -118,13 +118,13 @@ async def test_a_retrying_decorator_outlasts_a_broker_that_is_away_for_a_moment(
 async def test_what_the_destination_answers_is_raised() -> None:
     transport = MemoryTransport()
     transport.outage()
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await RetryEventBus(direct(transport), max_attempts=2).publish(PLACED)
     assert transport.deliveries == []
 
 
 async def test_an_event_without_a_route_is_rejected() -> None:
-    with pytest.raises(Rejected, match=r"evt-1.*has no route"):
+    with pytest.raises(RejectedError, match=r"evt-1.*has no route"):
         bus = DirectEventBus(transports={"memory": MemoryTransport()}, destinations=DESTINATIONS)
         await bus.publish(PLACED)
 

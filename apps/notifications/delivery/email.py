@@ -2,10 +2,10 @@
 
 Who is at fault decides what becomes of it:
 
-    no connection, no login, 421, cut off        the server: Unavailable, every mail waits, none is charged
-    4xx for this mail or its recipient           Rejected: this mail is tried again by the retry policy
+    no connection, no login, 421, cut off        the server: UnavailableError, every mail waits, none is charged
+    4xx for this mail or its recipient           RejectedError: this mail is tried again by the retry policy
     5xx for this mail or its recipient           PermanentError: a dead letter at once
-    the server does not take our sender          Rejected: it may be mended before the attempts are used up
+    the server does not take our sender          RejectedError: it may be mended before the attempts are used up
 
 The Message-ID is made of the event's id: a mail that went out twice is recognised as one by those who look.
 """
@@ -24,7 +24,7 @@ from urllib.parse import quote
 from apps.notifications.delivery.log import Recipient
 from apps.notifications.delivery.request import DeliveryRequest
 from apps.notifications.delivery.settings import MailServer
-from pillarbox import PermanentError, Rejected, Unavailable
+from pillarbox import PermanentError, RejectedError, UnavailableError
 
 CLOSING = 421
 """The server hangs up, whatever was asked of it."""
@@ -41,7 +41,7 @@ class Email:
         self._tls = None if server.security == "none" else ssl.create_default_context()
 
     def send(self, request: DeliveryRequest, to: Recipient) -> None:
-        """Returns once the server has taken responsibility. Raises PermanentError, Rejected, Unavailable."""
+        """Returns once the server has taken responsibility. Raises PermanentError, RejectedError, UnavailableError."""
         mail = self._written(request, to)
         with self._conversation() as smtp:
             try:
@@ -76,11 +76,11 @@ class Email:
         try:
             smtp = self._connected()
         except (OSError, smtplib.SMTPException) as error:
-            raise Unavailable(f"{self._place} takes no mail: {_told(error)}") from None
+            raise UnavailableError(f"{self._place} takes no mail: {_told(error)}") from None
         try:
             yield smtp
         except (OSError, smtplib.SMTPServerDisconnected) as error:
-            raise Unavailable(f"{self._place} broke off: {_told(error)}") from None
+            raise UnavailableError(f"{self._place} broke off: {_told(error)}") from None
         else:
             with suppress(OSError, smtplib.SMTPException):  # the mail is delivered, however the farewell goes
                 smtp.quit()
@@ -107,8 +107,8 @@ class Email:
         text = said.decode(errors="replace") if isinstance(said, bytes) else said
         error = f"{self._place} refused {what}: {code} {' '.join(text.split())}"
         if code == CLOSING:
-            return Unavailable(error)
-        return PermanentError(error) if code >= FOR_GOOD and not ours else Rejected(error)
+            return UnavailableError(error)
+        return PermanentError(error) if code >= FOR_GOOD and not ours else RejectedError(error)
 
 
 def _told(error: Exception) -> str:

@@ -12,14 +12,14 @@ from apps.notifications.delivery.log import DeliveryLog, Recipient
 from apps.notifications.delivery.request import DeliveryRequest
 from apps.notifications.requests import event_type_of
 from apps.notifications.words import Channel
-from pillarbox import Unavailable
+from pillarbox import UnavailableError
 from pillarbox.telemetry.opentelemetry import ConsumerTracing
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 
 logger = logging.getLogger("notifications.delivery")
 
 Send = Callable[[DeliveryRequest, Recipient], None]
-"""Returns once somebody else has taken responsibility. Raises PermanentError, Rejected, Unavailable."""
+"""Returns once somebody else has taken responsibility. Raises PermanentError, RejectedError, UnavailableError."""
 
 
 class Delivery:
@@ -38,7 +38,7 @@ class Delivery:
             with self._tracing(event):
                 self._deliver(DeliveryRequest.read(event), context.attempt)
         except (OperationalError, InterfaceError, NoConnection) as error:
-            raise Unavailable(f"the database is away: {type(error).__name__}") from error
+            raise UnavailableError(f"the database is away: {type(error).__name__}") from error
 
     def _deliver(self, request: DeliveryRequest, attempt: int) -> None:
         to = self._deliveries.recipient_of(request)

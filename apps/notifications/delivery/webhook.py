@@ -1,10 +1,10 @@
 """PUSH and SMS: one request to a gateway, which is told the event's id as its idempotency key.
 
     2xx, 409                              done; 409 means that the gateway had this key already
-    408, 425, 429, 502, 503, 504, 401     the gateway's matter: Unavailable, all wait, none is charged
+    408, 425, 429, 502, 503, 504, 401     the gateway's matter: UnavailableError, all wait, none is charged
     any other 4xx                         PermanentError: a dead letter at once
-    anything else                         Rejected: tried again by the retry policy
-    no connection, no answer in time      Unavailable
+    anything else                         RejectedError: tried again by the retry policy
+    no connection, no answer in time      UnavailableError
 
 A refused login (401) says something about us and nothing about a message: no message dies of it.
 """
@@ -18,7 +18,7 @@ import httpx
 from apps.notifications.delivery.log import Recipient
 from apps.notifications.delivery.request import DeliveryRequest
 from apps.notifications.delivery.settings import Gateway
-from pillarbox import PermanentError, Rejected, Unavailable
+from pillarbox import PermanentError, RejectedError, UnavailableError
 
 ALREADY_DONE = 409
 NOT_NOW = frozenset({401, 408, 425, 429, 502, 503, 504})
@@ -36,7 +36,7 @@ class Webhook:
         self._client = httpx.Client(timeout=gateway.timeout, headers=login)
 
     def send(self, request: DeliveryRequest, to: Recipient) -> None:
-        """Returns once the gateway has taken responsibility. Raises PermanentError, Rejected, Unavailable."""
+        """Returns once the gateway has taken responsibility. Raises PermanentError, RejectedError, UnavailableError."""
         address = self._address_of(to)
         if not address:
             raise PermanentError(f"user {to.user_id} has no address for {request.channel}")
@@ -55,7 +55,7 @@ class Webhook:
             ) as answer:
                 self._judge(answer.status_code, to)
         except httpx.HTTPError as error:
-            raise Unavailable(f"{self._gateway.place} did not answer: {type(error).__name__}: {error}") from None
+            raise UnavailableError(f"{self._gateway.place} did not answer: {type(error).__name__}: {error}") from None
 
     def close(self) -> None:
         self._client.close()
@@ -65,5 +65,5 @@ class Webhook:
             return
         refusal = f"{self._gateway.place} answered {status} to a message for user {to.user_id}"
         if status in NOT_NOW:
-            raise Unavailable(refusal)
-        raise PermanentError(refusal) if 400 <= status < 500 else Rejected(refusal)
+            raise UnavailableError(refusal)
+        raise PermanentError(refusal) if 400 <= status < 500 else RejectedError(refusal)

@@ -31,7 +31,7 @@ from pillarbox.connections.sqlalchemy import (
 )
 from pillarbox.connections.sqlite import SqliteConnection
 from pillarbox.connections.unsupported import refusal
-from pillarbox.core.errors import HandleRefused
+from pillarbox.core.errors import InvalidConnectionError
 
 __all__ = ["Dialect", "Operation", "Rows", "Statement", "Steps", "arun", "run"]
 
@@ -58,8 +58,8 @@ def run(connection: object, operation: Operation[T], *, instead: str, own_transa
 
     own_transaction: with an engine, a session factory or a pool, run the operation in a transaction of its own and
     commit it; without this flag those are refused.
-    Raises HandleRefused for anything that is not an open, blocking connection, and NotInTransaction if the operation's
-    first write would commit by itself. What the driver raises goes to the operation.
+    Raises InvalidConnectionError for anything that is not an open, blocking connection, and NotInTransactionError if
+    the operation's first write would commit by itself. What the driver raises goes to the operation.
     """
     if found := kind_of(connection, _SYNC):
         return found(connection).run(operation)
@@ -67,7 +67,7 @@ def run(connection: object, operation: Operation[T], *, instead: str, own_transa
         with begin(connection) as opened:
             return run(opened, operation, instead=instead)
     if kind_of(connection, _ASYNC) or (own_transaction and kind_of(connection, pools.ASYNC)):
-        raise HandleRefused(f"{_name(connection)} is awaited; call {instead}")
+        raise InvalidConnectionError(f"{_name(connection)} is awaited; call {instead}")
     raise refusal(connection)
 
 
@@ -79,7 +79,7 @@ async def arun(connection: object, operation: Operation[T], *, instead: str, own
         async with begin(connection) as opened:
             return await arun(opened, operation, instead=instead)
     if kind_of(connection, _SYNC) or (own_transaction and kind_of(connection, pools.SYNC)):
-        raise HandleRefused(f"{_name(connection)} is not awaited; call {instead}")
+        raise InvalidConnectionError(f"{_name(connection)} is not awaited; call {instead}")
     raise refusal(connection)
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, adrive, guarded
-from pillarbox.core.errors import HandleRefused, NotInTransaction
+from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 
 
 def guard(connection: Any, *, begins: bool, remedy: str) -> Steps[None]:
-    """Raise NotInTransaction if an INSERT on this connection would commit by itself.
+    """Raise NotInTransactionError if an INSERT on this connection would commit by itself.
 
     begins: the caller of this guard opens a transaction for the INSERT.
     """
     yield from ()  # this driver answers without a statement
     if connection.is_closed():
-        raise HandleRefused("the asyncpg connection is closed; pass an open one")
+        raise InvalidConnectionError("the asyncpg connection is closed; pass an open one")
     if not begins and not connection.is_in_transaction():
-        raise NotInTransaction(
+        raise NotInTransactionError(
             "no transaction is open on the asyncpg connection, so the INSERT would commit by itself, "
             f"apart from your own rows; {remedy}"
         )
@@ -44,7 +44,7 @@ class AsyncpgConnection:
         """The connection behind a pool's proxy, which says more precisely what is wrong."""
         own = getattr(self._connection, "_con", self._connection)
         if own is None:
-            raise HandleRefused(
+            raise InvalidConnectionError(
                 "the asyncpg connection went back to its pool; use it before its `async with` block ends"
             )
         return own

@@ -31,7 +31,7 @@ class SyncConnection(Protocol):
     """The caller's transaction on a driver that blocks."""
 
     def run(self, operation: Operation[T]) -> T:
-        """Run the operation. Raises NotInTransaction if its first write would commit by itself."""
+        """Run the operation. Raises NotInTransactionError if its first write would commit by itself."""
         ...
 
 
@@ -39,7 +39,7 @@ class AsyncConnection(Protocol):
     """The caller's transaction on a driver that is awaited."""
 
     async def arun(self, operation: Operation[T]) -> T:
-        """Run the operation. Raises NotInTransaction if its first write would commit by itself."""
+        """Run the operation. Raises NotInTransactionError if its first write would commit by itself."""
         ...
 
 

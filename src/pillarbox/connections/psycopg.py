@@ -7,7 +7,7 @@ from typing import Any
 
 from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, adrive, drive, guarded
 from pillarbox.connections.placeholders import Style, render
-from pillarbox.core.errors import HandleRefused, NotInTransaction
+from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 from pillarbox.core.names import Names
 from pillarbox.core.sqlfiles import statement as load
 
@@ -21,16 +21,16 @@ def probe() -> Statement:
 
 
 def guard(connection: Any, *, remedy: str) -> Steps[None]:
-    """Raise NotInTransaction if an INSERT on this connection would commit by itself."""
+    """Raise NotInTransactionError if an INSERT on this connection would commit by itself."""
     if connection.closed:
-        raise HandleRefused("the psycopg connection is closed; pass an open one")
+        raise InvalidConnectionError("the psycopg connection is closed; pass an open one")
     if not connection.autocommit:
         return
     if connection.info.transaction_status == _ACTIVE:
         # In a pipeline the status is known only after the replies were read.
         yield probe()
     if connection.info.transaction_status == _IDLE:
-        raise NotInTransaction(
+        raise NotInTransactionError(
             "the connection is in autocommit mode and no transaction is open, so the INSERT would commit by itself, "
             f"apart from your own rows; {remedy}"
         )

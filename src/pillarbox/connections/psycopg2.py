@@ -8,18 +8,18 @@ from typing import Any
 from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, drive, guarded
 from pillarbox.connections.placeholders import Style, render
 from pillarbox.connections.psycopg import probe
-from pillarbox.core.errors import HandleRefused, NotInTransaction
+from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 
 # libpq's PGTransactionStatusType.
 _IDLE = 0
 
 
 def guard(connection: Any, *, remedy: str) -> Steps[None]:
-    """Raise NotInTransaction if an INSERT on this connection would commit by itself."""
+    """Raise NotInTransactionError if an INSERT on this connection would commit by itself."""
     if connection.closed:
-        raise HandleRefused("the psycopg2 connection is closed; pass an open one")
+        raise InvalidConnectionError("the psycopg2 connection is closed; pass an open one")
     if connection.async_:
-        raise HandleRefused(
+        raise InvalidConnectionError(
             "the psycopg2 connection is asynchronous, and those commit every statement by themselves; "
             "pass one that was opened without async_, or use psycopg's AsyncConnection"
         )
@@ -29,7 +29,7 @@ def guard(connection: Any, *, remedy: str) -> Steps[None]:
         # `with connection:` opens a transaction also in autocommit mode, but only with its first statement.
         yield probe()
     if connection.info.transaction_status == _IDLE:
-        raise NotInTransaction(
+        raise NotInTransactionError(
             "the connection is in autocommit mode and no transaction is open, so the INSERT would commit by itself, "
             f"apart from your own rows; {remedy}"
         )

@@ -14,7 +14,7 @@ from pillarbox.connections import asyncpg, psycopg, sqlite
 from pillarbox.connections.connection import Dialect, Operation, Rows, Statement, Steps, T, drive, guarded
 from pillarbox.connections.kinds import kind_of
 from pillarbox.connections.placeholders import Style, render
-from pillarbox.core.errors import HandleRefused, NotInTransaction
+from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 
 _REMEDY = (
     'use an engine without isolation_level="AUTOCOMMIT" and wrap both in `with session.begin():` '
@@ -60,12 +60,12 @@ class SqlAlchemyConnection:
 
     def run(self, operation: Operation[T]) -> T:
         if self._connection.closed:
-            raise HandleRefused("the SQLAlchemy connection is closed; pass an open one")
+            raise InvalidConnectionError("the SQLAlchemy connection is closed; pass an open one")
         # What the first statement would do anyway; an application may have hung its BEGIN on this moment.
         begun = None if self._connection.in_transaction() else self._connection.begin()
         try:
             return self._run(operation)
-        except NotInTransaction:
+        except NotInTransactionError:
             if begun is not None:
                 begun.rollback()
             raise
@@ -75,7 +75,7 @@ class SqlAlchemyConnection:
         own = self._connection.connection.driver_connection
         driver = kind_of(own, _DRIVERS)
         if driver is None:
-            raise HandleRefused(
+            raise InvalidConnectionError(
                 f"SQLAlchemy's driver {self._connection.dialect.name}+{self._connection.dialect.driver} is not known "
                 "here; use postgresql with psycopg, psycopg2 or asyncpg, or sqlite with pysqlite or aiosqlite"
             )
@@ -106,7 +106,7 @@ class SqlAlchemyAsyncConnection:
 
     async def arun(self, operation: Operation[T]) -> T:
         if self._connection.sync_connection is None:
-            raise HandleRefused(
+            raise InvalidConnectionError(
                 "the AsyncConnection is not open; use it inside `async with engine.begin() as connection:`"
             )
         result: T = await self._connection.run_sync(lambda connection: SqlAlchemyConnection(connection).run(operation))

@@ -6,17 +6,17 @@ from typing import Any
 
 from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, drive, guarded
 from pillarbox.connections.placeholders import Style, render
-from pillarbox.core.errors import HandleRefused, NotInTransaction
+from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 
 # sqlite3.LEGACY_TRANSACTION_CONTROL, the mode of Python 3.11 and the default ever since.
 _LEGACY = -1
 
 
 def guard(connection: Any, *, remedy: str) -> Steps[None]:
-    """Raise NotInTransaction if an INSERT on this connection would commit by itself."""
+    """Raise NotInTransactionError if an INSERT on this connection would commit by itself."""
     yield from ()  # this driver answers without a statement
     if not _begins_by_itself(connection) and not connection.in_transaction:
-        raise NotInTransaction(
+        raise NotInTransactionError(
             "the SQLite connection is in autocommit mode and no transaction is open, so the INSERT would commit by "
             f"itself, apart from your own rows; {remedy}"
         )
@@ -55,4 +55,4 @@ class SqliteConnection:
         try:
             _ = self._connection.in_transaction
         except Exception as error:
-            raise HandleRefused(f"the sqlite3 connection cannot be used: {error}") from error
+            raise InvalidConnectionError(f"the sqlite3 connection cannot be used: {error}") from error

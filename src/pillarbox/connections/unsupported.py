@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pillarbox.connections.kinds import kind_of
-from pillarbox.core.errors import HandleRefused
+from pillarbox.core.errors import InvalidConnectionError
 
 ACCEPTED = (
     "a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, a psycopg Connection or AsyncConnection, "
@@ -32,8 +32,8 @@ _NEXT_STEP = {
 }
 
 
-def refusal(connection: object) -> HandleRefused:
+def refusal(connection: object) -> InvalidConnectionError:
     """The error for an object that is no connection in a transaction."""
     what = f"{type(connection).__module__}.{type(connection).__qualname__}"
     step = kind_of(connection, _NEXT_STEP) or f"pass {ACCEPTED}"
-    return HandleRefused(f"{what} is not a transaction to work in; {step}")
+    return InvalidConnectionError(f"{what} is not a transaction to work in; {step}")

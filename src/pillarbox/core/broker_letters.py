@@ -50,8 +50,8 @@ class LetterInHand(Protocol):
     async def move(self, queue: str) -> None:
         """Put it into another queue of the same broker, and forget it here once it is safe there.
 
-        Raises Rejected if there is no such queue, Nacked if that is full, Unavailable if the broker cannot be reached:
-        then it stays.
+        Raises RejectedError if there is no such queue, NackedError if that is full, UnavailableError if the broker
+        cannot be reached: then it stays.
         """
         ...
 
@@ -62,7 +62,7 @@ class BrokerLetters(Protocol):
     async def depth(self, queue: str) -> int | None:
         """How many letters lie there that nobody has in hand; None if there is no such queue.
 
-        Raises Rejected if the broker does not tell of this queue, Unavailable if it cannot be reached.
+        Raises RejectedError if the broker does not tell of this queue, UnavailableError if it cannot be reached.
         """
         ...
 
@@ -70,7 +70,7 @@ class BrokerLetters(Protocol):
         """The first letters that lie there, up to `most`; nobody else sees those that are in hand.
 
         No more than `window` are in hand at once: it ends early when there are so many that were not moved. Raises
-        Rejected if the broker does not give out letters of this queue, Unavailable if it cannot be reached.
+        RejectedError if the broker does not give out letters of this queue, UnavailableError if it cannot be reached.
         """
         ...
 

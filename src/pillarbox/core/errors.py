@@ -1,31 +1,37 @@
 """Every error Pillarbox raises on purpose.
 
 PillarboxError
-├── ConfigurationError      a setting, a name or a relation between settings is wrong
-├── RecordError             an event was refused inside the caller's transaction; `field` names the culprit
-│   ├── HandleRefused       what was passed is no transaction to work in; an InboxError as well
-│   │   └── NotInTransaction    … because the insert would have committed by itself
-│   └── DuplicateEvent      an event with this id already waits
-├── SchemaError             the tables are missing, too old or too new
-├── StoreUnavailable        the database cannot be reached or took too long
-├── SendError               a transport did not accept a message
-│   ├── Rejected            this one message is at fault
-│   │   └── PermanentError  … and trying again is pointless
-│   └── Unavailable         the destination is at fault; the message is never charged for it
-│       └── Nacked          … and it said so of this one message (a full queue)
-├── RelayFailed             a relay could not go on; its cause says why
-└── InboxError              a consumer's guard could not be asked
+├── ConfigurationError            a setting, a name or a relation between settings is wrong
+├── RecordError                   an event was refused inside the caller's transaction; `field` names the culprit
+│   ├── InvalidConnectionError    the object passed is no connection in a transaction; an InboxError as well
+│   │   └── NotInTransactionError     … because the INSERT would commit by itself
+│   └── DuplicateEventError       an event with this id is pending already
+├── InboxError                    the inbox could not tell whether an event was processed
+├── SchemaError                   the tables are missing, too old or too new
+├── StoreUnavailableError       * the database cannot be reached or took too long
+│   └── RowsRefusedError          … because it refuses a row for its content
+├── SendError                   * a transport did not accept a message
+│   ├── RejectedError           * this one message is at fault
+│   │   └── PermanentError        … and a retry is pointless
+│   └── UnavailableError        * the destination is at fault; no attempt of the message is counted
+│       └── NackedError         * … and it refused this one message for now (a full queue)
+└── RelayFailedError              a relay stopped by itself; its cause says why
 
-A message says what happened, to which event or destination, and what to try next.
+`retryable` is True for the errors marked *: the same call may succeed later without a change by an operator.
+A message has three parts: what failed, with its value; why; what to do next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 
 class PillarboxError(Exception):
-    """Root of the tree."""
+    """Base class of all errors of Pillarbox."""
+
+    retryable: ClassVar[bool] = False
+    """Whether the same call may succeed later without a change by an operator."""
 
 
 class ConfigurationError(PillarboxError):
@@ -41,34 +47,38 @@ class RecordError(PillarboxError):
 
 
 class InboxError(PillarboxError):
-    """A consumer's guard could not be asked."""
+    """The inbox could not tell whether an event was processed."""
 
 
-class HandleRefused(RecordError, InboxError):
-    """What was passed is no transaction to work in; recording and admitting ask for the same."""
+class InvalidConnectionError(RecordError, InboxError):
+    """The object passed to `record` or `admit` is no connection in a transaction."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, field="connection")
 
 
-class NotInTransaction(HandleRefused):
-    """The insert would have committed by itself, apart from the business rows it belongs to."""
+class NotInTransactionError(InvalidConnectionError):
+    """The INSERT would commit by itself, apart from the business rows it belongs to."""
 
 
-class DuplicateEvent(RecordError):
-    """An event with this id already waits in the outbox."""
+class DuplicateEventError(RecordError):
+    """An event with this id is pending in the outbox already."""
 
 
 class SchemaError(PillarboxError):
     """The tables are missing, too old or too new."""
 
 
-class StoreUnavailable(PillarboxError):
+class StoreUnavailableError(PillarboxError):
     """The database cannot be reached or took too long."""
 
+    retryable = True
 
-class RowsRefused(StoreUnavailable):
-    """The database refuses a row for what is in it, and would refuse it again; other rows are not concerned."""
+
+class RowsRefusedError(StoreUnavailableError):
+    """The database refuses a row for its content, and would refuse it again; other rows are not affected."""
+
+    retryable = False
 
     def __init__(self, message: str, *, places: Iterable[tuple[int, str]] = ()) -> None:
         super().__init__(message)
@@ -79,24 +89,29 @@ class RowsRefused(StoreUnavailable):
 class SendError(PillarboxError):
     """A transport did not accept a message."""
 
-
-class Rejected(SendError):
-    """This one message is at fault."""
+    retryable = True
 
 
-class PermanentError(Rejected):
-    """This one message is at fault and trying again is pointless."""
+class RejectedError(SendError):
+    """This one message is at fault. The relay retries it by its retry policy and counts the attempt."""
 
 
-class Unavailable(SendError):
-    """The destination is at fault; no message is charged for it."""
+class PermanentError(RejectedError):
+    """This one message is at fault and a retry is pointless. The relay dead-letters it."""
+
+    retryable = False
 
 
-class Nacked(Unavailable):
-    """The broker answered no to this one message: it waits with backoff, uncharged, and holds its key."""
+class UnavailableError(SendError):
+    """The destination is at fault. The relay retries and counts no attempt."""
 
 
-class RelayFailed(PillarboxError):
+class NackedError(UnavailableError):
+    """The broker refused this one message for now. The relay retries it with backoff, counts no attempt and keeps the
+    order of its key."""
+
+
+class RelayFailedError(PillarboxError):
     """A relay stopped by itself: its event loop hung, or something failed that no outage explains."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
 from pillarbox.core.clock import Clock, SystemClock
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.retention import Retention
 from pillarbox.core.store import Upkeep
 
@@ -32,13 +32,13 @@ async def bites(upkeep: Upkeep, kept: Retention, *, clock: Clock | None = None) 
 
 async def every_kind(prunes: Iterable[Callable[[], Awaitable[int]]]) -> int:
     """How many rows of all kinds went. A kind that the database keeps, for a foreign key of somebody, keeps no other:
-    RowsRefused is raised once nothing else goes."""
+    RowsRefusedError is raised once nothing else goes."""
     gone = 0
-    refused: RowsRefused | None = None
+    refused: RowsRefusedError | None = None
     for prune in prunes:
         try:
             gone += await prune()
-        except RowsRefused as error:
+        except RowsRefusedError as error:
             refused = refused or error
     if refused is not None and not gone:
         raise refused

@@ -71,7 +71,7 @@ class InProcessTransaction(Protocol):
     """A transaction of a store that lives in this process; `record` appends to it without SQL."""
 
     def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
-        """Add rows, visible to nobody before the transaction commits. Raises DuplicateEvent, adding none."""
+        """Add rows, visible to nobody before the transaction commits. Raises DuplicateEventError, adding none."""
         ...
 
 

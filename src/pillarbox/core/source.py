@@ -35,8 +35,8 @@ class Incoming:
 
 
 class Delivery(Protocol):
-    """One message in hand, to be answered once. Every answer raises Unavailable if it can no longer be given: then the
-    message comes again."""
+    """One message in hand, to be answered once. Every answer raises UnavailableError if it can no longer be given: then
+    the message comes again."""
 
     @property
     def incoming(self) -> Incoming: ...
@@ -73,7 +73,7 @@ class Source(Protocol):
     async def receive(self) -> Delivery:
         """The next message, as soon as there is one. It gives out no more than its prefetch before one is answered.
 
-        Raises Unavailable while there is no way to the broker, and then tries again when called again; raises
+        Raises UnavailableError while there is no way to the broker, and then tries again when called again; raises
         ConfigurationError if what exists there is not what was configured. May be cancelled: nothing is lost.
         """
         ...

@@ -16,7 +16,7 @@
     schema         sql · apply · check · status                 the tables themselves
 
 Recording is not here: it runs in the caller's transaction and never touches a store's own connections.
-Every verb raises StoreUnavailable when the database cannot be reached, and SchemaError when the tables are not
+Every verb raises StoreUnavailableError when the database cannot be reached, and SchemaError when the tables are not
 there. All times are told and compared by the database's clock.
 """
 

@@ -1,12 +1,12 @@
-"""What a transport is: three verbs. `send` takes a lot and gives one answer per message, in order.
+"""What a transport is: three methods. `send` takes a batch and returns one result per message, in order.
 
-Accepted means *durably accepted*. Everything else is an error that carries its verdict, so that nobody above ever looks
-at a driver's exception:
+Accepted means *durably accepted*. Every other result is an error that says who is at fault, so that the relay never
+looks at a driver's exception:
 
-    Unavailable      the destination cannot take anything now: connection, timeout, blocked, no such exchange, forbidden
-      Nacked         … and it said so of this one message (a full queue)
-    Rejected         this one message is at fault: no queue for it, its handler raised or took too long
-      PermanentError … and trying again is pointless: too large, cannot be encoded, the handler said so
+    UnavailableError   the destination accepts nothing now: no connection, timeout, blocked, no such exchange, forbidden
+      NackedError      … and it refused this one message for now (a full queue)
+    RejectedError      this one message is at fault: no queue for it, its handler raised or took too long
+      PermanentError   … and a retry is pointless: too large, cannot be encoded, the handler said so
 """
 
 from __future__ import annotations
@@ -95,15 +95,15 @@ class Transport(Protocol):
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         """Send, and wait for the answers; one per message, in order. Raises nothing but cancellation and, once closed,
-        Unavailable."""
+        UnavailableError."""
         ...
 
     async def ping(self) -> None:
-        """Raise Unavailable unless something could be sent now."""
+        """Raise UnavailableError unless something could be sent now."""
         ...
 
     async def aclose(self) -> None:
-        """Close what is open; closing twice is fine. What is being sent is answered with Unavailable."""
+        """Close what is open; closing twice is fine. What is being sent is answered with UnavailableError."""
         ...
 
 

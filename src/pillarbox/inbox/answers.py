@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.outcome import legible
 from pillarbox.core.source import Delivery, Incoming
 from pillarbox.inbox.consumed import ConsumedEvent
@@ -47,7 +47,7 @@ class Answers:
                 self._tell(HandlingFailed(**about, attempt=attempt, error=error, delay=after, charged=charge))
                 try:
                     await delivery.retry(after=after, reason=error, charge=charge)
-                except (ConfigurationError, Unavailable):
+                except (ConfigurationError, UnavailableError):
                     raise
                 except Exception as broken:
                     given_up = GivenUp(error=f"{error}; and it could not be put aside to wait: {told(broken)}")

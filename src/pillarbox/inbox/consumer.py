@@ -5,7 +5,7 @@ fails before the ack meets the message again, and the inbox tells whether it had
 
     undecodable, PermanentError             a dead letter at once
     no transaction                          stays in flight and is tried again within seconds, see holding.py
-    Unavailable                             comes again, uncharged: an outage makes no dead letters
+    UnavailableError                        comes again, uncharged: an outage makes no dead letters
     any other exception                     comes again by the retry policy, then a dead letter
     had in hand alone by too many who died  a dead letter
 """
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pillarbox.core.clock import Chance, Clock, Duration, SystemClock, seconds, system_chance
-from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.source import Delivery, Source
 from pillarbox.core.text import Upcast
@@ -137,7 +137,7 @@ class Consumer:
         """Consume until `stop` is called; then finish what is in hand and close the source.
 
         A source that cannot be reached is tried again for as long as it takes; with `fail_fast`, one that cannot be
-        reached at the start raises Unavailable.
+        reached at the start raises UnavailableError.
 
         When cancelled it drops what is in hand, which then comes again. Raises ConfigurationError, also for a broker
         on which something is not as configured.
@@ -188,7 +188,7 @@ class Consumer:
         return self._source
 
     async def _take_in(self, source: Source, group: asyncio.TaskGroup) -> None:
-        def failed(error: Unavailable, pause: float) -> None:
+        def failed(error: UnavailableError, pause: float) -> None:
             self._tell(SourceFailed(consumer=self.name, error=str(error), delay=pause))
 
         def restored(seconds: float) -> None:
@@ -253,11 +253,11 @@ class Consumer:
     async def handle(self, event: Any, context: Any) -> None:
         """What `Handlers` calls: the same transaction, inbox and functions; the relay tries again and gives up.
 
-        Raises Unavailable if there was no transaction to work in, and whatever the function raises.
+        Raises UnavailableError if there was no transaction to work in, and whatever the function raises.
         """
         try:
             await self._handled(event, context)
-        except Unavailable:
+        except UnavailableError:
             raise
         except (Exception, SystemExit) as error:
             self._tallier.raised(error)
@@ -276,7 +276,7 @@ class Consumer:
         try:
             first = await self._effects.carry_out(consumed)
         except NotBegun as error:
-            raise Unavailable(str(error)) from error
+            raise UnavailableError(str(error)) from error
         took = self._clock.monotonic() - began
         self._tell(EventHandled(**told, attempt=consumed.attempt, seconds=took) if first else EventRepeated(**told))
 

@@ -21,7 +21,7 @@ from pillarbox.core.errors import (
     PermanentError,
     PillarboxError,
     RecordError,
-    Rejected,
+    RejectedError,
     primary_text,
 )
 from pillarbox.core.event import LONGEST_TEXT, check_text
@@ -93,7 +93,9 @@ class Effects:
         the end of its transaction raises."""
         function = next((effect.function for effect in self._effects if effect.takes(event.event_type)), None)
         if function is None:
-            raise Rejected(f"consumer {self._consumer} has no function for {event.event_type}; deploy it, or unbind it")
+            raise RejectedError(
+                f"consumer {self._consumer} has no function for {event.event_type}; deploy it, or unbind it"
+            )
         if not _is_async(function):
             return await self._threads.begin(partial(self._called, function, event))
         return await self._awaited(function, event)
@@ -163,7 +165,7 @@ class Effects:
                     return False
                 begun = True
                 if inspect.isawaitable(function(connection, event)):
-                    raise Rejected(
+                    raise RejectedError(
                         f"consumer {self._consumer}: the function for {event.event_type} returned something to await, "
                         "which nobody does; make it `async def`"
                     )
@@ -196,8 +198,10 @@ class Effects:
             f"consumer {self._consumer} has no transaction to work in: {type(error).__name__}: {primary_text(error)}"
         )
 
-    def _swallowed(self) -> Rejected:
-        return Rejected(f"consumer {self._consumer}: a block around the function swallowed what it raised; let it out")
+    def _swallowed(self) -> RejectedError:
+        return RejectedError(
+            f"consumer {self._consumer}: a block around the function swallowed what it raised; let it out"
+        )
 
 
 def ends_the_task(error: BaseException) -> bool:

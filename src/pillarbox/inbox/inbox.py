@@ -63,9 +63,9 @@ class Inbox:
         A new event counts as processed once the connection's transaction commits. The event is an id, or anything that
         has an `event_id`. The connection is a SQLAlchemy Session or Connection, a psycopg or psycopg2
         connection, a sqlite3.Connection or a transaction of the memory store.
-        Raises HandleRefused for any other connection, NotInTransaction if the receipt would commit by itself,
-        ConfigurationError for a consumer's name and InboxError for an id that is none, SchemaError if the table is not
-        there. Whatever else the driver raises passes as it is.
+        Raises InvalidConnectionError for any other connection, NotInTransactionError if the receipt would commit by
+        itself, ConfigurationError for a consumer's name and InboxError for an id that is none, SchemaError if the table
+        is not there. Whatever else the driver raises passes as it is.
         """
         receipt = receipt_of(consumer, event)
         if _is_in_process(connection):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.retry import Backoff
 from pillarbox.core.source import Delivery, Source
 
@@ -13,7 +13,7 @@ from pillarbox.core.source import Delivery, Source
 async def deliveries(
     source: Source,
     *,
-    failed: Callable[[Unavailable, float], None],
+    failed: Callable[[UnavailableError, float], None],
     restored: Callable[[float], None],
     clock: Clock,
     chance: Chance,
@@ -30,7 +30,7 @@ async def deliveries(
                 restored(clock.monotonic() - failed_at)
                 failed_at = None
             delivery = await source.receive()
-        except Unavailable as error:
+        except UnavailableError as error:
             if failed_at is None:
                 failed_at = clock.monotonic()
             pause = backoff.next()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pillarbox.core.clock import Chance
-from pillarbox.core.errors import PermanentError, PillarboxError, Unavailable, primary_text
+from pillarbox.core.errors import PermanentError, PillarboxError, UnavailableError, primary_text
 from pillarbox.core.outcome import legible
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.source import Incoming
@@ -50,7 +50,7 @@ def judge(error: BaseException, incoming: Incoming, policy: RetryPolicy, chance:
     text = told(error)
     if isinstance(error, PermanentError):
         return GivenUp(error=text)
-    if isinstance(error, (NotBegun, Unavailable)):
+    if isinstance(error, (NotBegun, UnavailableError)):
         return Again(after=OUTAGE.delay(incoming.tries + 1, chance) or 0.0, error=text, charge=False)
     try:
         after = policy.delay(incoming.attempts + 1, chance)

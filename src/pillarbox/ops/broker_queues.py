@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from pillarbox.core.broker_letters import BrokerLetter, BrokerLetters, dead_letter_queue
-from pillarbox.core.errors import ConfigurationError, Rejected, Unavailable
+from pillarbox.core.errors import ConfigurationError, RejectedError, UnavailableError
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_broker_letters
 
@@ -75,18 +75,18 @@ async def depths(settings: Settings, queues: Sequence[DeadQueue], *, within: flo
 
 
 async def existing(settings: Settings, queues: Sequence[DeadQueue]) -> dict[DeadQueue, int]:
-    """Those that exist, with their depth. Raises Unavailable if a broker does not tell."""
+    """Those that exist, with their depth. Raises UnavailableError if a broker does not tell."""
     found = await depths(settings, queues)
     if error := next((depth.error for depth in found if depth.error), None):
-        raise Unavailable(error)
+        raise UnavailableError(error)
     return {depth.queue: depth.letters for depth in found if depth.letters is not None}
 
 
 async def first_letters(
     settings: Settings, queues: Mapping[DeadQueue, int], *, limit: int, bodies: bool
 ) -> list[BrokerLetter]:
-    """The first of each queue of that depth, up to `limit` in all; they stay where they are. Raises Rejected,
-    Unavailable."""
+    """The first of each queue of that depth, up to `limit` in all; they stay where they are. Raises RejectedError,
+    UnavailableError."""
     found: list[BrokerLetter] = []
     for queue, depth in queues.items():
         if most := min(depth, limit - len(found)):
@@ -98,13 +98,13 @@ async def first_letters(
 
 @asynccontextmanager
 async def opened(settings: Settings, queue: DeadQueue, patience: float | None = None) -> AsyncIterator[BrokerLetters]:
-    """The broker on which a queue lies; closed afterwards. Raises ConfigurationError, and Unavailable with a sentence
-    for somebody who asks once."""
+    """The broker on which a queue lies; closed afterwards. Raises ConfigurationError, and UnavailableError with a
+    sentence for somebody who asks once."""
     letters = open_broker_letters(settings, queue.transport, patience=patience)
     try:
         yield letters
-    except Unavailable as error:
-        raise Unavailable(str(error)) from error
+    except UnavailableError as error:
+        raise UnavailableError(str(error)) from error
     finally:
         await letters.aclose()
 
@@ -118,7 +118,7 @@ async def _depths_on(settings: Settings, queues: Sequence[DeadQueue], within: fl
                 found.append(await _depth_of(letters, queue))
     except TimeoutError:
         trouble = f"no answer within {within:g} s"
-    except (ConfigurationError, Unavailable) as error:
+    except (ConfigurationError, UnavailableError) as error:
         trouble = str(error)
     return found + [Depth(queue=queue, letters=None, error=trouble) for queue in queues[len(found) :]]
 
@@ -126,7 +126,7 @@ async def _depths_on(settings: Settings, queues: Sequence[DeadQueue], within: fl
 async def _depth_of(letters: BrokerLetters, queue: DeadQueue) -> Depth:
     try:
         return Depth(queue=queue, letters=await letters.depth(queue.name))
-    except Rejected as error:
+    except RejectedError as error:
         return Depth(queue=queue, letters=None, error=str(error))
 
 

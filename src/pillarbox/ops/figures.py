@@ -83,7 +83,7 @@ class Watch:
         self._before: _Before | None = None
 
     async def look(self) -> Frame:
-        """Raises StoreUnavailable, SchemaError."""
+        """Raises StoreUnavailableError, SchemaError."""
         seen = await self._store.inspection.overview()
         steering = await self._store.destinations.steering()
         recorded = await self._store.stats.recorded()

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Protocol
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.event import Event
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import make_outbox
@@ -16,7 +16,8 @@ class Recorder(Protocol):
     """A connection to record on, opened when it is first needed."""
 
     async def record(self, events: Sequence[Event]) -> None:
-        """Record these and commit. Raises RecordError, SchemaError or StoreUnavailable, and then nothing is there."""
+        """Record these and commit. Raises RecordError, SchemaError or StoreUnavailableError, and then nothing is
+        there."""
         ...
 
     async def aclose(self) -> None: ...
@@ -58,7 +59,9 @@ class SqliteRecorder:
             with self._connection:
                 self._outbox.record(self._connection, *events)
         except sqlite3.Error as error:
-            raise StoreUnavailable(f"SQLite did not do it on {self._path} ({type(error).__name__}: {error})") from error
+            raise StoreUnavailableError(
+                f"SQLite did not do it on {self._path} ({type(error).__name__}: {error})"
+            ) from error
 
     async def aclose(self) -> None:
         if self._connection is not None:

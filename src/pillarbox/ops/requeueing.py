@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pillarbox.core.broker_letters import BrokerLetter, BrokerLetters, LetterInHand
-from pillarbox.core.errors import Nacked, Rejected, SendError, Unavailable
+from pillarbox.core.errors import NackedError, RejectedError, SendError, UnavailableError
 from pillarbox.ops.broker_queues import DeadQueue, opened
 from pillarbox.ops.settings import Settings
 
@@ -70,7 +70,7 @@ async def requeue(
             if most:
                 async with opened(settings, queue) as letters:
                     await _from(letters, queue.name, most, wish, tally, on_each)
-    except (Rejected, Unavailable) as error:
+    except (RejectedError, UnavailableError) as error:
         tally.lost = error
     return tally
 
@@ -102,7 +102,7 @@ async def _move(hand: LetterInHand, wish: Wish, tally: Tally) -> None:
     try:
         if not wish.dry_run:
             await hand.move(target)
-    except (Rejected, Nacked) as error:
+    except (RejectedError, NackedError) as error:
         tally.stays(letter, f"queue {target!r}: {error}")
     else:
         tally.moved[target] += 1

@@ -111,7 +111,7 @@ class Tail:
     async def look(self) -> Look:
         """What happened since the last look. The first shows what there is since `since`, if that is given.
 
-        Raises StoreUnavailable.
+        Raises StoreUnavailableError.
         """
         self._looks += 1
         top = await self._newest()

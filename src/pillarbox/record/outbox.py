@@ -77,10 +77,10 @@ class Outbox:
         The connection is a SQLAlchemy Session or Connection, a psycopg or psycopg2 connection or a sqlite3.Connection.
         Given a SQLAlchemy Engine or sessionmaker or a psycopg2 pool, the events are recorded in a transaction of their
         own, which is committed.
-        Raises RecordError for an event or a connection that is refused, NotInTransaction if the insert would commit by
-        itself, DuplicateEvent for an id that already waits, SchemaError if the tables are not there. Whatever else
-        the driver raises passes as it is. An id that was delivered already is taken: whether it is sent again is the
-        relay's decision (`relay.ledger`).
+        Raises RecordError for an event or a connection that is refused, NotInTransactionError if the insert would
+        commit by itself, DuplicateEventError for an id that already waits, SchemaError if the tables are not there.
+        Whatever else the driver raises passes as it is. An id that was delivered already is taken: whether it is sent
+        again is the relay's decision (`relay.ledger`).
         """
         rows = self._rows(events)
         if not rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.connections import driver_errors
-from pillarbox.core.errors import DuplicateEvent, PillarboxError, RecordError, SchemaError
+from pillarbox.core.errors import DuplicateEventError, PillarboxError, RecordError, SchemaError
 from pillarbox.core.names import Names
 from pillarbox.core.row import Row
 
@@ -17,12 +17,12 @@ _MOST_NAMED = 5
 
 
 def check_distinct(rows: Sequence[Row]) -> None:
-    """Raise DuplicateEvent if two events of one call have the same id and destination; nothing was sent yet."""
+    """Raise DuplicateEventError if two events of one call have the same id and destination; nothing was sent yet."""
     seen: set[tuple[str, str]] = set()
     for row in rows:
         identity = row.event_id, row.destination
         if identity in seen:
-            raise DuplicateEvent(
+            raise DuplicateEventError(
                 f"event {row.event_id} occurs twice in one call; nothing was written", field="event_id"
             )
         seen.add(identity)
@@ -56,13 +56,13 @@ def _explain_sqlite(error: Exception, rows: Sequence[Row]) -> PillarboxError | N
     return None
 
 
-def _duplicate(rows: Sequence[Row], detail: str, advice: str) -> DuplicateEvent:
+def _duplicate(rows: Sequence[Row], detail: str, advice: str) -> DuplicateEventError:
     """Named by the database where it tells which, else all that were given."""
     told = [row for row in rows if f"=({row.event_id}, {row.destination}) " in detail] or list(rows)
     ids = [row.event_id for row in told]
     named = ", ".join(ids[:_MOST_NAMED]) + (" …" if len(ids) > _MOST_NAMED else "")
     which = f"event {named} is" if len(ids) == 1 else f"one of the events {named} is"
-    return DuplicateEvent(
+    return DuplicateEventError(
         f'{which} in the outbox already{advice}; duplicate="ignore" would leave it out silently', field="event_id"
     )
 

@@ -1,13 +1,13 @@
 """What an answer means for a message: a pure decision. Whether to try again is decided here and nowhere else; when is
 the retry policy's arithmetic; only the store remembers it.
 
-    accepted          Delivered
-    PermanentError    Dead
-    Rejected          Retry, charged; Dead once the policy gives up
-    Nacked            Retry, never charged
-    Unavailable       OUTAGE: the destination's matter; nobody is charged. Counted as a rejection where outages are to
-                      count, and where the message alone failed while its neighbours passed
-    no route          Retry, uncharged, for about an hour; then Dead
+    accepted           Delivered
+    PermanentError     Dead
+    RejectedError      Retry, charged; Dead once the policy gives up
+    NackedError        Retry, never charged
+    UnavailableError   OUTAGE: the destination is at fault; nothing is charged. Counted as a rejection where outages
+                       are to count, and where the message alone failed while its neighbours passed
+    no route           Retry, uncharged, for about an hour; then Dead
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, Literal
 
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable, primary_text
+from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError, primary_text
 from pillarbox.core.message import Message, Slot
 from pillarbox.core.observations import Announcer, BatchDelivered, EventDied, EventRetried
 from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Retry, legible
@@ -101,7 +101,9 @@ class Decider:
         # A gate is forgotten once nothing is in flight to it, as after its lanes were lost.
         gate = self._gates.of(gate.place)
         passed = any(result is None for _, result in answers)
-        cut_off = sum(isinstance(result, Unavailable) and not isinstance(result, Nacked) for _, result in answers)
+        cut_off = sum(
+            isinstance(result, UnavailableError) and not isinstance(result, NackedError) for _, result in answers
+        )
         overtaken = _overtaken(answers) if passed and cut_off else ()
         outage: str | None = None
         noted: list[Item] = []
@@ -141,14 +143,14 @@ class Decider:
             self._all_refused(gate, answers)
 
     def _all_refused(self, gate: Gate, answers: list[tuple[Item, Result]]) -> None:
-        nacks = [result for _, result in answers if isinstance(result, Nacked)]
-        rejected = [(item, result) for item, result in answers if isinstance(result, Rejected)]
+        nacks = [result for _, result in answers if isinstance(result, NackedError)]
+        rejected = [(item, result) for item, result in answers if isinstance(result, RejectedError)]
         if nacks:
             # A full queue: every message waits by itself, and so does the destination.
             self._gates.unavailable(gate, error_text(nacks[-1]), at_fault=True)
         elif rejected:
             self._gates.rejected(gate, [item.message.event_id for item, _ in rejected], error_text(rejected[-1][1]))
-        elif outages := [result for _, result in answers if isinstance(result, Unavailable)]:
+        elif outages := [result for _, result in answers if isinstance(result, UnavailableError)]:
             # Outages count as attempts: they close no destination, but everybody is to see that it fails.
             error = error_text(outages[-1])
             if gate.breaker.state(self._clock.monotonic()) == "closed":
@@ -207,7 +209,7 @@ def _overtaken(answers: Sequence[tuple[Item, Result]]) -> set[Item]:
     for item, result in reversed(answers):
         if result is None:
             accepted.add(item.queue)
-        elif isinstance(result, Unavailable) and item.queue in accepted:
+        elif isinstance(result, UnavailableError) and item.queue in accepted:
             found.add(item)
     return found
 
@@ -247,11 +249,11 @@ def judge(
             return DELIVERED
         case PermanentError():
             return Dead(error=error_text(result), block=on_exhausted == "block")
-        case Nacked():
+        case NackedError():
             return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
-        case Unavailable() if overtaken:
+        case UnavailableError() if overtaken:
             return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
-        case Unavailable() if outages == "wait" and not alone:
+        case UnavailableError() if outages == "wait" and not alone:
             return OUTAGE
         case SendError():
             delay = policy.delay(message.attempts + 1, chance)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.observations import (
     Announcer,
     BreakerChanged,
@@ -391,7 +391,7 @@ class Connections:
             self._doubted[name].clear()
             try:
                 await self.check(name)
-            except Unavailable as error:
+            except UnavailableError as error:
                 delay = backoff.next()
                 self.errors[name] = str(error)
                 self._down_since.setdefault(name, self._clock.monotonic())
@@ -403,13 +403,13 @@ class Connections:
                 await self._doubted[name].wait()
 
     async def check(self, name: str) -> None:
-        """Connect, declare, ask the broker something. Raises Unavailable, whatever the transport raises."""
+        """Connect, declare, ask the broker something. Raises UnavailableError, whatever the transport raises."""
         try:
             await self._transports[name].ping()
-        except Unavailable:
+        except UnavailableError:
             raise
         except Exception as error:
-            raise Unavailable(f"{type(error).__name__}: {error}") from error
+            raise UnavailableError(f"{type(error).__name__}: {error}") from error
 
     def _connected(self, name: str) -> None:
         self.errors.pop(name, None)

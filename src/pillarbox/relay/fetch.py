@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pillarbox import failpoints
 from pillarbox.core.clock import Clock, seconds
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message, Probe, Slot
@@ -434,7 +434,7 @@ class Fetcher:
                 epochs, [Resolved(item.message, item.destination)], error=NOTE, charge=True, noted=again
             )
             written = noted.count > 0
-        except RowsRefused:
+        except RowsRefusedError:
             written = False
             raise
         finally:
@@ -471,7 +471,7 @@ class Fetcher:
         Returns how many were refused."""
         try:
             written = await write
-        except RowsRefused as error:
+        except RowsRefusedError as error:
             self._announce(StoreFailed(relay=self.relay, error=str(error), delay=0.0))
             return len(error.places)
         # Lanes that a write found in other hands are not ours: to fetch from them again would never end.

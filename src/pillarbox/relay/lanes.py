@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pillarbox import failpoints
 from pillarbox.core.clock import Clock, seconds
-from pillarbox.core.errors import PillarboxError, StoreUnavailable
+from pillarbox.core.errors import PillarboxError, StoreUnavailableError
 from pillarbox.core.lane import Epochs, Lease, RelayCard, Renewal
 from pillarbox.core.observations import (
     Announcer,
@@ -330,7 +330,7 @@ class Tending:
     async def _take(self, most: int) -> list[Lease]:
         try:
             return await self._store.lanes.take(self.relay, most=most)
-        except StoreUnavailable:
+        except StoreUnavailableError:
             # Begin anew, or nobody would ever work them. The lease is renewed meanwhile: the relay is seen, and why.
             self._begins_anew = True
             self._lose_all("the answer to a take was lost")
@@ -386,7 +386,7 @@ class Tending:
                 figures[OUTBOX] = await self._level()
             if figures:
                 await self._store.stats.add(self.relay, figures)
-        except StoreUnavailable:
+        except StoreUnavailableError:
             self._figures.put_back(carried)
             raise
 

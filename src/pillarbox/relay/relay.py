@@ -16,7 +16,7 @@ from typing import Self
 
 from pillarbox import failpoints
 from pillarbox.core.clock import Chance, Clock, SystemClock, seconds, system_chance
-from pillarbox.core.errors import ConfigurationError, StoreUnavailable
+from pillarbox.core.errors import ConfigurationError, StoreUnavailableError
 from pillarbox.core.event import uuid7
 from pillarbox.core.lane import Renewal
 from pillarbox.core.message import Slot
@@ -47,8 +47,8 @@ class Relay:
     """Carries messages from a store to their destinations. Raises ConfigurationError for what cannot work.
 
     `async with relay:` runs it in the background; `await relay.run()` until `stop()`; `run_once()` for one round;
-    `run_until_empty()` until nothing can be sent now. All of them drain before they end, and raise RelayFailed if the
-    relay could not go on.
+    `run_until_empty()` until nothing can be sent now. All of them drain before they end, and raise RelayFailedError if
+    the relay could not go on.
     """
 
     def __init__(
@@ -69,7 +69,8 @@ class Relay:
         on_stall: Callable[[str], None] | None = None,
     ) -> None:
         """
-        fail_fast: raise StoreUnavailable or Unavailable at the start if the store or a transport cannot be reached.
+        fail_fast: raise StoreUnavailableError or UnavailableError at the start if the store or a transport cannot be
+        reached.
             By default the relay waits for them and announces it (`StoreFailed`, `TransportFailed`).
         observers: told everything that happens; they must neither raise nor block.
         on_stall: called, on the heartbeat's thread, when the event loop was silent for longer than `stall_limit`, after
@@ -140,7 +141,7 @@ class Relay:
     async def run_once(self, *, recorded_after: datetime | None = None, recorded_before: datetime | None = None) -> int:
         """Read once, send and settle what that brought; returns how many messages were carried or given up on.
 
-        Raises StoreUnavailable where `run` would wait. For the range see `run_until_empty`.
+        Raises StoreUnavailableError where `run` would wait. For the range see `run_until_empty`.
         """
         if not self._switched_on():
             return 0
@@ -163,7 +164,7 @@ class Relay:
         """Work until nothing can be sent now; what waits for its time, a person, a closed destination or another relay
         stays. Returns how many that are; beyond some thousands, about how many.
 
-        Raises StoreUnavailable if the store cannot be reached at the start; a later outage is waited for.
+        Raises StoreUnavailableError if the store cannot be reached at the start; a later outage is waited for.
 
         With a range only what was recorded in it is carried, and a key with an earlier message outside is left alone.
         """
@@ -243,7 +244,8 @@ class Relay:
 
     async def _join(self, *, waiting: bool) -> bool:
         """Begin to live once the store can be reached and, with `fail_fast`, every transport. Returns False if
-        the relay is to stop before that. Raises SchemaError, and unless `waiting`, StoreUnavailable and Unavailable."""
+        the relay is to stop before that. Raises SchemaError, and unless `waiting`, StoreUnavailableError and
+        UnavailableError."""
         backoff = Backoff(self._chance)
         while not self._stopping.is_set():
             try:
@@ -252,7 +254,7 @@ class Relay:
                     for name in self._transports:
                         await self._connections.check(name)
                 await self._tending.join()
-            except StoreUnavailable as error:
+            except StoreUnavailableError as error:
                 if not waiting:
                     raise
                 self._store_error = str(error)
@@ -364,7 +366,7 @@ class Relay:
             self._idle.begin_fetch()
             try:
                 found = await self._fetcher.look_around()
-            except StoreUnavailable:
+            except StoreUnavailableError:
                 # What it had put in flight before a write of its own failed can go all the same.
                 self._sender.begin()
                 raise
@@ -416,7 +418,7 @@ class Relay:
             if await self._some_lane_lies_idle():
                 return False
             found = await self._fetcher.look_around(thoroughly=True)
-        except StoreUnavailable:
+        except StoreUnavailableError:
             self._sender.stir()
             return False
         if found:

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from datetime import datetime
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.observations import Announcer, Pruned, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.pruning import bites
@@ -48,7 +48,7 @@ class Housekeeping:
                     if self._clock.monotonic() >= until or not self._ownership.owns(0):
                         return
             self._next = now + EVERY
-        except RowsRefused as error:
+        except RowsRefusedError as error:
             # Somebody's foreign key keeps what is old. That is no outage: nothing else waits for it.
             self._next = now + EVERY
             self._announce(StoreFailed(relay=self._relay, error=str(error), delay=EVERY))

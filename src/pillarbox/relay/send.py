@@ -16,7 +16,7 @@ from typing import Any
 
 from pillarbox import failpoints
 from pillarbox.core.clock import Clock, ProgressTimeout
-from pillarbox.core.errors import PermanentError, SendError, StoreUnavailable, Unavailable
+from pillarbox.core.errors import PermanentError, SendError, StoreUnavailableError, UnavailableError
 from pillarbox.core.ledger import Before
 from pillarbox.core.observations import Announcer, EventSkipped, Sending, SendOverdue, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
@@ -281,7 +281,7 @@ class Sender:
             known = await ledger.begin([Resolved(item.message, item.destination) for _, item in batch])
             self._notes += 1
             self._note_failed_at = -math.inf
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             self._note_failed_at = self._clock.monotonic()
             # Nothing was sent: whatever became of the note, they come again.
             self._unsent.update(_identity(item) for _, item in batch)
@@ -321,7 +321,7 @@ class Sender:
             if len(answers) != len(outgoing):
                 raise RuntimeError(f"{len(answers)} answers to {len(outgoing)} messages")
         except TimeoutError:
-            answers = [Unavailable(f"no answer within {self._config.send_timeout}")] * len(outgoing)
+            answers = [UnavailableError(f"no answer within {self._config.send_timeout}")] * len(outgoing)
         except SendError as error:
             answers = [error] * len(outgoing)
         except Exception as error:
@@ -450,9 +450,9 @@ def _answered(sends: Sends, gate: Gate, count: int = 1) -> None:
     gate.full = False
 
 
-def _at_fault(transport: object, error: Exception) -> Unavailable:
+def _at_fault(transport: object, error: Exception) -> UnavailableError:
     """The transport raised what is no send error. What it sent is unknown, so the relay retries: nothing is lost."""
-    return Unavailable(f"{type(transport).__name__} is at fault: {error_text(error)}")
+    return UnavailableError(f"{type(transport).__name__} is at fault: {error_text(error)}")
 
 
 def _identity(item: Item) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pillarbox import failpoints
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import RowsRefused, StoreUnavailable
+from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.core.message import Message, Slot
 from pillarbox.core.observations import Announcer, BatchSettled, LanesLost, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
@@ -181,8 +181,8 @@ class Settlement:
                 backoff.reset()
                 if any(entry.refused for entry in taken):
                     self._refusals.reset()
-            except StoreUnavailable as error:
-                if isinstance(error, RowsRefused) and not error.places.isdisjoint(_places(taken)):
+            except StoreUnavailableError as error:
+                if isinstance(error, RowsRefusedError) and not error.places.isdisjoint(_places(taken)):
                     self._refuse(taken, error)
                 else:
                     self._pending = taken + self._pending
@@ -218,7 +218,7 @@ class Settlement:
         self._has_refused = any(entry.refused for entry in self._pending)
         return taken
 
-    def _refuse(self, taken: list[_Entry], error: RowsRefused) -> None:
+    def _refuse(self, taken: list[_Entry], error: RowsRefusedError) -> None:
         """These decisions wait until the database accepts them: others do not wait, and nothing is sent twice."""
         for entry in taken:
             entry.refused = entry.item.place in error.places
@@ -236,7 +236,7 @@ class Settlement:
             async with asyncio.timeout(self._refused_until - self._clock.monotonic()):
                 await self._arrived.wait()
 
-    async def _wait_for_store(self, error: StoreUnavailable, backoff: Backoff) -> None:
+    async def _wait_for_store(self, error: StoreUnavailableError, backoff: Backoff) -> None:
         """Wait before the next write."""
         pause = backoff.next()
         self._announce(StoreFailed(relay=self.relay, error=str(error), delay=pause))

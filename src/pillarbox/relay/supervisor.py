@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import RelayFailed, StoreUnavailable
+from pillarbox.core.errors import RelayFailedError, StoreUnavailableError
 from pillarbox.core.observations import Announcer, StoreFailed, StoreRestored
 from pillarbox.core.retry import LONGEST_PAUSE, Backoff
 
@@ -23,7 +23,7 @@ class Crew:
         self._chance = chance
         self._announce = announce
         self._tasks: list[asyncio.Task[None]] = []
-        self.failure: RelayFailed | None = None
+        self.failure: RelayFailedError | None = None
         """Why the relay cannot go on, if it cannot."""
         self.on_failed: Callable[[], None] = lambda: None
         self._store_failed_at: float | None = None
@@ -46,12 +46,12 @@ class Crew:
             began = self._clock.monotonic()
             try:
                 await work()
-            except StoreUnavailable as error:
+            except StoreUnavailableError as error:
                 if self._clock.monotonic() - began > LONGEST_PAUSE:
                     backoff.reset()  # it went well for a while: this is another outage
                 await self._clock.sleep(self.store_failed(error, backoff))
 
-    def store_failed(self, error: StoreUnavailable, backoff: Backoff) -> float:
+    def store_failed(self, error: StoreUnavailableError, backoff: Backoff) -> float:
         """Say that the store cannot be reached; returns how long to pause before the next attempt."""
         delay = backoff.next()
         if self._store_failed_at is None:
@@ -69,7 +69,7 @@ class Crew:
     def fail(self, reason: str, cause: BaseException | None = None) -> None:
         """The relay cannot go on. The first thing that went wrong is the reason; the rest is its consequence."""
         if self.failure is None:
-            self.failure = RelayFailed(f"the relay stopped by itself: {reason}")
+            self.failure = RelayFailedError(f"the relay stopped by itself: {reason}")
             self.failure.__cause__ = cause
         self.on_failed()
 

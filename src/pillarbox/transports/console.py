@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from pillarbox.core.clock import timestamp
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 
 _CLOSED = "console: it is closed; make a new one"
@@ -57,9 +57,9 @@ class Console:
 
     async def ping(self) -> None:
         if self._closed:
-            raise Unavailable(_CLOSED)
+            raise UnavailableError(_CLOSED)
         if self._target().closed:
-            raise Unavailable("console: its stream is closed; give it an open one")
+            raise UnavailableError("console: its stream is closed; give it an open one")
 
     async def aclose(self) -> None:
         self._closed = True
@@ -72,7 +72,7 @@ class Console:
         # Looked up every time: whoever redirects standard output means this, too.
         return self._stream or sys.stdout
 
-    async def _written(self, lot: list[Outgoing]) -> Unavailable | None:
+    async def _written(self, lot: list[Outgoing]) -> UnavailableError | None:
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, thread_name_prefix="pillarbox-console")
         future = asyncio.get_running_loop().run_in_executor(self._writer, _write, self._target(), lot)
@@ -80,12 +80,12 @@ class Console:
         try:
             await future
         except (OSError, ValueError) as error:  # a closed stream is a ValueError
-            return Unavailable(f"console: {type(error).__name__}: {error}; is its reader gone?")
+            return UnavailableError(f"console: {type(error).__name__}: {error}; is its reader gone?")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not self._closed or (task is not None and task.cancelling()):
                 raise
-            return Unavailable(_CLOSED)
+            return UnavailableError(_CLOSED)
         finally:
             self._writing.remove(future)
         return None

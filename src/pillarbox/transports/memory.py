@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
-from pillarbox.core.errors import SendError, Unavailable
+from pillarbox.core.errors import SendError, UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 
 Rule = Callable[[Outgoing], Result]
@@ -91,8 +91,8 @@ class MemoryTransport:
         self._latency = latency if callable(latency) else _always(seconds(latency, field="latency"))
         self._next: list[SendError] = []
         self._rules: list[Rule] = []
-        self._outage: Unavailable | None = None
-        self._breaks: list[Unavailable] = []
+        self._outage: UnavailableError | None = None
+        self._breaks: list[UnavailableError] = []
         self._closed = False
 
     @staticmethod
@@ -121,9 +121,9 @@ class MemoryTransport:
         self._next.clear()
         self._rules.clear()
 
-    def outage(self, error: Unavailable | None = None) -> None:
+    def outage(self, error: UnavailableError | None = None) -> None:
         """Cut the way, until `heal`: nothing arrives, and what is on its way back is lost too."""
-        self._outage = error or Unavailable("memory transport: cut off by outage(); call heal()")
+        self._outage = error or UnavailableError("memory transport: cut off by outage(); call heal()")
         self._break_with(self._outage)
 
     def heal(self) -> None:
@@ -136,7 +136,7 @@ class MemoryTransport:
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         if self._closed:
-            raise Unavailable(_CLOSED)
+            raise UnavailableError(_CLOSED)
         breaks, latency = len(self._breaks), self._latency()
         await self._clock.sleep(latency / 2)
         answers = self._arrive_together(lot)
@@ -148,15 +148,15 @@ class MemoryTransport:
 
     async def ping(self) -> None:
         if self._closed:
-            raise Unavailable(_CLOSED)
+            raise UnavailableError(_CLOSED)
         if self._outage is not None:
             raise self._outage.with_traceback(None)
 
     async def aclose(self) -> None:
         self._closed = True
-        self._break_with(Unavailable(_CLOSED))
+        self._break_with(UnavailableError(_CLOSED))
 
-    def _break_with(self, error: Unavailable) -> None:
+    def _break_with(self, error: UnavailableError) -> None:
         self._breaks.append(error)
         self.gate.let_through()
 
@@ -165,7 +165,7 @@ class MemoryTransport:
 
     def _arrive(self, one: Outgoing) -> Result:
         if self._closed or self._outage is not None:
-            return self._outage or Unavailable(_CLOSED)
+            return self._outage or UnavailableError(_CLOSED)
         if self._next:
             return self._next.pop(0)
         for rule in self._rules:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pillarbox.core.clock import Clock, SystemClock
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.source import Incoming
 
 SUSPECT = 2
@@ -53,12 +53,12 @@ class MemorySource:
         self._prefetch = prefetch
         self._clock = clock or SystemClock()
         self._in_hand: dict[int, _Kept] = {}
-        self._outage: Unavailable | None = None
+        self._outage: UnavailableError | None = None
         self._closed = False
 
     def outage(self) -> None:
         """Cut the way, until `heal`: what is in hand goes back, and its answers are not heard."""
-        self._outage = Unavailable("memory source: cut off by outage(); call heal()")
+        self._outage = UnavailableError("memory source: cut off by outage(); call heal()")
         self._give_back()
 
     def heal(self) -> None:
@@ -77,7 +77,7 @@ class MemorySource:
 
     async def connect(self) -> None:
         if self._closed:
-            raise Unavailable("memory source: it is closed; make a new one")
+            raise UnavailableError("memory source: it is closed; make a new one")
         if self._outage is not None:
             raise self._outage.with_traceback(None)
 
@@ -86,9 +86,9 @@ class MemorySource:
         self._give_back()
 
     def settle(self, kept: _Kept, into: Callable[[], None]) -> None:
-        """Take it out of hand; for its delivery. Raises Unavailable if it is not there any more."""
+        """Take it out of hand; for its delivery. Raises UnavailableError if it is not there any more."""
         if self._in_hand.pop(id(kept), None) is None:
-            raise Unavailable("memory source: the way was cut since; the message comes again")
+            raise UnavailableError("memory source: the way was cut since; the message comes again")
         into()
 
     def wait(self, kept: _Kept, after: float) -> None:

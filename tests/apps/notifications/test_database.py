@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from apps.notifications.database import migrate, open_engine, open_store
 from apps.notifications.tables import account, audience_member, channel_preference, reservation
 from apps.notifications.words import Channel
-from pillarbox import ConfigurationError, StoreUnavailable
+from pillarbox import ConfigurationError, StoreUnavailableError
 from tests.apps.notifications.town import Town
 
 MOMENT = datetime(2026, 3, 29, 1, 30, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
@@ -70,8 +70,8 @@ def test_a_store_is_refused_a_url_that_is_none() -> None:
 
 
 def test_a_database_that_is_away_is_told_without_its_password(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable) as failed:
+    with pytest.raises(StoreUnavailableError) as failed:
         migrate("postgresql://app:secret@127.0.0.1:1/x")
     assert "secret" not in str(failed.value)
-    with pytest.raises(StoreUnavailable, match="unable to open database file"):
+    with pytest.raises(StoreUnavailableError, match="unable to open database file"):
         migrate(f"sqlite:///{tmp_path / 'nowhere' / 'x.db'}")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.diagnosis import Answer
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQ
 from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 from tests.integration.doctor.asking import ask
@@ -210,7 +210,7 @@ async def test_a_user_without_rights_is_told_what_could_not_be_tried(limited: st
         broker.queue_declare(name, durable=True)
     assert (await asked("transport.confirms", limited)).result == "warn"
     assert (await asked("transport.alarms", limited)).result == "pass"
-    with pytest.raises(Unavailable, match="ACCESS_REFUSED"):
+    with pytest.raises(UnavailableError, match="ACCESS_REFUSED"):
         await asked("transport.queues", limited, addresses={"orders": RabbitMQ.to(routing_key=name)})
 
 
@@ -225,7 +225,7 @@ async def test_an_alarm(healed: RabbitMQServer, url: str) -> None:
     healed.limit_memory(0.0000001)
     found = await asked("transport.alarms", url)
     assert (found.result, "low on memory" in found.said) == ("fail", True)
-    with pytest.raises(Unavailable, match="is blocked"):
+    with pytest.raises(UnavailableError, match="is blocked"):
         await asked("transport.confirms", url)
     healed.limit_memory(0.4)
     assert (await asked("transport.alarms", url)).result == "pass"

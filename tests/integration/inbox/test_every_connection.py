@@ -2,7 +2,7 @@
 
 import pytest
 
-from pillarbox import Event, HandleRefused, Inbox, InboxError, NotInTransaction, Outbox
+from pillarbox import Event, Inbox, InboxError, InvalidConnectionError, NotInTransactionError, Outbox
 from tests.integration.inbox.admitting import Undo, admit
 from tests.integration.inbox.conftest import Receipts
 from tests.integration.record.conftest import committed_ids
@@ -59,7 +59,7 @@ async def test_a_connection_that_commits_by_itself_is_refused_and_nothing_is_wri
     way: Way, database: str, committed: Receipts
 ) -> None:
     async with way.autocommit(database) as connection:
-        with pytest.raises(NotInTransaction, match=r"would commit by itself.*(with|BEGIN)") as caught:
+        with pytest.raises(NotInTransactionError, match=r"would commit by itself.*(with|BEGIN)") as caught:
             await admit(way, connection, "e1")
     assert isinstance(caught.value, InboxError)
     assert committed() == []
@@ -70,10 +70,10 @@ async def test_the_verb_of_the_other_kind_is_refused_and_names_the_right_one(
 ) -> None:
     async with way.transaction(database) as connection:
         if way.awaited:
-            with pytest.raises(HandleRefused, match=r"is awaited; call await inbox\.aadmit"):
+            with pytest.raises(InvalidConnectionError, match=r"is awaited; call await inbox\.aadmit"):
                 Inbox().admit(connection, "billing", "e1")
         else:
-            with pytest.raises(HandleRefused, match=r"is not awaited; call inbox\.admit"):
+            with pytest.raises(InvalidConnectionError, match=r"is not awaited; call inbox\.admit"):
                 await Inbox().aadmit(connection, "billing", "e1")
     assert committed() == []
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row, scalar_row
 
-from pillarbox import Inbox, NotInTransaction
+from pillarbox import Inbox, NotInTransactionError
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from tests.integration.inbox.admitting import Undo
@@ -64,7 +64,7 @@ def test_in_a_pipeline_the_answer_is_there_at_once(postgres_url: str) -> None:
             connection.execute("SELECT 1")
             assert INBOX.admit(connection, "billing", "e1")
             assert not INBOX.admit(connection, "billing", "e1")
-        with pytest.raises(NotInTransaction):
+        with pytest.raises(NotInTransactionError):
             INBOX.admit(connection, "billing", "e2")
     assert committed_receipts(postgres_url) == [("billing", "e1")]
 
@@ -97,6 +97,6 @@ def test_behind_a_pooler_psycopg_admits_once_and_autocommit_is_refused(postgres_
     for repeat in range(5):
         with psycopg.connect(behind, prepare_threshold=None) as connection:
             assert INBOX.admit(connection, "billing", "e1") is (repeat == 0)
-    with psycopg.connect(behind, autocommit=True) as connection, pytest.raises(NotInTransaction):
+    with psycopg.connect(behind, autocommit=True) as connection, pytest.raises(NotInTransactionError):
         INBOX.admit(connection, "billing", "e2")
     assert committed_receipts(postgres_url) == [("billing", "e1")]

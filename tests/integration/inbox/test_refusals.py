@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 
-from pillarbox import HandleRefused, Inbox, InboxError, SchemaError
+from pillarbox import Inbox, InboxError, InvalidConnectionError, SchemaError
 from pillarbox.core.row import Tally
 from tests.integration.inbox.admitting import admit
 from tests.integration.inbox.conftest import committed_receipts
@@ -51,9 +51,11 @@ async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way
 
 
 def test_what_is_no_transaction_is_told_what_to_pass() -> None:
-    with pytest.raises(HandleRefused, match=r"builtins\.object is not a transaction to work in; pass a SQLAlchemy"):
+    with pytest.raises(
+        InvalidConnectionError, match=r"builtins\.object is not a transaction to work in; pass a SQLAlchemy"
+    ):
         Inbox().admit(object(), "billing", "e1")
-    with pytest.raises(HandleRefused, match=r"with engine\.begin\(\) as connection"):
+    with pytest.raises(InvalidConnectionError, match=r"with engine\.begin\(\) as connection"):
         Inbox().admit(create_engine("sqlite://"), "billing", "e1")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from pillarbox.core.archive import Archive, Table
 from pillarbox.core.browsing import EventDetail, EventFilter
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.ops.archiving import BITE, ArchiveFailed, ArchiveFile, archive
@@ -85,7 +85,7 @@ async def test_what_could_not_be_dropped_is_in_both_and_nothing_in_neither(
         ArchiveFile.create(path) as file,
     ):
         writer.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailableError):
             await archive(store, "history", file, older=0)
     everything = {f"e{number}" for number in range(COUNT)}
     assert await left(store) == everything

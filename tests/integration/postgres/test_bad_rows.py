@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox import Handlers, NoRetry, Relay, RelayConfig
 from pillarbox.core.browsing import EventFilter, LetterFilter
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.message import Held, Message
@@ -184,7 +184,7 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_waits_alone(s
     )
     await sql.execute("INSERT INTO referring VALUES ('e6')")
     epochs, messages = await claimed(store)
-    with pytest.raises(RowsRefused) as refused:
+    with pytest.raises(RowsRefusedError) as refused:
         await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])
     assert refused.value.places == {m.place for m in messages if m.event_id == "e6"}
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError, StoreUnavailable
+from pillarbox.core.errors import ConfigurationError, PillarboxError, StoreUnavailableError
 from pillarbox.core.lane import RelayCard
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import Connection
@@ -43,7 +43,7 @@ async def test_a_server_that_says_nothing_is_an_error_and_another_connection_is_
     [(pid,)] = await connection.fetch("SELECT pg_backend_pid()")
     os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(StoreUnavailable, match="TimeoutError"):
+        with pytest.raises(StoreUnavailableError, match="TimeoutError"):
             await connection.fetch("SELECT 1")
         [(another,)] = await connection.fetch("SELECT pg_backend_pid()")
     finally:
@@ -59,7 +59,7 @@ async def test_a_terminated_connection_is_an_error_once_and_replaced(store: Post
     async def works_again() -> bool:
         try:
             return bool(await store.lanes.take("a", most=64))
-        except StoreUnavailable:
+        except StoreUnavailableError:
             return False
 
     assert await eventually(works_again)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import Epochs
 from pillarbox.core.message import Message
@@ -44,7 +44,7 @@ async def test_a_settlement_that_a_deadlock_ends_is_simply_done_again(
     settlement = asyncio.create_task(store.writes.settle(epochs, verdicts))
     await eventually(lambda: waits_for_a_lock(sql))
     ring = asyncio.create_task(meddler.fetch(LOCK_A_LANE, first))
-    with pytest.raises(StoreUnavailable, match="deadlock detected"):
+    with pytest.raises(StoreUnavailableError, match="deadlock detected"):
         await settlement
     await ring
     await stranger.rollback()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox import Relay
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.observations import StoreFailed
@@ -180,7 +180,7 @@ async def test_rows_that_a_foreign_key_keeps_keep_no_others(store: PostgresStore
     await sql.execute("INSERT INTO case_file SELECT dead_id FROM outbox_dead")
     kept = Retention(dead=DAY, audit=DAY)
     assert await store.upkeep.prune(kept) == 3
-    with pytest.raises(RowsRefused, match="case_file"):
+    with pytest.raises(RowsRefusedError, match="case_file"):
         await store.upkeep.prune(kept)
 
 

@@ -8,7 +8,7 @@ import sys
 import asyncpg
 import pytest
 
-from pillarbox.core.errors import SchemaError, StoreUnavailable
+from pillarbox.core.errors import SchemaError, StoreUnavailableError
 from pillarbox.core.names import Names
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import Connection
@@ -116,7 +116,7 @@ async def test_a_held_table_makes_apply_give_up_instead_of_queueing(postgres_url
     await meddler.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
     other_limit = PostgresStore(postgres_url, max_payload=2048)
     try:
-        with pytest.raises(StoreUnavailable, match="lock timeout"):
+        with pytest.raises(StoreUnavailableError, match="lock timeout"):
             await other_limit.schema.apply()
     finally:
         await other_limit.aclose()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pillarbox.core.errors import Nacked, PermanentError, Rejected
+from pillarbox.core.errors import NackedError, PermanentError, RejectedError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
@@ -32,7 +32,7 @@ async def test_a_full_queue_nacks_and_keeps_exactly_what_was_accepted(
 
     await eventually(full)
     accepted = {event_id for event_id, answer in answers.items() if answer is None}
-    assert {type(answer) for answer in answers.values()} == {type(None), Nacked}
+    assert {type(answer) for answer in answers.values()} == {type(None), NackedError}
     assert {taken.properties.message_id for taken in take_all(url, queue)} == accepted
 
     async def takes_again() -> bool:
@@ -50,7 +50,7 @@ async def test_what_no_queue_is_bound_for_is_rejected_and_its_neighbours_are_not
     types = ["taken.a", "lost.a", "taken.b", "lost.b", "taken.c"] * 20
     sent = [outgoing(f"e{n}", to, event_type=event_type) for n, event_type in enumerate(types)]
     answers = await transport.send(sent)
-    expected = [Rejected if event_type.startswith("lost") else type(None) for event_type in types]
+    expected = [RejectedError if event_type.startswith("lost") else type(None) for event_type in types]
     assert [type(answer) for answer in answers] == expected
     assert f"exchange '{exchange}', routing key 'lost.a'" in str(answers[1])
     assert len(take_all(url, queue)) == 60
@@ -61,7 +61,7 @@ async def test_of_one_event_sent_twice_in_a_lot_each_copy_has_its_own_answer(
 ) -> None:
     [good], bad = lot(1, "same"), RabbitMQ.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
     answers = await make().send([good._replace(address=bad), good, good._replace(address=bad), good])
-    assert [type(answer) for answer in answers] == [Rejected, type(None), Rejected, type(None)]
+    assert [type(answer) for answer in answers] == [RejectedError, type(None), RejectedError, type(None)]
 
 
 async def test_a_key_too_long_fails_for_good_and_alone(make: MakeTransport, url: str, queue: str, lot: Lot) -> None:

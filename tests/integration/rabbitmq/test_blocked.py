@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.waiting import eventually
 from tests.integration.rabbitmq.conftest import MakeTransport
@@ -34,11 +34,11 @@ async def test_an_alarm_is_noticed_and_its_end_too(
         assert await transport.send(lot(5, "before")) == [None] * 5
         alarm(healed)
         answers = await transport.send(lot(5, "noticed"))
-        assert {type(answer) for answer in answers} == {Unavailable}
+        assert {type(answer) for answer in answers} == {UnavailableError}
         assert f"is blocked ({reason})" in str(answers[0])
-        with pytest.raises(Unavailable, match="is blocked"):
+        with pytest.raises(UnavailableError, match="is blocked"):
             await transport.ping()
-        assert {type(answer) for answer in await transport.send(lot(5, "refused"))} == {Unavailable}
+        assert {type(answer) for answer in await transport.send(lot(5, "refused"))} == {UnavailableError}
 
         end(healed)
 
@@ -57,5 +57,5 @@ async def test_a_transport_to_a_blocked_broker_can_be_closed(
     alarm, _ = MEMORY
     alarm(healed)
     [answer] = await transport.send(lot(1))
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, UnavailableError)
     await transport.aclose()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQ
@@ -43,10 +43,10 @@ async def test_connect_errors_name_place_and_reason_and_never_the_password(
     caplog.set_level(logging.DEBUG)
     transport = make(address.format(canary=CANARY, port=rabbitmq_server.port, nobody=free_port()))
     [answer] = await transport.send(lot(1))
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, UnavailableError)
     assert named in str(answer)
     assert "cannot connect to RabbitMQ at" in str(answer)
-    with pytest.raises(Unavailable) as raised:
+    with pytest.raises(UnavailableError) as raised:
         await transport.ping()
     told = [repr(transport), repr(answer), *traceback.format_exception(raised.value), caplog.text]
     assert CANARY not in "\n".join(told)
@@ -59,7 +59,7 @@ async def test_a_broker_that_does_not_confirm_in_time_is_unavailable_and_its_con
     await transport.send(lot(1, "first"))
     proxy.silence()
     answers = await transport.send(lot(3))
-    assert {type(answer) for answer in answers} == {Unavailable}
+    assert {type(answer) for answer in answers} == {UnavailableError}
     assert "within 0.3 s" in str(answers[0])
     # The confirms that were held back are let through now, to nobody.
     await proxy.heal()
@@ -75,7 +75,7 @@ async def test_a_broker_that_does_not_greet_in_time_is_unavailable_and_nothing_b
     proxy.silence()
     transport = make(proxied, connect_timeout="300ms")
     [answer] = await transport.send(lot(1))
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, UnavailableError)
     assert "within 0.3 s" in str(answer)
     await proxy.heal()
     assert await transport.send(lot(1)) == [None]
@@ -90,7 +90,7 @@ async def test_a_connection_that_breaks_fails_what_is_unconfirmed_and_is_replace
     sending = await unconfirmed(transport, proxy, url, queue, lot)
     await proxy.reset()
     answers = await sending
-    assert {type(answer) for answer in answers} == {Unavailable}
+    assert {type(answer) for answer in answers} == {UnavailableError}
     assert "lost the connection" in str(answers[0])
     assert await transport.send(lot(5)) == [None] * 5
 
@@ -138,7 +138,7 @@ async def test_closed_while_connecting_it_answers_and_lets_go_of_the_connection(
     await eventually(lambda: has_connections(proxy, 1))
     await transport.aclose()
     for answers in await asyncio.gather(*sending):
-        assert [type(answer) for answer in answers] == [Unavailable]
+        assert [type(answer) for answer in answers] == [UnavailableError]
         assert "is closed" in str(answers[0])
     await proxy.heal()
     await eventually(lambda: has_connections(proxy, 0))
@@ -152,9 +152,9 @@ async def test_closed_while_the_broker_is_silent_it_answers_and_cuts_the_connect
     sending = await unconfirmed(transport, proxy, url, queue, lot)
     await transport.aclose()
     assert {str(answer) for answer in await sending} == {f"the transport to RabbitMQ at {place(proxy)} is closed"}
-    with pytest.raises(Unavailable, match="is closed"):
+    with pytest.raises(UnavailableError, match="is closed"):
         await transport.send(lot(1))
-    with pytest.raises(Unavailable, match="is closed"):
+    with pytest.raises(UnavailableError, match="is closed"):
         await transport.ping()
 
 
@@ -162,7 +162,7 @@ async def test_ping_notices_a_broker_that_fell_silent(make: MakeTransport, proxy
     transport = make(proxied, send_timeout="300ms")
     await transport.ping()
     proxy.silence()
-    with pytest.raises(Unavailable, match=r"within 0\.3 s"):
+    with pytest.raises(UnavailableError, match=r"within 0\.3 s"):
         await transport.ping()
 
 

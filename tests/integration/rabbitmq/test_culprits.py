@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pillarbox.core.errors import Nacked, PermanentError, Unavailable
+from pillarbox.core.errors import NackedError, PermanentError, UnavailableError
 from pillarbox.core.transport import Outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ
 from tests.integration.rabbitmq.conftest import MakeTransport
@@ -75,7 +75,7 @@ async def test_a_missing_exchange_is_an_outage_of_that_destination_only(
     sent = [one._replace(address=nowhere) if n % 2 else one for n, one in enumerate(lot(20))]
     answers = await transport.send(sent)
     assert answers[::2] == [None] * 10
-    assert {type(answer) for answer in answers[1::2]} == {Unavailable}
+    assert {type(answer) for answer in answers[1::2]} == {UnavailableError}
     assert f"no exchange '{exchange}'" in str(answers[1])
     assert len({taken.properties.message_id for taken in take_all(url, queue)}) == 10
     with channel(url) as broker:
@@ -93,8 +93,8 @@ async def test_an_exchange_that_may_not_be_published_to_is_an_outage_of_that_des
     sent[4] = sent[4]._replace(address=RabbitMQ.to(exchange=exchange))
     answers = await make().send(sent)
     assert [place for place, answer in enumerate(answers) if answer is not None] == [4]
-    assert isinstance(answers[4], Unavailable)
-    assert not isinstance(answers[4], Nacked)
+    assert isinstance(answers[4], UnavailableError)
+    assert not isinstance(answers[4], NackedError)
     assert "ACCESS_REFUSED" in str(answers[4])
 
 

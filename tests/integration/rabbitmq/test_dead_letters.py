@@ -7,8 +7,8 @@ from typing import Any
 import pika
 import pytest
 
-from pillarbox import Rejected, Unavailable
-from pillarbox.core.errors import Nacked
+from pillarbox import RejectedError, UnavailableError
+from pillarbox.core.errors import NackedError
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue, RabbitMQDeadLetters
 from tests.integration.consume.broker import declared, publish, ready
@@ -138,7 +138,7 @@ async def test_a_letter_for_a_queue_that_does_not_exist_stays_and_the_next_one_m
     await asyncio.to_thread(publish, url, target := new_name())
     async with dead.look(queue, most=2, window=2) as look:
         first, second = [hand async for hand in look]
-        with pytest.raises(Rejected, match="no such queue"):
+        with pytest.raises(RejectedError, match="no such queue"):
             await first.move(new_name())
         await second.move(target)
     await eventually(lambda: lie(url, queue, 1))
@@ -154,7 +154,7 @@ async def test_a_letter_for_a_full_queue_stays(
     await asyncio.to_thread(publish, url, full, "earlier")
     async with dead.look(queue, most=1, window=1) as look:
         async for hand in look:
-            with pytest.raises(Nacked):
+            with pytest.raises(NackedError):
                 await hand.move(full.name)
     await eventually(lambda: lie(url, queue, 1))
 
@@ -173,7 +173,7 @@ async def test_a_connection_that_breaks_between_publish_and_ack_loses_nothing(
         moving = asyncio.create_task(second.move(target))
         await eventually(lambda: lie(url, target, 2))  # published, and its confirm is held back
         await proxy.reset()
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             await moving
     await dead.aclose()
     await eventually(lambda: lie(url, queue, 1))
@@ -191,7 +191,7 @@ async def test_a_look_whose_connection_breaks_gives_its_letters_back(
             if hand.letter.event_id == "e49":
                 break
         await proxy.reset()
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             await anext(look)
     await dead.aclose()
     await eventually(lambda: lie(url, queue, 50))
@@ -202,7 +202,7 @@ async def test_a_queue_that_another_has_to_himself_says_so(url: str, queue: str,
     with channel(url) as broker:
         broker.queue_declare(queue, durable=True)
         broker.basic_consume(queue, lambda *_: None, exclusive=True)
-        with pytest.raises(Rejected, match="cannot be looked at: ACCESS_REFUSED"):
+        with pytest.raises(RejectedError, match="cannot be looked at: ACCESS_REFUSED"):
             await listed(dead, queue, 1)
 
 
@@ -217,6 +217,6 @@ async def test_a_queue_that_gives_out_to_one_consumer_only_does_not_hold_up_a_lo
         for _ in range(2):
             broker.basic_publish("", queue, b"{}")
         await eventually(lambda: lie(url, queue, 1))
-        with pytest.raises(Rejected, match="gives out nothing"):
+        with pytest.raises(RejectedError, match="gives out nothing"):
             await listed(dead, queue, 1)
     await dead.aclose()

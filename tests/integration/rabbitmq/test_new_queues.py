@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from pillarbox import Event, Outbox, Relay
-from pillarbox.core.errors import Rejected, Unavailable
+from pillarbox.core.errors import RejectedError, UnavailableError
 from pillarbox.core.observations import EventDelivered, Observation
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.memory import MemoryStore
@@ -144,11 +144,11 @@ async def test_a_connection_lost_among_many_new_queues_undoes_nothing_of_those_b
 
     def cut() -> None:
         if len(declares.names) == 3 and (connection := broker._line._link) is not None:
-            connection.let_go(Unavailable("cut off"))
+            connection.let_go(UnavailableError("cut off"))
 
     declares.before = cut
     answers = await broker.send(lot_for(names))
-    assert [type(answer) for answer in answers] == [type(None)] * 2 + [Unavailable] * 3
+    assert [type(answer) for answer in answers] == [type(None)] * 2 + [UnavailableError] * 3
     assert [len(take_all(url, name)) for name in names[:2]] == [1, 1]
     assert await broker.send(lot_for(names)) == [None] * 5
 
@@ -160,7 +160,7 @@ async def test_an_event_that_no_queue_is_bound_for_has_no_queue_declared_again(
     assert await broker.send(lot_for(names)) == [None] * 3
     declares.names.clear()
     answers = await broker.send([outgoing("lost", RabbitMQ.to(exchange=exchange)), *lot_for(names)])
-    assert [type(answer) for answer in answers] == [Rejected] + [type(None)] * 3
+    assert [type(answer) for answer in answers] == [RejectedError] + [type(None)] * 3
     assert await broker.send(lot_for(names)) == [None] * 3
     assert declares.names == []
 
@@ -173,7 +173,7 @@ async def test_of_many_queues_only_the_one_that_was_deleted_is_declared_again(
     declares.names.clear()
     with channel(url) as administrator:
         administrator.queue_delete(names[1])
-    assert [type(answer) for answer in await broker.send(lot_for(names))] == [type(None), Rejected, type(None)]
+    assert [type(answer) for answer in await broker.send(lot_for(names))] == [type(None), RejectedError, type(None)]
     assert await broker.send(lot_for(names)) == [None] * 3
     assert declares.names == [names[1]]
 
@@ -181,5 +181,5 @@ async def test_of_many_queues_only_the_one_that_was_deleted_is_declared_again(
 async def test_a_name_that_no_queue_can_have_stops_only_its_own_message(make: MakeTransport, queue: str) -> None:
     bad = outgoing("bad", RabbitMQ.to(), event_type="line\nbreak")
     answers = await make().send([bad, *lot_for([queue])])
-    assert [type(answer) for answer in answers] == [Unavailable, type(None)]
+    assert [type(answer) for answer in answers] == [UnavailableError, type(None)]
     assert "control character" in str(answers[0])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from pillarbox.core.errors import Nacked, Rejected
+from pillarbox.core.errors import NackedError, RejectedError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
@@ -56,11 +56,11 @@ async def test_every_kind_of_answer_comes_and_the_log_says_it_once(
     sent = [*lot(300), outgoing("lost", nowhere), outgoing("x" * 256, nowhere)]
     *accepted, lost, too_long = await first.send(sent)
     assert accepted == [None] * 300
-    assert isinstance(lost, Rejected)
+    assert isinstance(lost, RejectedError)
     assert "ShortStringTooLong" in str(too_long)
 
     async def full() -> bool:
-        return any(isinstance(answer, Nacked) for answer in await second.send(lot(300, "more")))
+        return any(isinstance(answer, NackedError) for answer in await second.send(lot(300, "more")))
 
     await eventually(full)
     assert [taken.properties.message_id for taken in take_all(url, queue)][:300] == [f"e{n}" for n in range(300)]

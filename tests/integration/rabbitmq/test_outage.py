@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
@@ -33,7 +33,7 @@ async def test_a_killed_broker_loses_nothing_that_it_accepted(
     async def up() -> bool:
         try:
             await transport.ping()
-        except Unavailable:
+        except UnavailableError:
             return False
         return True
 
@@ -57,10 +57,10 @@ async def test_a_killed_broker_loses_nothing_that_it_accepted(
         group.create_task(stream("b"))
         healthy = await some(type(None), since=0)
         await asyncio.to_thread(victim.kill)
-        down = await some(Unavailable, since=healthy)
+        down = await some(UnavailableError, since=healthy)
         await asyncio.to_thread(victim.start)
         await some(type(None), since=down)
         over.set()
-    assert {type(answer) for answer in answers.values()} == {type(None), Unavailable}
+    assert {type(answer) for answer in answers.values()} == {type(None), UnavailableError}
     accepted = {event_id for event_id, answer in answers.items() if answer is None}
     assert accepted <= {str(taken.properties.message_id) for taken in take_all(victim.url(), queue)}

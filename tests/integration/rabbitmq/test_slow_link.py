@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from pillarbox import Relay, RelayConfig
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.conformance.transports import outgoing
@@ -52,7 +52,7 @@ async def test_what_makes_none_is_given_up_in_time(make: MakeTransport, proxy: P
     await transport.send(heavy(queue, 1, 1))
     proxy.silence()
     [answer] = await transport.send(heavy(queue, 1, 1000))
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, UnavailableError)
     assert "did not answer within 0.5 s" in str(answer)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Outgoing
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.servers import debian, processes
@@ -63,7 +63,7 @@ async def test_a_broker_whose_authority_is_unknown_is_told_nothing(
 ) -> None:
     port, _ = secure
     [answer] = await make(f"amqps://localhost:{port}/").send(lot(1))
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, UnavailableError)
     assert "certificate verify failed" in str(answer)
 
 
@@ -73,5 +73,5 @@ async def test_a_broker_under_another_name_than_its_own_is_told_nothing(
     port, authority = secure
     tls = ssl.create_default_context(cafile=str(authority))
     [answer] = await make(f"amqps://127.0.0.1:{port}/", tls=tls).send(lot(1))
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, UnavailableError)
     assert "IP address mismatch" in str(answer)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pillarbox.core.errors import ConfigurationError, Rejected, Unavailable
+from pillarbox.core.errors import ConfigurationError, RejectedError, UnavailableError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
@@ -96,9 +96,9 @@ async def test_without_declare_nothing_is_declared(make: MakeTransport, queue: s
     bound = Queue(name=queue, bindings=[Binding(exchange=exchange)])
     transport = make(declare=False, exchanges=[Exchange(name=exchange)], queues=[bound])
     [answer] = await transport.send(lot(1))
-    assert isinstance(answer, Rejected)
+    assert isinstance(answer, RejectedError)
     [answer] = await transport.send([outgoing("e2", RabbitMQ.to(exchange=exchange))])
-    assert isinstance(answer, Unavailable)
+    assert isinstance(answer, UnavailableError)
     await transport.declare_topology()
     assert await transport.send(lot(1)) == [None]
 
@@ -112,7 +112,7 @@ async def test_a_queue_deleted_meanwhile_is_declared_again(
     with channel(url) as broker:
         broker.queue_delete(queue)
     [answer] = await transport.send(lot(1))
-    assert isinstance(answer, Rejected)
+    assert isinstance(answer, RejectedError)
     assert await transport.send(lot(1)) == [None]
 
 
@@ -129,7 +129,7 @@ async def test_a_new_connection_declares_everything_again(
 
     async def accepted() -> bool:
         [answer] = await transport.send([outgoing("e1", RabbitMQ.to(exchange=exchange))])
-        assert answer is None or isinstance(answer, Unavailable)
+        assert answer is None or isinstance(answer, UnavailableError)
         return answer is None
 
     await eventually(accepted)
@@ -145,10 +145,10 @@ async def test_a_mismatch_is_said_clearly_by_every_verb_and_ends_when_it_is_remo
     difference = f"queue '{queue}'.*x-max-length.*received '9' but current is '7'"
     with pytest.raises(ConfigurationError, match=difference):
         await transport.declare_topology()
-    with pytest.raises(Unavailable, match=difference):
+    with pytest.raises(UnavailableError, match=difference):
         await transport.ping()
     answers = await transport.send(lot(2))
-    assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
+    assert [type(answer) for answer in answers] == [UnavailableError, UnavailableError]
     assert str(answers[0]).startswith(f"queue '{queue}'")
     with channel(url) as broker:
         broker.queue_delete(queue)
@@ -170,7 +170,7 @@ async def test_a_queue_nobody_configured_that_exists_otherwise_stops_only_its_ow
         broker.queue_declare(queue, durable=False)
     names = [queue, other, queue, other]
     answers = await make().send([outgoing(f"e{n}", RabbitMQ.to(routing_key=name)) for n, name in enumerate(names)])
-    assert [type(answer) for answer in answers] == [Unavailable, type(None)] * 2
+    assert [type(answer) for answer in answers] == [UnavailableError, type(None)] * 2
     assert "durable" in str(answers[0])
 
 
@@ -178,5 +178,5 @@ async def test_a_binding_to_an_exchange_that_is_not_there_names_both(
     make: MakeTransport, queue: str, exchange: str
 ) -> None:
     bound = Queue(name=queue, bindings=[Binding(exchange=exchange, routing_key="order.*")])
-    with pytest.raises(Unavailable, match=f"queue '{queue}' to exchange '{exchange}' by 'order.*'.*NOT_FOUND"):
+    with pytest.raises(UnavailableError, match=f"queue '{queue}' to exchange '{exchange}' by 'order.*'.*NOT_FOUND"):
         await make(queues=[bound]).declare_topology()

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from pillarbox import Event, Outbox, RecordError
-from pillarbox.core.errors import RowsRefused, StoreUnavailable
+from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.relay.decide import error_text
 from pillarbox.stores.postgres.connection import Connection
 from tests.integration.record.conftest import committed_ids
@@ -122,9 +122,9 @@ async def test_what_a_table_refuses_shows_no_payload_whatever_the_driver(postgre
 async def test_what_the_store_is_refused_shows_no_payload(postgres_url: str) -> None:
     refuse(postgres_url)
     connection = Connection(postgres_url)
-    with pytest.raises(RowsRefused, match="never") as refused:
+    with pytest.raises(RowsRefusedError, match="never") as refused:
         await connection.fetch("INSERT INTO public.outbox_message (event_type, payload) VALUES ('large', $1)", CANARY)
-    with pytest.raises(StoreUnavailable) as mistyped:
+    with pytest.raises(StoreUnavailableError) as mistyped:
         await connection.fetch("SELECT $1::integer", CANARY)
     await connection.aclose()
     assert CANARY.hex() not in shown(refused.value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pillarbox import DuplicateEvent, Event, Outbox
+from pillarbox import DuplicateEventError, Event, Outbox
 from tests.integration.record.conftest import EventIds
 from tests.integration.record.way import Way
 from tests.integration.record.ways import EVERY
@@ -23,7 +23,7 @@ async def test_a_repeated_id_is_an_error_that_names_it_and_keeps_its_cause(
 ) -> None:
     async with way.transaction(database) as connection:
         await way.record(Outbox(), connection, ONCE)
-    with pytest.raises(DuplicateEvent, match=r"evt-001 is in the outbox already") as caught:
+    with pytest.raises(DuplicateEventError, match=r"evt-001 is in the outbox already") as caught:
         async with way.transaction(database) as connection:
             await way.record(Outbox(), connection, ONCE)
     assert caught.value.field == "event_id"
@@ -38,7 +38,7 @@ async def test_after_a_duplicate_the_savepoint_around_it_can_be_rolled_back(
         await way.record(Outbox(), connection, ONCE)
         # PostgreSQL tells which one it was.
         named = "event evt-001 is" if database.startswith("postgresql://") else "one of the events evt-002, evt-001 is"
-        with pytest.raises(DuplicateEvent, match=named):
+        with pytest.raises(DuplicateEventError, match=named):
             async with way.savepoint(connection):
                 await way.record(Outbox(), connection, OTHER, ONCE)
         await way.record(Outbox(), connection, Event("order.paid", {}, event_id="evt-003"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pillarbox import Event, NotInTransaction, Outbox, RecordError
+from pillarbox import Event, NotInTransactionError, Outbox, RecordError
 from tests.integration.record.conftest import EventIds
 from tests.integration.record.way import Way
 from tests.integration.record.ways import EVERY
@@ -55,7 +55,7 @@ async def test_a_connection_that_commits_by_itself_is_refused_and_nothing_is_wri
     way: Way, database: str, committed: EventIds
 ) -> None:
     async with way.autocommit(database) as connection:
-        with pytest.raises(NotInTransaction, match=r"would commit by itself.*(with|BEGIN)"):
+        with pytest.raises(NotInTransactionError, match=r"would commit by itself.*(with|BEGIN)"):
             await way.record(Outbox(), connection, FIRST)
     assert committed() == []
 

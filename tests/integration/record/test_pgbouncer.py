@@ -13,7 +13,7 @@ from sqlalchemy import NullPool
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
 
-from pillarbox import Event, NotInTransaction, Outbox
+from pillarbox import Event, NotInTransactionError, Outbox
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_for
 from tests.servers.pgbouncer import PgBouncer
@@ -97,6 +97,6 @@ def test_a_session_records_and_rolls_back(behind: str, postgres_url: str, driver
 
 
 def test_autocommit_is_refused_here_too(behind: str, postgres_url: str) -> None:
-    with psycopg.connect(behind, autocommit=True) as connection, pytest.raises(NotInTransaction):
+    with psycopg.connect(behind, autocommit=True) as connection, pytest.raises(NotInTransactionError):
         OUTBOX.record(connection, EVENT)
     assert committed_ids(postgres_url) == []

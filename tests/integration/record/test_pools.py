@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import async_sessionmaker
 from sqlalchemy.orm import sessionmaker
 
-from pillarbox import DuplicateEvent, Event, Inbox, NotInTransaction, Outbox, RecordError
+from pillarbox import DuplicateEventError, Event, Inbox, NotInTransactionError, Outbox, RecordError
 from tests.integration.record.conftest import EventIds
 from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_for
 
@@ -95,7 +95,7 @@ async def test_all_events_of_a_call_are_recorded_or_none(
 ) -> None:
     async with opened(database) as connection:
         await record(connection, SECOND, awaited=awaited)
-        with pytest.raises(DuplicateEvent):
+        with pytest.raises(DuplicateEventError):
             await record(connection, FIRST, SECOND, awaited=awaited)
         assert committed() == ["evt-002"]
         await record(connection, FIRST, awaited=awaited)  # the connection went back to the pool in good order
@@ -110,7 +110,7 @@ async def test_the_other_verb_is_named(opened: Opened, database: str, awaited: b
 
 
 async def test_an_engine_that_commits_each_statement_is_refused(postgres_url: str) -> None:
-    with engine_for(postgres_url, "psycopg") as opened, pytest.raises(NotInTransaction):
+    with engine_for(postgres_url, "psycopg") as opened, pytest.raises(NotInTransactionError):
         Outbox().record(opened.execution_options(isolation_level="AUTOCOMMIT"), FIRST)
 
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg.rows import class_row, dict_row, scalar_row
 
-from pillarbox import DuplicateEvent, Event, NotInTransaction, Outbox
+from pillarbox import DuplicateEventError, Event, NotInTransactionError, Outbox
 from tests.integration.record.conftest import committed_ids
 
 EVENT = Event("order.placed", {"id": "100 %"}, event_id="evt-001")
@@ -45,7 +45,7 @@ def test_in_a_pipeline_a_transaction_is_found_although_replies_are_outstanding(p
             connection.execute("SELECT 1")
             Outbox().record(connection, EVENT)
         connection.execute("SELECT 1")
-        with pytest.raises(NotInTransaction):
+        with pytest.raises(NotInTransactionError):
             Outbox().record(connection, Event("late", {}))
     assert committed_ids(postgres_url) == ["evt-001"]
 
@@ -60,9 +60,9 @@ def test_a_read_only_statement_before_it_changes_nothing(postgres_url: str) -> N
 async def test_in_a_pipeline_a_duplicate_comes_to_light_where_it_was_recorded(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         Outbox().record(connection, EVENT)
-    with psycopg.connect(postgres_url) as connection, connection.pipeline(), pytest.raises(DuplicateEvent):
+    with psycopg.connect(postgres_url) as connection, connection.pipeline(), pytest.raises(DuplicateEventError):
         Outbox(wakeup="none").record(connection, EVENT)
     async with await psycopg.AsyncConnection.connect(postgres_url) as awaited, awaited.pipeline():
-        with pytest.raises(DuplicateEvent):
+        with pytest.raises(DuplicateEventError):
             await Outbox().arecord(awaited, EVENT)
         await awaited.rollback()

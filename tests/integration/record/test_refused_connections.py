@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pillarbox import Event, NotInTransaction, Outbox, RecordError
+from pillarbox import Event, NotInTransactionError, Outbox, RecordError
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_for
 from tests.integration.record.way import Way
@@ -107,7 +107,7 @@ async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way
 def test_a_connection_refused_for_autocommit_can_begin_afterwards(postgres_url: str) -> None:
     with engine_for(postgres_url, "psycopg") as engine, engine.connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT")
-        with pytest.raises(NotInTransaction):
+        with pytest.raises(NotInTransactionError):
             Outbox().record(connection, EVENT)
         connection.execution_options(isolation_level="READ COMMITTED")
         with connection.begin():

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pillarbox import DuplicateEvent, Event, Outbox, RecordError
+from pillarbox import DuplicateEventError, Event, Outbox, RecordError
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.notifications import Listener, sleeping_relay
 
@@ -83,7 +83,7 @@ async def test_a_duplicate_is_named_although_the_database_does_not_tell_which(ro
     role.grant("INSERT ON outbox_message")
     async with _transaction(role) as connection:
         await Outbox().arecord(connection, EVENT)
-    with pytest.raises(DuplicateEvent, match="one of the events evt-001, evt-002"):
+    with pytest.raises(DuplicateEventError, match="one of the events evt-001, evt-002"):
         async with _transaction(role) as connection:
             await Outbox().arecord(connection, EVENT, Event("order.paid", {}, event_id="evt-002"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Event, NotInTransaction, Outbox
+from pillarbox import Event, NotInTransactionError, Outbox
 from tests.integration.record.conftest import committed_ids
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="sqlite3 has no `autocommit` before Python 3.12")
@@ -23,7 +23,7 @@ def _connect(path: str, autocommit: Any) -> sqlite3.Connection:
 
 def test_autocommit_is_refused_unless_a_transaction_is_open(sqlite_path: str) -> None:
     with closing(_connect(sqlite_path, True)) as connection:
-        with pytest.raises(NotInTransaction):
+        with pytest.raises(NotInTransactionError):
             Outbox().record(connection, EVENT)
         connection.execute("BEGIN")
         Outbox().record(connection, EVENT)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.ledger import Before
 from pillarbox.core.observations import Observation, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Resolved
@@ -195,7 +195,7 @@ async def test_a_ledger_in_a_deadlock_is_asked_again(sql: Sql, postgres_url: str
         begun = asyncio.create_task(store.ledger.begin(lot))
         await eventually(lambda: sql.fetchval(WAITS), within=90)
         closing = asyncio.create_task(stranger.execute(NOTE, "000"))
-        with pytest.raises(StoreUnavailable, match="deadlock detected"):
+        with pytest.raises(StoreUnavailableError, match="deadlock detected"):
             await begun
         await closing
         await ring.rollback()

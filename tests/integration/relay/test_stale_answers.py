@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from pillarbox import Event, FixedDelay, Outbox, Relay, RelayConfig
-from pillarbox.core.errors import Rejected
+from pillarbox.core.errors import RejectedError
 from pillarbox.core.observations import EventRetried, Observation
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.stores.postgres import PostgresStore
@@ -97,7 +97,7 @@ async def test_an_answer_from_before_a_lane_was_lost_and_regained_changes_nothin
             await sql.execute("DELETE FROM outbox_relay")
             (await transport.sent("m1", times=2)).set_result(None)
             second = await transport.sent("m2")
-            stale.set_result(Rejected("late"))
+            stale.set_result(RejectedError("late"))
             # Whatever the late answer did is done once an event that was recorded after it is delivered.
             record(postgres_url, Event("b", {}, event_id="x"))
             (await transport.sent("x")).set_result(None)
@@ -107,11 +107,11 @@ async def test_an_answer_from_before_a_lane_was_lost_and_regained_changes_nothin
 
             await eventually(delivered, within=BOUND)
             assert [name for name, _, _ in transport.sends if name == "m3"] == []
-            second.set_result(Rejected("not now"))
+            second.set_result(RejectedError("not now"))
             await transport.accept_all(4)
     assert [name for name in dict.fromkeys(transport.accepted) if name != "x"] == ["m1", "m2", "m3"]
     # Nor is it told or counted as a failure.
-    assert [one.error for one in observed if isinstance(one, EventRetried)] == ["Rejected: not now"]
+    assert [one.error for one in observed if isinstance(one, EventRetried)] == ["RejectedError: not now"]
 
 
 async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(postgres_url: str, sql: Sql) -> None:
@@ -123,7 +123,7 @@ async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(po
     async with aclosing(PostgresStore(postgres_url)) as store:
         record(postgres_url, Event("a", {"old": 1}, event_id="m1", key="k"))
         async with Relay(store=store, transports={"t": transport}, config=CONFIG, retry=SOON):
-            (await transport.sent("m1")).set_result(Rejected("not now"))
+            (await transport.sent("m1")).set_result(RejectedError("not now"))
             first = await transport.sent("m1", times=2)
             [request] = await store.people.ask("bury", [("m1", "a")])
             # The relay has met the request, which it shows by carrying out one that was made after it.
@@ -134,7 +134,7 @@ async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(po
 
             await eventually(met, within=BOUND)
             assert await value(f"SELECT done_at FROM outbox_request WHERE request_id = {request}") is None
-            first.set_result(Rejected("not now"))
+            first.set_result(RejectedError("not now"))
 
             async def dead() -> bool:
                 return bool(await store.people.dead())

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from pillarbox import Handlers, Outbox, Relay, RelayConfig
-from pillarbox.core.errors import RelayFailed
+from pillarbox.core.errors import RelayFailedError
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.stores.memory import MemoryStore
@@ -35,7 +35,7 @@ async def test_a_wedged_loop_gives_its_lanes_away_and_says_where_it_hangs() -> N
     )
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("wedge", {}))
-    with pytest.raises(RelayFailed, match="the event loop has been silent"):
+    with pytest.raises(RelayFailedError, match="the event loop has been silent"):
         await asyncio.wait_for(relay.run(), 30)
     assert "test_stall.py" in told[0]
     async with aclosing(store.beside()) as other:

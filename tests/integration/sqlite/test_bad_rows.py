@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox import FixedDelay, Handlers, Relay
 from pillarbox.core.browsing import EventFilter, LetterFilter
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.outcome import DELIVERED, Retry, Verdict
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
@@ -134,7 +134,7 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_is_named(
         "BEGIN SELECT RAISE(ABORT, 'e6 stays'); END"
     )
     messages = await owner.ready()
-    with pytest.raises(RowsRefused, match="e6 stays") as refused:
+    with pytest.raises(RowsRefusedError, match="e6 stays") as refused:
         await store.writes.settle(owner.epochs, [Verdict(m, DELIVERED, "x") for m in messages])
     assert refused.value.places == {messages[6].place}
     assert sql.execute("SELECT count(*) FROM outbox_history").fetchone() == (8,)

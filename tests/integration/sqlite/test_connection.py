@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailable
+from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailableError
 from pillarbox.core.lane import RelayCard
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.store import path_of
@@ -48,7 +48,9 @@ def test_nothing_is_opened_before_it_is_needed(path: Path) -> None:
 
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "no such folder" / "shop.db")
-    with pytest.raises(StoreUnavailable, match=r"no such folder.*is its folder there, and may this user write in it\?"):
+    with pytest.raises(
+        StoreUnavailableError, match=r"no such folder.*is its folder there, and may this user write in it\?"
+    ):
         await store.schema.apply()
     await store.aclose()
 
@@ -73,7 +75,7 @@ def no_database(path: Path) -> Path:
 
 async def test_a_file_that_is_no_database_is_unavailable(no_database: Path) -> None:
     store = SqliteStore(no_database)
-    with pytest.raises(StoreUnavailable, match=r"not a database\): is store.url the right file\?"):
+    with pytest.raises(StoreUnavailableError, match=r"not a database\): is store.url the right file\?"):
         await store.schema.status()
     await store.aclose()
 
@@ -83,7 +85,7 @@ async def test_a_writer_that_stays_too_long_makes_the_store_unavailable_not_brok
 ) -> None:
     impatient = SqliteStore(path, busy_timeout="10ms")
     sql.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match=r"locked by another writer.* end its transaction"):
+    with pytest.raises(StoreUnavailableError, match=r"locked by another writer.* end its transaction"):
         await join(impatient)
     assert await impatient.people.dead() == []
     sql.execute("COMMIT")
@@ -93,7 +95,7 @@ async def test_a_writer_that_stays_too_long_makes_the_store_unavailable_not_brok
 
 async def test_a_closed_store_says_so(store: SqliteStore) -> None:
     await store.aclose()
-    with pytest.raises(StoreUnavailable, match="is closed"):
+    with pytest.raises(StoreUnavailableError, match="is closed"):
         await store.people.dead()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pillarbox.stores.sqlite
-from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailable
+from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailableError
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.sqlite.conftest import Shell
@@ -109,7 +109,7 @@ async def test_a_failed_migration_leaves_nothing(path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("CREATE TABLE outbox_stat (mine)")
     store = SqliteStore(path)
-    with pytest.raises(StoreUnavailable, match="outbox_stat"):
+    with pytest.raises(StoreUnavailableError, match="outbox_stat"):
         await store.schema.apply()
     assert [name for _, name, _ in _schema(path)] == ["outbox_stat"]
     connection.execute("DROP TABLE outbox_stat")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import ConfigurationError, Consumer, Unavailable
+from pillarbox import ConfigurationError, Consumer, UnavailableError
 from pillarbox.core.clock import Chance
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
@@ -62,9 +62,9 @@ async def test_an_answer_that_raises_costs_one_message(broken: tuple[str, ...], 
 
 
 async def test_an_answer_that_did_not_reach_the_broker_is_lost_and_makes_no_dead_letter() -> None:
-    told = await _consumed(broken=("retry",), error=Unavailable)
+    told = await _consumed(broken=("retry",), error=UnavailableError)
     [end] = [one for one in told if isinstance(one, (EventDeadLettered, AnswerLost))]
-    assert (type(end), end.event_id, end.error) == (AnswerLost, "bad", "Unavailable in retry")
+    assert (type(end), end.event_id, end.error) == (AnswerLost, "bad", "UnavailableError in retry")
 
 
 async def test_a_broker_that_is_not_as_configured_ends_the_consumer() -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pillarbox import DuplicateEvent, Event, Inbox, InboxError, NotInTransaction, Outbox
+from pillarbox import DuplicateEventError, Event, Inbox, InboxError, NotInTransactionError, Outbox
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.row import InProcessInbox
 from pillarbox.stores.memory import MemoryStore
@@ -28,11 +28,11 @@ def test_a_transaction_is_what_admit_takes() -> None:
 
 async def test_admitting_outside_the_block_is_refused() -> None:
     transaction = MemoryStore().transaction()
-    with pytest.raises(NotInTransaction):
+    with pytest.raises(NotInTransactionError):
         inbox.admit(transaction, "billing", "e1")
     with transaction:
         pass
-    with pytest.raises(NotInTransaction):
+    with pytest.raises(NotInTransactionError):
         await inbox.aadmit(transaction, "billing", "e1")
 
 
@@ -50,7 +50,7 @@ def test_who_comes_while_another_is_at_it_is_told_to_try_again_and_then_how_it_e
 def test_a_commit_that_is_refused_forgets_the_receipt() -> None:
     store = MemoryStore()
     repeated = Event("invoice.sent", {}, event_id="invoice")
-    with pytest.raises(DuplicateEvent), store.transaction() as late:
+    with pytest.raises(DuplicateEventError), store.transaction() as late:
         assert inbox.admit(late, "billing", "e1")
         Outbox().record(late, repeated)
         with store.transaction() as early:

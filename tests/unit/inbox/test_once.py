@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import ConfigurationError, Event, HandleRefused, Inbox
+from pillarbox import ConfigurationError, Event, Inbox, InvalidConnectionError
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 
 inbox = Inbox()
@@ -90,7 +90,7 @@ def test_a_first_argument_that_is_no_transaction_is_refused_before_the_effect() 
     def bill(_handle: object, _event: Event) -> None:
         raise AssertionError("must not be called")
 
-    with pytest.raises(HandleRefused, match="is not a transaction to work in"):
+    with pytest.raises(InvalidConnectionError, match="is not a transaction to work in"):
         bill("no transaction", EVENT)
 
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pillarbox import ExponentialBackoff, FixedDelay, NoRetry, PermanentError, Rejected, Unavailable
+from pillarbox import ExponentialBackoff, FixedDelay, NoRetry, PermanentError, RejectedError, UnavailableError
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.source import Incoming
 from pillarbox.inbox.consumer import DEFAULT_RETRY
@@ -26,7 +26,7 @@ def verdict(
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("no"), Rejected("no"), SystemExit(1), asyncio.CancelledError(), TimeoutError()], ids=repr
+    "error", [ValueError("no"), RejectedError("no"), SystemExit(1), asyncio.CancelledError(), TimeoutError()], ids=repr
 )
 def test_whatever_a_function_raises_is_charged_and_comes_again(error: BaseException) -> None:
     assert verdict(error) == Again(after=1.0, error=verdict(error).error, charge=True)
@@ -48,7 +48,7 @@ def test_a_permanent_error_is_over_at_once() -> None:
     assert verdict(PermanentError("no address")) == GivenUp(error="no address")
 
 
-@pytest.mark.parametrize("error", [NotBegun("no database"), Unavailable("the bank is away")], ids=repr)
+@pytest.mark.parametrize("error", [NotBegun("no database"), UnavailableError("the bank is away")], ids=repr)
 @pytest.mark.parametrize("tries", [0, 3, 1000])
 def test_what_is_nobodys_fault_is_never_charged_and_never_over(error: Exception, tries: int) -> None:
     again = verdict(error, attempts=99, tries=tries, policy=NoRetry())
@@ -69,7 +69,7 @@ class Mute(Exception):
         (ValueError(), "ValueError"),
         (ValueError("a\x00b\ud800"), "ValueError: a\\x00b\\xd800"),
         (Mute(), "Mute"),
-        (Unavailable("ours speak for themselves"), "ours speak for themselves"),
+        (UnavailableError("ours speak for themselves"), "ours speak for themselves"),
     ],
     ids=["first line", "no text", "what no broker takes", "mute", "ours"],
 )

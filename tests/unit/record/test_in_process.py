@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pillarbox import DuplicateEvent, Event, Outbox, RecordError
+from pillarbox import DuplicateEventError, Event, Outbox, RecordError
 from pillarbox.core.row import Row
 
 
@@ -43,7 +43,7 @@ def test_whether_repeats_are_ignored_is_passed_on() -> None:
 def test_a_repeat_within_one_call_is_found_before_anything_is_appended() -> None:
     rows = Rows()
     twice = Event("a", {}, event_id="evt-001")
-    with pytest.raises(DuplicateEvent, match="evt-001 occurs twice in one call"):
+    with pytest.raises(DuplicateEventError, match="evt-001 occurs twice in one call"):
         Outbox().record(rows, twice, twice)
     with pytest.raises(RecordError, match="payload"):
         Outbox().record(rows, Event("a", {}), Event("a", "text"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable
+from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, LONGEST_ERROR, Dead, Outcome, Retry
 from pillarbox.core.retry import ExponentialBackoff
@@ -37,24 +37,26 @@ def test_what_was_accepted_is_delivered() -> None:
 
 
 def test_a_rejected_message_is_charged_and_waits_as_the_policy_says() -> None:
-    assert judged(Rejected("no queue")) == Retry(delay=10, error="Rejected: no queue", charge=True)
-    assert judged(Rejected("no queue"), message(attempts=3)) == Retry(delay=80, error="Rejected: no queue")
+    assert judged(RejectedError("no queue")) == Retry(delay=10, error="RejectedError: no queue", charge=True)
+    assert judged(RejectedError("no queue"), message(attempts=3)) == Retry(delay=80, error="RejectedError: no queue")
 
 
 def test_uncharged_tries_do_not_lengthen_the_wait_of_a_rejection() -> None:
-    assert judged(Rejected("no"), message(tries=500)) == Retry(delay=10, error="Rejected: no")
+    assert judged(RejectedError("no"), message(tries=500)) == Retry(delay=10, error="RejectedError: no")
 
 
 def test_the_last_attempt_a_policy_allows_is_the_last() -> None:
-    assert judged(Rejected("no"), message(attempts=9)) == Retry(delay=3600, error="Rejected: no")
-    assert judged(Rejected("no"), message(attempts=10)) == Dead(error="Rejected: no", block=False, charge=True)
+    assert judged(RejectedError("no"), message(attempts=9)) == Retry(delay=3600, error="RejectedError: no")
+    assert judged(RejectedError("no"), message(attempts=10)) == Dead(
+        error="RejectedError: no", block=False, charge=True
+    )
 
 
 def test_a_permanent_error_is_dead_at_the_first_attempt() -> None:
     assert judged(PermanentError("too large")) == Dead(error="PermanentError: too large", charge=True)
 
 
-@pytest.mark.parametrize("result", [PermanentError("no"), Rejected("no")])
+@pytest.mark.parametrize("result", [PermanentError("no"), RejectedError("no")])
 def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> None:
     outcome = judged(result, message(attempts=10), on_exhausted="block")
     assert isinstance(outcome, Dead)
@@ -65,30 +67,30 @@ def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> No
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_nack_is_never_charged(outages: str, alone: bool) -> None:
     for tries in (0, 7, 10_000):
-        outcome = judged(Nacked("queue full"), message(attempts=10, tries=tries), outages=outages, alone=alone)
+        outcome = judged(NackedError("queue full"), message(attempts=10, tries=tries), outages=outages, alone=alone)
         assert isinstance(outcome, Retry)
         assert not outcome.charge
 
 
 def test_a_nacked_message_waits_longer_each_time_up_to_a_minute() -> None:
-    longest = [judged(Nacked("full"), message(tries=tries), chance=Fixed(1)) for tries in range(8)]
+    longest = [judged(NackedError("full"), message(tries=tries), chance=Fixed(1)) for tries in range(8)]
     assert [outcome.delay for outcome in longest if isinstance(outcome, Retry)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
 def test_a_destination_that_is_away_is_no_verdict_on_the_message() -> None:
-    assert judged(Unavailable("connection refused")) is OUTAGE
-    assert judged(Unavailable("connection refused"), message(attempts=10, tries=10_000)) is OUTAGE
+    assert judged(UnavailableError("connection refused")) is OUTAGE
+    assert judged(UnavailableError("connection refused"), message(attempts=10, tries=10_000)) is OUTAGE
 
 
 def test_outages_count_where_they_are_to_count() -> None:
-    error = Unavailable("connection refused")
-    assert judged(error, outages="count") == Retry(delay=10, error="Unavailable: connection refused")
+    error = UnavailableError("connection refused")
+    assert judged(error, outages="count") == Retry(delay=10, error="UnavailableError: connection refused")
     outcome = judged(error, message(attempts=10), outages="count", on_exhausted="block")
-    assert outcome == Dead(error="Unavailable: connection refused", block=True)
+    assert outcome == Dead(error="UnavailableError: connection refused", block=True)
 
 
 def test_a_message_that_fails_alone_among_neighbours_that_passed_is_at_fault() -> None:
-    assert judged(Unavailable("timeout"), alone=True) == Retry(delay=10, error="Unavailable: timeout")
+    assert judged(UnavailableError("timeout"), alone=True) == Retry(delay=10, error="UnavailableError: timeout")
 
 
 def test_an_error_that_carries_no_verdict_counts_as_a_rejection() -> None:
@@ -102,7 +104,7 @@ def test_a_subclass_is_judged_like_its_parent() -> None:
     assert judged(InvalidReceipt("no vat id")) == Dead(error="InvalidReceipt: no vat id")
 
 
-answers = st.sampled_from([None, Rejected("r"), PermanentError("p"), Nacked("n"), Unavailable("u")])
+answers = st.sampled_from([None, RejectedError("r"), PermanentError("p"), NackedError("n"), UnavailableError("u")])
 
 
 @given(answers, st.integers(0, 10**6), st.integers(0, 10**6), st.booleans(), st.sampled_from(["skip", "block"]))
@@ -110,10 +112,10 @@ def test_only_rejections_ever_charge_or_kill_while_outages_wait(
     result: Result, attempts: int, tries: int, alone: bool, on_exhausted: str
 ) -> None:
     outcome = judged(result, message(attempts=attempts, tries=tries), alone=alone, on_exhausted=on_exhausted)
-    at_fault = isinstance(result, Rejected) or (alone and isinstance(result, Unavailable))
+    at_fault = isinstance(result, RejectedError) or (alone and isinstance(result, UnavailableError))
     if isinstance(outcome, Dead) or (isinstance(outcome, Retry) and outcome.charge):
         assert at_fault
-        assert not isinstance(result, Nacked)
+        assert not isinstance(result, NackedError)
 
 
 def test_without_a_route_a_message_waits_about_an_hour_uncharged_and_is_dead_then() -> None:
@@ -140,17 +142,17 @@ def test_a_message_without_route_blocks_its_key_where_the_dead_do() -> None:
 
 
 def test_an_error_is_told_by_its_type_and_its_words() -> None:
-    assert error_text(Unavailable("connection refused")) == "Unavailable: connection refused"
-    assert error_text(Rejected()) == "Rejected"
+    assert error_text(UnavailableError("connection refused")) == "UnavailableError: connection refused"
+    assert error_text(RejectedError()) == "RejectedError"
 
 
 def test_an_error_is_legible_and_bounded() -> None:
-    assert error_text(Rejected("a\x00b\ud800")) == "Rejected: a\\x00b\\xd800"
-    assert len(error_text(Rejected("x" * 100_000))) <= LONGEST_ERROR
+    assert error_text(RejectedError("a\x00b\ud800")) == "RejectedError: a\\x00b\\xd800"
+    assert len(error_text(RejectedError("x" * 100_000))) <= LONGEST_ERROR
 
 
 def test_an_error_that_cannot_speak_is_told_all_the_same() -> None:
-    class Mute(Rejected):
+    class Mute(RejectedError):
         def __str__(self) -> str:
             raise RuntimeError("never mind")
 

@@ -52,24 +52,24 @@ DELIVERED = EventDelivered(relay="r", message=ORDER, destination="orders", secon
 SKIPPED = EventSkipped(relay="r", message=ORDER, destination="orders")
 SENDING = Sending(relay="r", destination="orders", messages=(ORDER, message(event_id="evt-8", aggregate_id=None)))
 RETRIED = EventRetried(
-    relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=3, delay=90, charged=True
+    relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=3, delay=90, charged=True
 )
 NACKED = EventRetried(
-    relay="r", message=ORDER, destination="orders", error="Nacked: full", attempt=3, delay=90, charged=False
+    relay="r", message=ORDER, destination="orders", error="NackedError: full", attempt=3, delay=90, charged=False
 )
 PROBED = EventRetried(
     relay="r",
     message=ORDER,
     destination="orders",
-    error="Unavailable: gone",
+    error="UnavailableError: gone",
     attempt=3,
     delay=1,
     charged=False,
     probe=True,
 )
-DIED = EventDied(relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=11, blocks=False)
-BLOCKS = EventDied(relay="r", message=ORDER, destination="orders", error="Rejected: no", attempt=11, blocks=True)
-OPENED = BreakerChanged(relay="r", destination="orders", state="open", error="Unavailable: gone", next_try=60)
+DIED = EventDied(relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=11, blocks=False)
+BLOCKS = EventDied(relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=11, blocks=True)
+OPENED = BreakerChanged(relay="r", destination="orders", state="open", error="UnavailableError: gone", next_try=60)
 
 EXAMPLES: list[Observation] = [
     RelayStarted(relay="r", name="relay-a"),

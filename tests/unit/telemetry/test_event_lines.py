@@ -42,13 +42,13 @@ def test_each_delivery_of_a_batch_is_information() -> None:
 
 def test_a_failed_send_is_an_error_and_the_coming_retry_a_warning() -> None:
     assert spoken(RETRIED) == [
-        (LOGGER, "ERROR", f"failed to send event: {WHICH} attempt=3 error=Rejected: no"),
+        (LOGGER, "ERROR", f"failed to send event: {WHICH} attempt=3 error=RejectedError: no"),
         (LOGGER, "WARNING", f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z"),
     ]
 
 
 def test_a_retry_for_which_the_event_is_not_charged_is_one_warning() -> None:
-    text = f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z error=Nacked: full"
+    text = f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z error=NackedError: full"
     assert spoken(NACKED) == [(LOGGER, "WARNING", text)]
 
 
@@ -57,7 +57,7 @@ def test_an_event_that_the_ledger_knows_is_information() -> None:
 
 
 def test_giving_up_is_an_error() -> None:
-    assert spoken(DIED) == [(LOGGER, "ERROR", f"gave up on event: {WHICH} attempt=11 error=Rejected: no")]
+    assert spoken(DIED) == [(LOGGER, "ERROR", f"gave up on event: {WHICH} attempt=11 error=RejectedError: no")]
 
 
 def test_giving_up_says_when_a_person_has_to_decide() -> None:
@@ -88,7 +88,7 @@ def test_what_the_text_says_is_also_on_the_record() -> None:
         assert found["destination"] == "orders"
         assert found["attempt"] == 3
         assert found["next_retry_at"] == "2026-11-03T12:01:30.000000Z"
-        assert found["error"] == "Rejected: no"
+        assert found["error"] == "RejectedError: no"
 
 
 def test_line_ends_and_terminal_codes_are_escaped_in_text_and_record() -> None:

@@ -124,22 +124,28 @@ def test_it_is_one_line(observation: Observation, level: str, text: str) -> None
 
 
 def test_an_outage_is_one_warning_when_it_begins_and_one_for_each_failed_probe() -> None:
-    probe = BreakerChanged(relay="r", destination="orders", state="open", error="Unavailable: timeout", next_try=1.5)
+    probe = BreakerChanged(
+        relay="r", destination="orders", state="open", error="UnavailableError: timeout", next_try=1.5
+    )
     begin = "breaker open: destination=orders relay=r"
     assert spoken(OPENED, probe) == [
-        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:01:00.000000Z error=Unavailable: gone"),
-        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:00:01.500000Z error=Unavailable: timeout"),
+        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:01:00.000000Z error=UnavailableError: gone"),
+        (
+            "pillarbox.relay",
+            "WARNING",
+            f"{begin} next_try_at=2026-11-03T12:00:01.500000Z error=UnavailableError: timeout",
+        ),
     ]
 
 
 def test_a_breaker_that_a_person_holds_closed_although_it_fails_is_a_warning() -> None:
-    held = BreakerChanged(relay="r", destination="orders", state="closed", error="Unavailable: gone", next_try=1.5)
+    held = BreakerChanged(relay="r", destination="orders", state="closed", error="UnavailableError: gone", next_try=1.5)
     [record] = lines(held)
-    assert (record.levelname, "error=Unavailable: gone" in record.getMessage()) == ("WARNING", True)
+    assert (record.levelname, "error=UnavailableError: gone" in record.getMessage()) == ("WARNING", True)
 
 
 def test_a_probe_that_failed_and_may_be_repeated_at_once_is_a_warning_too() -> None:
-    [record] = lines(BreakerChanged(relay="r", destination="orders", state="half-open", error="Unavailable: gone"))
+    [record] = lines(BreakerChanged(relay="r", destination="orders", state="half-open", error="UnavailableError: gone"))
     assert record.levelname == "WARNING"
 
 

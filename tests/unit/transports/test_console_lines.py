@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.console import Console
 
@@ -94,7 +94,7 @@ async def test_a_reader_that_went_away_makes_it_unavailable() -> None:
     console = Console(stream)
     os.close(reader)
     answers = await console.send([outgoing(one, console.to()) for one in "ab"])
-    assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
+    assert [type(answer) for answer in answers] == [UnavailableError, UnavailableError]
     assert "BrokenPipeError" in str(answers[0])
     await console.aclose()
     with pytest.raises(BrokenPipeError):
@@ -105,7 +105,7 @@ async def test_a_closed_stream_is_unavailable() -> None:
     stream = io.StringIO()
     stream.close()
     console = Console(stream)
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await console.ping()
 
 
@@ -118,6 +118,6 @@ async def test_a_reader_that_does_not_read_holds_up_neither_the_loop_nor_the_clo
         assert not done
         await console.aclose()
         [answer] = await sending
-        assert isinstance(answer, Unavailable)
+        assert isinstance(answer, UnavailableError)
         while b"\n" not in end.read1():
             continue

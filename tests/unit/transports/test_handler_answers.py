@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import AnswersApart, Result
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
@@ -26,7 +26,7 @@ async def test_each_answer_comes_as_soon_as_its_call_returned() -> None:
 
     @handlers.on("t", name="sync")
     def sync(event: Any, context: Any) -> None:
-        raise Unavailable("not now")
+        raise UnavailableError("not now")
 
     lot = [outgoing(name, handlers.to(name)) for name in ("slow", "sync", "nobody")]
     async with aclosing(handlers.answers(lot)) as answers:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import Handlers
@@ -83,7 +83,7 @@ async def test_closing_answers_what_is_at_work_and_ends_what_can_be_ended() -> N
     await handlers.aclose()
     answers = await sending
     let_go.set()
-    assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
+    assert [type(answer) for answer in answers] == [UnavailableError, UnavailableError]
     assert handler.ended == ["a"]
 
 

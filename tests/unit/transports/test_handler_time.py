@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Any
 
-from pillarbox.core.errors import Rejected
+from pillarbox.core.errors import RejectedError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.testing.waiting import eventually
@@ -28,7 +28,7 @@ def test_an_async_handler_that_takes_too_long_is_cancelled_and_rejected() -> Non
                 ended.append(simulation.clock.monotonic())
 
         answer = await call(handlers)
-        assert type(answer) is Rejected
+        assert type(answer) is RejectedError
         assert str(answer).startswith("handler h took longer than 30 s")
         assert ended == [30.0]
 
@@ -46,7 +46,7 @@ def test_an_async_handler_that_will_not_be_cancelled_is_waited_for_and_rejected(
             except asyncio.CancelledError:
                 await asyncio.sleep(100)
 
-        assert type(await call(handlers)) is Rejected
+        assert type(await call(handlers)) is RejectedError
         assert simulation.clock.monotonic() == 130.0
 
     simulate(story, seed=1)
@@ -63,7 +63,7 @@ async def test_a_call_whose_time_is_up_before_it_began_is_not_begun() -> None:
     calls.begin([calls.add(0, Handler.of(note, ["*"], "h"), ReceivedEvent(out), context)])
     calls.expire()
     [(position, answer)] = await calls.next()
-    assert (position, type(answer)) == (0, Rejected)
+    assert (position, type(answer)) == (0, RejectedError)
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
         await asyncio.wait(others)
@@ -92,7 +92,7 @@ def test_a_handler_in_time_is_not_harmed_by_a_slow_neighbour_in_its_lot() -> Non
             await asyncio.sleep(3600 if event.event_id == "slow" else 29)
 
         answers = await handlers.send([outgoing(one, handlers.to("h")) for one in ("a", "slow", "b")])
-        assert [type(answer) for answer in answers] == [type(None), Rejected, type(None)]
+        assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
 
     simulate(story, seed=1)
 
@@ -124,7 +124,7 @@ async def test_a_sync_handler_is_answered_when_it_returns_and_rejected_if_that_w
     assert not finished
     done.set()
     answer = await sending
-    assert type(answer) is Rejected
+    assert type(answer) is RejectedError
     assert "took longer than 0.01 s" in str(answer)
 
 

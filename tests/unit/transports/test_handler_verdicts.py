@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.errors import Nacked, PermanentError, Rejected, SendError, Unavailable
+from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.handlers import Handlers
 from tests.unit.transports.lots import call
@@ -42,12 +42,14 @@ async def test_an_exception_rejects_the_event_by_type_and_first_line(
     error: BaseException, told: str, is_async: bool
 ) -> None:
     answer = await call(raising(error, is_async=is_async))
-    assert type(answer) is Rejected
+    assert type(answer) is RejectedError
     assert (str(answer), answer.__cause__) == (told, error)
 
 
 @both
-@pytest.mark.parametrize("error", [PermanentError("never"), Unavailable("away"), Nacked("full"), Rejected("no")])
+@pytest.mark.parametrize(
+    "error", [PermanentError("never"), UnavailableError("away"), NackedError("full"), RejectedError("no")]
+)
 async def test_a_verdict_that_is_raised_is_the_answer(error: SendError, is_async: bool) -> None:
     assert await call(raising(error, is_async=is_async)) is error
 
@@ -74,7 +76,7 @@ async def test_an_exception_that_cannot_be_shown_is_named() -> None:
 
 async def test_an_unknown_handler_is_rejected_and_may_come_with_the_next_release() -> None:
     answer = await call(Handlers(), "later")
-    assert type(answer) is Rejected
+    assert type(answer) is RejectedError
     assert "'later'" in str(answer)
 
 
@@ -89,7 +91,7 @@ async def test_a_sync_handler_that_returns_something_to_await_is_told_so() -> No
     handlers.on("*", name="future")(lambda event, context: something)
     for name in ("coroutine", "future"):
         answer = await call(handlers, name)
-        assert type(answer) is Rejected
+        assert type(answer) is RejectedError
         assert "async def" in str(answer)
 
 
@@ -102,4 +104,4 @@ async def test_a_failure_concerns_its_own_event_only() -> None:
             raise ValueError("not this one")
 
     answers = await handlers.send([outgoing(one, handlers.to("h")) for one in "abc"])
-    assert [type(answer) for answer in answers] == [type(None), Rejected, type(None)]
+    assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from pillarbox.core.errors import PermanentError, Rejected, Unavailable
+from pillarbox.core.errors import PermanentError, RejectedError, UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.memory import MemoryTransport
 
-NO, NEVER, AWAY = Rejected("no"), PermanentError("never"), Unavailable("away")
+NO, NEVER, AWAY = RejectedError("no"), PermanentError("never"), UnavailableError("away")
 HERE = MemoryTransport.to("here")
 
 
@@ -56,7 +56,7 @@ async def test_an_outage_ends_with_heal_and_leaves_the_rules_alone() -> None:
     transport.fail_when(lambda one: one.message.event_id == "a", NO)
     transport.outage(AWAY)
     assert await transport.send(lot("a", "b")) == [AWAY, AWAY]
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await transport.ping()
     transport.heal()
     await transport.ping()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected
+from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError
 from pillarbox.core.text import Upcast
 from pillarbox.core.transport import Outgoing
 from pillarbox.record import EventTypes
@@ -90,7 +90,7 @@ async def test_a_version_nobody_knows_yet_is_tried_again() -> None:
     handlers = Handlers(upcast=unknown)
     handlers.on("*", name="h")(lambda event, _: event.payload)
     answer = await call(handlers)
-    assert type(answer) is Rejected
+    assert type(answer) is RejectedError
     assert "deploy the release that knows it" in str(answer)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.errors import PermanentError, Rejected, SendError, Unavailable
+from pillarbox.core.errors import PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import TransportConformance, life, outage, sending
 from pillarbox.transports.memory import MemoryTransport
@@ -21,7 +21,7 @@ class AcceptsBeforeItArrives(MemoryTransport):
 class LosesWhatWasUnderWayInAnOutage(MemoryTransport):
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         answers = await super().send(lot)
-        return [None if isinstance(answer, Unavailable) else answer for answer in answers]
+        return [None if isinstance(answer, UnavailableError) else answer for answer in answers]
 
 
 class ReversesALot(MemoryTransport):
@@ -49,13 +49,17 @@ class FailsTheNeighbours(MemoryTransport):
 class BlamesTheDestination(MemoryTransport):
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         answers = await super().send(lot)
-        return [Unavailable("something failed") if isinstance(answer, Rejected) else answer for answer in answers]
+        return [
+            UnavailableError("something failed") if isinstance(answer, RejectedError) else answer for answer in answers
+        ]
 
 
 class BlamesTheMessage(MemoryTransport):
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         answers = await super().send(lot)
-        return [Rejected("something failed") if isinstance(answer, Unavailable) else answer for answer in answers]
+        return [
+            RejectedError("something failed") if isinstance(answer, UnavailableError) else answer for answer in answers
+        ]
 
 
 class RaisesInAnOutage(MemoryTransport):
@@ -103,7 +107,7 @@ class LeavesTasksBehind(MemoryTransport):
 class ShowsBodies(MemoryTransport):
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         answers = await super().send(lot)
-        return [answer and Rejected(f"could not send {one!r}") for one, answer in zip(lot, answers, strict=True)]
+        return [answer and RejectedError(f"could not send {one!r}") for one, answer in zip(lot, answers, strict=True)]
 
 
 class WorksAfterTheClose(MemoryTransport):
@@ -119,7 +123,7 @@ class PingsBlindly(MemoryTransport):
 class HangsWhenClosed(MemoryTransport):
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         answers = await super().send(lot)
-        if any(isinstance(answer, Unavailable) for answer in answers):
+        if any(isinstance(answer, UnavailableError) for answer in answers):
             await asyncio.Event().wait()
         return answers
 
@@ -127,7 +131,7 @@ class HangsWhenClosed(MemoryTransport):
 class TakesRefusalsLightly(MemoryTransport):
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         answers = await super().send(lot)
-        return [Rejected("no") if isinstance(answer, PermanentError) else answer for answer in answers]
+        return [RejectedError("no") if isinstance(answer, PermanentError) else answer for answer in answers]
 
 
 MUTANTS: list[tuple[type[MemoryTransport], str, dict[str, Any]]] = [

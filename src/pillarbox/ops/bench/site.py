@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError, SchemaError, StoreUnavailable, Unavailable
+from pillarbox.core.errors import (
+    ConfigurationError,
+    PillarboxError,
+    SchemaError,
+    StoreUnavailableError,
+    UnavailableError,
+)
 from pillarbox.core.names import Names
 from pillarbox.core.sqlfiles import statement
 from pillarbox.core.store import Store
@@ -73,7 +79,7 @@ class Site:
             await opened.enter_async_context(aclosing(store))
             try:
                 await store.schema.apply()
-            except (SchemaError, StoreUnavailable) as error:
+            except (SchemaError, StoreUnavailableError) as error:
                 raise BenchRefused(f"the benchmark cannot create tables of its own: {error}") from error
             yield store
 
@@ -88,7 +94,7 @@ class Site:
             await opened.enter_async_context(aclosing(broker))
             try:
                 await broker.ping()
-            except Unavailable as error:
+            except UnavailableError as error:
                 raise BenchRefused(f"the benchmark cannot declare a queue of its own, {self.name}: {error}") from error
             yield broker
 

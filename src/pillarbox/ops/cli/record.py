@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from pillarbox.core.errors import DuplicateEvent, RecordError
+from pillarbox.core.errors import DuplicateEventError, RecordError
 from pillarbox.core.text import plural
 from pillarbox.ops.cli.output import Advance, as_json, print_json, progress
 from pillarbox.ops.cli.parameters import age, header
@@ -142,9 +142,9 @@ def _recording(settings: Settings) -> Iterator[Record]:
         def record(events: Sequence[Event]) -> None:
             try:
                 runner.run(recorder.record(events))
-            except DuplicateEvent:
+            except DuplicateEventError:
                 ids = ", ".join(event.event_id for event in events)
-                raise DuplicateEvent(
+                raise DuplicateEventError(
                     f"{ids} waits already: `pillarbox --set record.duplicate=ignore record …` leaves such out",
                     field="event_id",
                 ) from None

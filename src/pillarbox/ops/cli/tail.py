@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from pillarbox.core.browsing import EventFilter
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.text import plural
 from pillarbox.ops.cli.output import as_json, clean, moment, print_json, print_line
 from pillarbox.ops.cli.parameters import age, since_option
@@ -86,7 +86,7 @@ async def _patient(following: Tail, interval: float) -> Look:
     while True:
         try:
             return await following.look()
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             if not told:
                 click.echo(f"pillarbox: {error}", err=True)
             told = True

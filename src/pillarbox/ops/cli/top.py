@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.overview import COUNTED
 from pillarbox.ops.cli.output import as_json, clean, number, print_json, span
 from pillarbox.ops.cli.parameters import age
@@ -72,7 +72,7 @@ class Sight(NamedTuple):
     """What is shown."""
 
     frame: Frame
-    away: StoreUnavailable | None
+    away: StoreUnavailableError | None
     """Why the store did not answer: then these are the last figures."""
 
 
@@ -90,7 +90,7 @@ async def _sights(store: Store, interval: float) -> AsyncIterator[Sight]:
         await asyncio.sleep(interval)
         try:
             sight = Sight(await looking.look(), None)
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             sight = Sight(sight.frame, error)
 
 

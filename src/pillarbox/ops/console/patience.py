@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 
 T = TypeVar("T")
 
@@ -20,12 +20,12 @@ LONG = 30.0
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """What `work` answers. Raises StoreUnavailable if it takes longer."""
+    """What `work` answers. Raises StoreUnavailableError if it takes longer."""
     try:
         async with asyncio.timeout(seconds):
             return await work
     except TimeoutError:
-        raise StoreUnavailable(
+        raise StoreUnavailableError(
             f"the store did not answer within {seconds:g} s: it is overloaded, or somebody holds a lock; "
             "`pillarbox doctor` names the oldest transaction"
         ) from None

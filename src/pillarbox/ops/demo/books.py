@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.event import Event
 from pillarbox.core.names import Names
 from pillarbox.core.sqlfiles import statement
@@ -103,7 +103,7 @@ class SqliteBooks:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            raise StoreUnavailable("the shop is not open")
+            raise StoreUnavailableError("the shop is not open")
         return self._connection
 
     @staticmethod
@@ -148,7 +148,7 @@ class PostgresBooks:
 
     def _opened(self) -> asyncpg.Connection[asyncpg.Record]:
         if self._connection is None:
-            raise StoreUnavailable("the shop is not open")
+            raise StoreUnavailableError("the shop is not open")
         return self._connection
 
     def _sql(self, name: str) -> str:

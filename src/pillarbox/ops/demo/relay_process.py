@@ -7,7 +7,7 @@ import logging
 import sys
 from typing import Any
 
-from pillarbox.core.errors import RelayFailed
+from pillarbox.core.errors import RelayFailedError
 from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Transport
 from pillarbox.ops.demo.handlers import make_handlers
@@ -41,7 +41,7 @@ async def carry(scene: Scene) -> int:
     when_let_go(lambda: loop.call_soon_threadsafe(relay.stop))
     try:
         await relay.run()
-    except RelayFailed as failure:
+    except RelayFailedError as failure:
         print(failure, file=sys.stderr)
         return 1
     finally:

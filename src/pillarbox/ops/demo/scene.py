@@ -85,7 +85,7 @@ class Scene:
         return PostgresStore(self.store, schema=self.name)
 
     async def check_transport(self) -> None:
-        """Raises ConfigurationError or Unavailable, in words for people, if the broker cannot be reached."""
+        """Raises ConfigurationError or UnavailableError, in words for people, if the broker cannot be reached."""
         if not self.transport:
             return
         try:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from pillarbox.core.errors import DuplicateEvent, InboxError, NotInTransaction
+from pillarbox.core.errors import DuplicateEventError, InboxError, NotInTransactionError
 from pillarbox.core.message import Message
 from pillarbox.core.row import Receipt, Row, Tally
 from pillarbox.stores.memory.tables import Identity, Stored, Tables
@@ -56,7 +56,7 @@ class MemoryTransaction:
             raise
 
     def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
-        """Add rows, visible to nobody before the transaction commits. Raises DuplicateEvent, adding none."""
+        """Add rows, visible to nobody before the transaction commits. Raises DuplicateEventError, adding none."""
         self._check_open()
         with self._tables.lock:
             taken = {message.identity for message in self._rows}
@@ -99,7 +99,7 @@ class MemoryTransaction:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise NotInTransaction("this transaction is not open; use it inside `with store.transaction() as tx:`")
+            raise NotInTransactionError("this transaction is not open; use it inside `with store.transaction() as tx:`")
 
     def _forget_receipts(self, mark: int) -> None:
         with self._tables.lock:
@@ -128,10 +128,10 @@ class MemoryTransaction:
             self._ring()
 
 
-def _duplicate(identity: Identity) -> DuplicateEvent:
+def _duplicate(identity: Identity) -> DuplicateEventError:
     event_id, destination = identity
     where = f" for {destination!r}" if destination else ""
-    return DuplicateEvent(
+    return DuplicateEventError(
         f"an event with the id {event_id!r} already waits{where}; "
         "give each event an id of its own, or record with duplicate='ignore'",
         field="event_id",

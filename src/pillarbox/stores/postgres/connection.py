@@ -12,7 +12,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError, RowsRefused, SchemaError, StoreUnavailable
+from pillarbox.core.errors import (
+    ConfigurationError,
+    PillarboxError,
+    RowsRefusedError,
+    SchemaError,
+    StoreUnavailableError,
+)
 from pillarbox.stores.postgres import moments, tls
 
 if TYPE_CHECKING:
@@ -76,7 +82,7 @@ class Connection:
         self._ended = asyncio.Event()
 
     async def fetch(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
-        """Run one statement. Raises StoreUnavailable or SchemaError."""
+        """Run one statement. Raises StoreUnavailableError or SchemaError."""
         async with self.open() as connection, asyncio.timeout(self._answer_within):
             return await connection.fetch(sql, *arguments)
 
@@ -191,13 +197,13 @@ def translated(error: Any, where: str) -> PillarboxError:
         return SchemaError(f"{_SCHEMA_STATES[state]} is missing in {where}: {said}; run `pillarbox schema apply`")
     refused = getattr(error, "server_source_function", None) in _REFUSE_ROWS and state[:2] not in _FACTS_ABOUT_SERVERS
     if state[:2] in _FACTS_ABOUT_ROWS or refused:
-        return RowsRefused(f"PostgreSQL at {where} refuses a row: {said}")
+        return RowsRefusedError(f"PostgreSQL at {where} refuses a row: {said}")
     if state == "42501":
         return SchemaError(f"permission denied in {where}: {said}; see `pillarbox schema sql --roles` for the grants")
     detail = f"{type(error).__name__}: {said}".rstrip(": ")
     if isinstance(error, ssl.SSLError) or "rejected SSL upgrade" in said:
-        return StoreUnavailable(f"PostgreSQL at {where} cannot be trusted ({detail}): {tls.ADVICE}")
-    return StoreUnavailable(f"PostgreSQL at {where} did not do it ({detail})")
+        return StoreUnavailableError(f"PostgreSQL at {where} cannot be trusted ({detail}): {tls.ADVICE}")
+    return StoreUnavailableError(f"PostgreSQL at {where} did not do it ({detail})")
 
 
 def primary_message(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from pillarbox.core.diagnosis import (
     shortened,
     warned,
 )
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.footprint import Footprint, Part
 from pillarbox.stores.postgres import tls
 from pillarbox.stores.postgres.connection import Connection
@@ -106,7 +106,7 @@ class PostgresDiagnosis:
     async def _reachable(self) -> Answer:
         try:
             [server] = await self._ask("diagnosis_server")
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             said = str(error)
             if any(mark in said for mark in _POOLER):
                 return failed(f"a pooler stands before the server: {said}", _POOLER_FIX)
@@ -132,7 +132,7 @@ class PostgresDiagnosis:
                 async with other.transaction(readonly=True):
                     [(others, _)] = await other.fetch(sql)
                     [(after, _)] = await mine.fetch(sql)
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             if not any(mark in str(error) for mark in _POOLER):
                 raise
             return failed(f"a pooler stands before the server: {shortened(str(error), most=300)}", _POOLER_FIX)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, assert_never
 
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import LONGEST_DELAY, Dead, Delivered, Resolved, Retry, Split, Verdict, legible
@@ -71,8 +71,8 @@ class PostgresWrites:
     """See `pillarbox.core.store.Writes`.
 
     A row that the database refuses for what is in it must not keep others from being written: the batch is halved until
-    that row is alone, and it becomes a dead letter. If even that is refused, RowsRefused names it once all others are
-    written.
+    that row is alone, and it becomes a dead letter. If even that is refused, RowsRefusedError names it once all others
+    are written.
     """
 
     def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
@@ -142,7 +142,7 @@ class PostgresWrites:
         flying = literal(place[0] for place in in_flight), literal(place[1] for place in in_flight)
         try:
             [row] = await self._connection.fetch(self._carry_out, *known, limit, *flying)
-        except RowsRefused as error:
+        except RowsRefusedError as error:
             if limit > 1:
                 # The others come with the next calls, once the one that is refused is closed.
                 return await self.carry_out(epochs, limit=limit // 10 or 1, in_flight=in_flight)
@@ -158,27 +158,27 @@ class PostgresWrites:
     async def _all(self, epochs: Epochs, writes: Sequence[tuple[str, Units]]) -> Settled:
         """Run one statement after another, each for its units."""
         results: list[Settled] = []
-        refused: list[RowsRefused] = []
+        refused: list[RowsRefusedError] = []
         for sql, units in writes:
             if units:
                 await self._isolating(sql, epochs, units, results, refused)
         if refused:
-            raise RowsRefused(str(refused[0]), places=frozenset().union(*(one.places for one in refused)))
+            raise RowsRefusedError(str(refused[0]), places=frozenset().union(*(one.places for one in refused)))
         return _together(results)
 
     async def _isolating(
-        self, sql: str, epochs: Epochs, units: Units, results: list[Settled], refused: list[RowsRefused]
+        self, sql: str, epochs: Epochs, units: Units, results: list[Settled], refused: list[RowsRefusedError]
     ) -> None:
         lanes = {unit.message.lane for unit in units}
         try:
             results.append(await self._run(sql, epochs, lanes, _columns(units, history=self._history)))
-        except RowsRefused as error:
+        except RowsRefusedError as error:
             if len(units) > 1:
                 half = len(units) // 2
                 await self._isolating(sql, epochs, units[:half], results, refused)
                 await self._isolating(sql, epochs, units[half:], results, refused)
             elif sql == self._bury:
-                refused.append(RowsRefused(str(error), places=[units[0].message.place]))
+                refused.append(RowsRefusedError(str(error), places=[units[0].message.place]))
             else:
                 burial = _refused(units[0], str(error))
                 await self._isolating(self._bury, epochs, [Unit(units[0].message, [burial])], results, refused)

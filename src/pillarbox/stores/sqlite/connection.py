@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.errors import ConfigurationError, PillarboxError, RowsRefused, SchemaError, StoreUnavailable
+from pillarbox.core.errors import (
+    ConfigurationError,
+    PillarboxError,
+    RowsRefusedError,
+    SchemaError,
+    StoreUnavailableError,
+)
 from pillarbox.stores.sqlite.statements import Statements, each
 
 T = TypeVar("T")
@@ -66,15 +72,15 @@ class Connection:
         return self._path.exists()
 
     async def read(self, work: Work[T]) -> T:
-        """Run `work` on one snapshot. Raises StoreUnavailable or SchemaError."""
+        """Run `work` on one snapshot. Raises StoreUnavailableError or SchemaError."""
         return await self._run("BEGIN", work)
 
     async def ask(self, work: Work[T]) -> T:
-        """Run `work` that is one statement, a transaction of its own. Raises StoreUnavailable or SchemaError."""
+        """Run `work` that is one statement, a transaction of its own. Raises StoreUnavailableError or SchemaError."""
         return await self._run("", work)
 
     async def write(self, work: Work[T], *, make: bool = False) -> T:
-        """Run `work` as the only writer; if it raises, it wrote nothing. Raises StoreUnavailable or SchemaError.
+        """Run `work` as the only writer; if it raises, it wrote nothing. Raises StoreUnavailableError or SchemaError.
 
         `make` makes the file, if there is none.
         """
@@ -90,7 +96,7 @@ class Connection:
 
     async def _run(self, begin: str, work: Work[T], *, make: bool = False) -> T:
         if self._closed:
-            raise StoreUnavailable(f"the store on {self._path} is closed")
+            raise StoreUnavailableError(f"the store on {self._path} is closed")
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, begin, work, make)
 
     def _transact(self, begin: str, work: Work[T], make: bool) -> T:
@@ -150,13 +156,13 @@ class Connection:
         if str(error).startswith(("no such table", "no such column")):
             return SchemaError(f"{self._path}: {error}; run `pillarbox schema apply`")
         if _is_busy(error):
-            return StoreUnavailable(
+            return StoreUnavailableError(
                 f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s: {LET_GO}"
             )
         if _code(error) in _FACTS_ABOUT_ROWS:
-            return RowsRefused(f"SQLite refuses a row in {self._path}: {error}")
+            return RowsRefusedError(f"SQLite refuses a row in {self._path}: {error}")
         told = f"SQLite did not do it on {self._path} ({type(error).__name__}: {error})"
-        return StoreUnavailable(f"{told}: {_NEXT.get(_code(error), _ANY)}")
+        return StoreUnavailableError(f"{told}: {_NEXT.get(_code(error), _ANY)}")
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

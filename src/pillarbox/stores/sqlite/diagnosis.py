@@ -27,7 +27,7 @@ from pillarbox.core.diagnosis import (
     schema_checks,
     warned,
 )
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.footprint import Footprint, Part
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.schema import SqliteSchema
@@ -87,7 +87,7 @@ class SqliteDiagnosis:
             )
         try:
             await self._file()
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             return failed(str(error), "is it a SQLite file, and may this user read it?")
         return passed(f"SQLite {sqlite3.sqlite_version}, {self._path}")
 
@@ -103,7 +103,7 @@ class SqliteDiagnosis:
     async def _lock(self) -> Answer:
         try:
             await self._connection.write(lambda _: None)
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             return failed(str(error), "what it says; nothing is recorded or sent until then")
         return passed("whoever wants to write gets the lock in time")
 
@@ -138,4 +138,4 @@ class SqliteDiagnosis:
             with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as file:
                 return FileFacts._make(file.execute(self._facts).fetchone())
         except sqlite3.Error as error:
-            raise StoreUnavailable(f"{self._path} cannot be read ({type(error).__name__}: {error})") from error
+            raise StoreUnavailableError(f"{self._path} cannot be read ({type(error).__name__}: {error})") from error

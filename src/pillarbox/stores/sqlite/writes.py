@@ -16,7 +16,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple, assert_never
 
-from pillarbox.core.errors import RowsRefused
+from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Resolved, Retry, Split, Verdict, legible
@@ -53,8 +53,8 @@ class SqliteWrites:
     """See `pillarbox.core.store.Writes`.
 
     A row that the database refuses for what is in it must not keep others from being written: the batch is halved until
-    that row is alone, and it becomes a dead letter. If even that is refused, RowsRefused names it once all others are
-    written.
+    that row is alone, and it becomes a dead letter. If even that is refused, RowsRefusedError names it once all others
+    are written.
     """
 
     def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
@@ -70,7 +70,7 @@ class SqliteWrites:
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
         if verdicts and all(verdict.outcome is DELIVERED for verdict in verdicts):
-            with suppress(RowsRefused):  # which of them it is comes out below
+            with suppress(RowsRefusedError):  # which of them it is comes out below
                 if count := await self._deliver(epochs.get(LANE), verdicts):
                     return Settled(held=OURS, count=count)
         entries = [_settled(verdict) for verdict in verdicts]
@@ -202,10 +202,10 @@ class SqliteWrites:
         if not entries:
             return Settled(held=frozenset(), count=0)
         results: list[Settled] = []
-        refused: list[RowsRefused] = []
+        refused: list[RowsRefusedError] = []
         await self._isolating(epochs, entries, work, results, refused)
         if refused:
-            raise RowsRefused(str(refused[0]), places=frozenset().union(*(one.places for one in refused)))
+            raise RowsRefusedError(str(refused[0]), places=frozenset().union(*(one.places for one in refused)))
         return Settled(
             held=frozenset.intersection(*(result.held for result in results)),
             count=sum(result.count for result in results),
@@ -219,13 +219,13 @@ class SqliteWrites:
         entries: Sequence[Entry],
         work: Work,
         results: list[Settled],
-        refused: list[RowsRefused],
+        refused: list[RowsRefusedError],
     ) -> None:
         try:
             results.append(
                 await self._connection.write(lambda db: work(db, entries) if self._owns(db, epochs) else LOST)
             )
-        except RowsRefused as error:
+        except RowsRefusedError as error:
             first = entries[0]
             # The copies of one message are written together or not at all.
             units = [list(unit) for _, unit in groupby(entries, key=itemgetter(0, 1))]
@@ -234,7 +234,7 @@ class SqliteWrites:
                 await self._isolating(epochs, list(chain(*units[:half])), work, results, refused)
                 await self._isolating(epochs, list(chain(*units[half:])), work, results, refused)
             elif first.outcome == "dead":
-                refused.append(RowsRefused(str(error), places=[(first.id, first.destination)]))
+                refused.append(RowsRefusedError(str(error), places=[(first.id, first.destination)]))
             else:
                 await self._isolating(epochs, [_refused(entries, str(error))], self._settle, results, refused)
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pillarbox.core.errors import DuplicateEvent
+from pillarbox.core.errors import DuplicateEventError
 from pillarbox.core.outcome import DELIVERED, Retry
 from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, event, line
@@ -68,21 +68,21 @@ class AppendConformance:
     async def test_an_id_that_waits_is_refused_a_second_time(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        with pytest.raises(DuplicateEvent):
+        with pytest.raises(DuplicateEventError):
             await harness.commit(event("a", payload=b"again"))
         assert [m.payload for m in await owner.ready()] == [b"a"]
 
     async def test_a_refused_transaction_leaves_none_of_its_events(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        with pytest.raises(DuplicateEvent):
+        with pytest.raises(DuplicateEventError):
             await harness.commit(event("b"), event("a"), event("c"))
         assert ids(await owner.ready()) == ["a"]
 
     async def test_an_id_may_wait_once_per_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"), event("a", destination="y"))
-        with pytest.raises(DuplicateEvent):
+        with pytest.raises(DuplicateEventError):
             await harness.commit(event("a", destination="y"))
         assert sorted(m.destination for m in await owner.ready()) == ["x", "y"]
 
@@ -130,5 +130,5 @@ class AppendConformance:
         attempts = [harness.commit(event("a", payload=b"%d" % n)) for n in range(5)]
         results = await asyncio.gather(*attempts, return_exceptions=True)
         [winner] = [n for n, result in enumerate(results) if result is None]
-        assert [type(result) for result in results].count(DuplicateEvent) == 4
+        assert [type(result) for result in results].count(DuplicateEventError) == 4
         assert [m.payload for m in await owner.ready()] == [b"%d" % winner]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from pillarbox.core.errors import DuplicateEvent
+from pillarbox.core.errors import DuplicateEventError
 from pillarbox.core.event import Event
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
@@ -63,7 +63,7 @@ class MessageLife(StoreMachine):
     @rule(event=events())
     def record(self, event: Event) -> None:
         if (event.event_id, event.destination) in self.model.waiting:
-            with pytest.raises(DuplicateEvent):
+            with pytest.raises(DuplicateEventError):
                 self.run(self.harness.commit(event))
         else:
             self.run(self.harness.commit(event))
@@ -76,7 +76,7 @@ class MessageLife(StoreMachine):
                 await self.harness.record(transaction, event)
                 raise _Undone
 
-        with pytest.raises((_Undone, DuplicateEvent)):
+        with pytest.raises((_Undone, DuplicateEventError)):
             self.run(undone())
 
     @rule(kept=events(), undone=events())

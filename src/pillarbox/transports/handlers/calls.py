@@ -19,7 +19,7 @@ from contextvars import Context, copy_context
 from types import coroutine
 from typing import Any
 
-from pillarbox.core.errors import Rejected, SendError, Unavailable, primary_text
+from pillarbox.core.errors import RejectedError, SendError, UnavailableError, primary_text
 from pillarbox.core.transport import Result
 from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 from pillarbox.transports.handlers.registry import Handler
@@ -71,7 +71,7 @@ class Call:
         else:
             self._calls.answer(self, self._result)
 
-    def took_too_long(self) -> Rejected:
+    def took_too_long(self) -> RejectedError:
         return _took_too_long(self.handler.name, self._calls.timeout)
 
 
@@ -136,7 +136,7 @@ class Calls:
         tasks: list[asyncio.Task[None]] = []
         for call in list(self.open.values()):
             if call.task is None:
-                self.answer(call, Unavailable(CLOSED))
+                self.answer(call, UnavailableError(CLOSED))
             else:
                 tasks.append(call.task)
                 call.task.cancel()
@@ -208,7 +208,7 @@ async def _awaited(call: Call) -> Result:
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         # Its own doing, for example awaiting something that was cancelled, is an error like any other.
-        return Unavailable(CLOSED) if task is not None and task.cancelling() else _verdict(call.handler, error)
+        return UnavailableError(CLOSED) if task is not None and task.cancelling() else _verdict(call.handler, error)
     except BaseException as error:
         return _verdict(call.handler, error)
     return None
@@ -226,7 +226,9 @@ def _called(call: Call, timeout: float | None) -> Result:
     if returned is not None and inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
             returned.close()
-        return Rejected(f"handler {handler.name} returned something to await, which nobody does; make it `async def`")
+        return RejectedError(
+            f"handler {handler.name} returned something to await, which nobody does; make it `async def`"
+        )
     if timeout is not None and time.monotonic() - began > timeout:
         return _took_too_long(handler.name, timeout)
     return None
@@ -234,9 +236,9 @@ def _called(call: Call, timeout: float | None) -> Result:
 
 def _verdict(handler: Handler, error: BaseException) -> SendError:
     """What it says of itself, if it does; else the message is at fault. SystemExit ends a handler, not the relay."""
-    if isinstance(error, (Rejected, Unavailable)):
+    if isinstance(error, (RejectedError, UnavailableError)):
         return error
-    verdict = Rejected(f"handler {handler.name} raised {_told(error)}")
+    verdict = RejectedError(f"handler {handler.name} raised {_told(error)}")
     verdict.__cause__ = error
     return verdict
 
@@ -250,5 +252,5 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
-def _took_too_long(name: str, timeout: float | None) -> Rejected:
-    return Rejected(f"handler {name} took longer than {timeout:g} s; raise handlers.timeout or make it faster")
+def _took_too_long(name: str, timeout: float | None) -> RejectedError:
+    return RejectedError(f"handler {name} took longer than {timeout:g} s; raise handlers.timeout or make it faster")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.errors import ConfigurationError, Rejected, Unavailable
+from pillarbox.core.errors import ConfigurationError, RejectedError, UnavailableError
 from pillarbox.core.text import Upcast
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.threads import Threads
@@ -137,7 +137,7 @@ class Handlers:
 
     async def ping(self) -> None:
         if self._closed:
-            raise Unavailable(CLOSED)
+            raise UnavailableError(CLOSED)
 
     async def aclose(self) -> None:
         """Cancel async handlers and wait for their end, leave sync ones to themselves, and close who can be closed;
@@ -192,7 +192,7 @@ class Handlers:
             name = _name(one)
             handler = self._registry.find(name)
             if handler is None:
-                error = Rejected(f"no handler is called {name!r} here; deploy it, or correct the route")
+                error = RejectedError(f"no handler is called {name!r} here; deploy it, or correct the route")
                 calls.refuse(position, error)
                 continue
             event = ReceivedEvent(one, self._upcast)

@@ -1,7 +1,7 @@
 """A channel with one thing to wait for at a time: an answer of the broker, or its own end.
 
 However a wait ends, it ends: with the answer, with ChannelRefused when the broker closed the channel over something
-said on it, with Unavailable when the connection went or was blocked.
+said on it, with UnavailableError when the connection went or was blocked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.driver import (
     ChannelClosedByBroker,
     ChannelWrongStateError,
@@ -37,11 +37,11 @@ class Channel:
         self._place = place
         self._awaited: asyncio.Future[Any] | None = None
         self._raw: RawChannel | None = None
-        self.failure: ChannelRefused | Unavailable | None = None
+        self.failure: ChannelRefused | UnavailableError | None = None
         """Why it is of no more use; None while it is."""
 
     async def open(self, wire: Wire) -> None:
-        """Raises Unavailable."""
+        """Raises UnavailableError."""
         try:
             self._raw = wire.channel(on_open_callback=self.answered)
         except ConnectionWrongStateError as error:
@@ -55,11 +55,11 @@ class Channel:
         if self.failure is not None:
             raise self.failure
         if self._raw is None:
-            raise Unavailable(f"a channel to {self._place} was used before it was open")
+            raise UnavailableError(f"a channel to {self._place} was used before it was open")
         return self._raw
 
     async def call(self, method: Callable[..., object], **arguments: Any) -> Any:
-        """One question and its answer. Raises ChannelRefused, Unavailable."""
+        """One question and its answer. Raises ChannelRefused, UnavailableError."""
         method(**arguments, callback=self.answered)
         return await self.answer()
 
@@ -75,13 +75,13 @@ class Channel:
             self._awaited.set_result(answer)
 
     def ack(self, tag: int) -> None:
-        """Have the broker forget a message that came over this channel. Raises Unavailable if it has ended."""
+        """Have the broker forget a message that came over this channel. Raises UnavailableError if it has ended."""
         try:
             self.raw.basic_ack(tag)
         except (ChannelRefused, ChannelWrongStateError, ConnectionWrongStateError) as error:
-            raise Unavailable(f"the message can no longer be acked: {error}; it comes again") from error
+            raise UnavailableError(f"the message can no longer be acked: {error}; it comes again") from error
 
-    def fail(self, error: ChannelRefused | Unavailable) -> None:
+    def fail(self, error: ChannelRefused | UnavailableError) -> None:
         """End it for this reason, unless it has ended already; whoever waits hears of it."""
         if self.failure is None:
             self.failure = error
@@ -90,7 +90,7 @@ class Channel:
 
     def close(self) -> None:
         """Tell the broker that it is done; the answer is not waited for."""
-        self.fail(Unavailable(f"a channel to {self._place} was closed"))
+        self.fail(UnavailableError(f"a channel to {self._place} was closed"))
         if self._raw is not None and (self._raw.is_open or self._raw.is_opening):
             self._raw.close()
 
@@ -100,5 +100,5 @@ class Channel:
         else:
             self.fail(self._lost(reason))
 
-    def _lost(self, reason: Exception) -> Unavailable:
-        return Unavailable(f"lost the connection to RabbitMQ at {self._place}: {reason_of(reason)}")
+    def _lost(self, reason: Exception) -> UnavailableError:
+        return UnavailableError(f"lost the connection to RabbitMQ at {self._place}: {reason_of(reason)}")

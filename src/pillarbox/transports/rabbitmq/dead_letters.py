@@ -1,7 +1,7 @@
 """The dead-letter queues of a broker: how deep they are, what lies in them, and the way back.
 
-Nothing reconnects behind its back: a look whose connection is lost raises Unavailable, and its letters are where they
-were.
+Nothing reconnects behind its back: a look whose connection is lost raises UnavailableError, and its letters are where
+they were.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 
 from pillarbox.core.broker_letters import BrokerLetter
 from pillarbox.core.clock import Duration, SystemClock, seconds
-from pillarbox.core.errors import Rejected
+from pillarbox.core.errors import RejectedError
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive
 from pillarbox.transports.rabbitmq.link import Link
@@ -156,5 +156,5 @@ class RabbitMQDeadLetters:
         except TimeoutError:
             raise self._refused(queue, "it gives out nothing; has another consumer the sole right to it?") from None
 
-    def _refused(self, queue: str, reason: str) -> Rejected:
-        return Rejected(f"queue {queue!r} at {self._place} cannot be looked at: {reason}")
+    def _refused(self, queue: str, reason: str) -> RejectedError:
+        return RejectedError(f"queue {queue!r} at {self._place} cannot be looked at: {reason}")

@@ -2,7 +2,7 @@
 
 What exists already and is the same is left as it is; so is a queue that is declared by its name alone and exists as a
 consumer or as a relay declares such a one. What else exists and differs is a ConfigurationError that quotes the
-broker on the difference; anything else that keeps a thing from being declared is Unavailable.
+broker on the difference; anything else that keeps a thing from being declared is UnavailableError.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError, Unavailable
+from pillarbox.core.errors import ConfigurationError, PillarboxError, UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.topology import Bind, Declaration, Exchange, Queue, same_queue_otherwise
@@ -30,7 +30,8 @@ class Second:
 async def declare(
     channel: Channel, place: Place, declarations: Sequence[Declaration | Second]
 ) -> list[Declaration | Second]:
-    """What is left for another channel, since the broker closed this one. Raises ConfigurationError, Unavailable."""
+    """What is left for another channel, since the broker closed this one. Raises ConfigurationError,
+    UnavailableError."""
     for number, declaration in enumerate(declarations):
         wanted = declaration.queue if isinstance(declaration, Second) else declaration
         try:
@@ -72,11 +73,11 @@ def _explained(declaration: Declaration, refusal: ChannelRefused, place: Place) 
                 "delete what exists (its messages go with it), or set declare = false"
             )
         case 403:
-            return Unavailable(
+            return UnavailableError(
                 f"{what} at {place} may not be declared by this user: {refusal}; grant it, or set declare = false"
             )
         case _:
-            return Unavailable(f"{what} at {place} could not be declared: {refusal}")
+            return UnavailableError(f"{what} at {place} could not be declared: {refusal}")
 
 
 def _name(declaration: Declaration) -> str:

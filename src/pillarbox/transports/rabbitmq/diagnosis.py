@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.address import RabbitAddress
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, positive
@@ -73,7 +73,7 @@ class RabbitMQDiagnosis:
     async def _reachable(self) -> Answer:
         try:
             link = await self._line.ready(())
-        except Unavailable as error:
+        except UnavailableError as error:
             return failed(
                 str(error),
                 "is the broker up, is the address right, are user, password and virtual host; from this machine",
@@ -86,7 +86,7 @@ class RabbitMQDiagnosis:
             await self._probe()
         except ChannelRefused:
             return passed("the broker takes messages, though not from this user for a queue by its name")
-        except Unavailable as error:
+        except UnavailableError as error:
             if "is blocked" not in str(error):
                 raise
             return failed(
@@ -102,7 +102,7 @@ class RabbitMQDiagnosis:
                 f"nothing could be tried: {refusal}",
                 "fine if this user is to publish to exchanges of its own only; else grant it to write to amq.default",
             )
-        except Unavailable as error:
+        except UnavailableError as error:
             if "did not answer" not in str(error):
                 raise
             return failed(
@@ -204,7 +204,8 @@ class RabbitMQDiagnosis:
         return {name: facts for name, facts in found.items() if facts is not None}
 
     async def _probe(self) -> bool:
-        """Publish what nobody receives. True: it came back and was confirmed. Raises ChannelRefused, Unavailable."""
+        """Publish what nobody receives. True: it came back and was confirmed. Raises ChannelRefused,
+        UnavailableError."""
         link = await self._line.ready(())
         channel = Channel(self._place)
         returned: list[object] = []
@@ -223,14 +224,14 @@ class RabbitMQDiagnosis:
         return bool(returned)
 
     async def _passive(self, method: str, **named: str) -> bool:
-        """Is there one? Raises Unavailable where nobody may ask."""
+        """Is there one? Raises UnavailableError where nobody may ask."""
         link = await self._line.ready(())
         try:
             await self._line.in_time(link, asked(link, self._place, method, passive=True, **named))
         except ChannelRefused as refusal:
             if refusal.code == _NOT_FOUND:
                 return False
-            raise Unavailable(str(refusal)) from refusal
+            raise UnavailableError(str(refusal)) from refusal
         return True
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
 from pillarbox.core.clock import Duration, ProgressTimeout, seconds
-from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.transports.rabbitmq.link import Link
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.topology import Declaration
@@ -35,7 +35,7 @@ class Line:
         self._closed = False
 
     async def ready(self, declarations: Sequence[Declaration]) -> Link:
-        """The connection, topology declared. Raises Unavailable, ConfigurationError."""
+        """The connection, topology declared. Raises UnavailableError, ConfigurationError."""
         if (link := self._link) is not None and link.ready:
             return link
         async with self._opening:
@@ -45,13 +45,13 @@ class Line:
             return link
 
     async def declare(self, declarations: Sequence[Declaration]) -> None:
-        """Declare all of it, whatever was declared before. Raises Unavailable, ConfigurationError."""
+        """Declare all of it, whatever was declared before. Raises UnavailableError, ConfigurationError."""
         async with self._opening:
             link = await self._connected()
             await self.in_time(link, link.declare(declarations))
 
     async def in_time(self, link: Link, work: Awaitable[T]) -> T:
-        """Do it within the time for answers, or drop the connection. Raises Unavailable."""
+        """Do it within the time for answers, or drop the connection. Raises UnavailableError."""
         try:
             async with asyncio.timeout(self._answer_timeout):
                 return await work
@@ -60,7 +60,7 @@ class Line:
 
     async def while_it_moves(self, link: Link, work: Awaitable[T]) -> T:
         """Do it for as long as bytes leave or messages are confirmed within each time for answers; else drop the
-        connection. On a slow link, what is on its way must not be sent a second time. Raises Unavailable."""
+        connection. On a slow link, what is on its way must not be sent a second time. Raises UnavailableError."""
         try:
             async with ProgressTimeout(self._answer_timeout, lambda: link.progress):
                 return await work
@@ -72,18 +72,18 @@ class Line:
         """Something else whenever bytes left or a message was confirmed."""
         return None if self._link is None else (id(self._link), self._link.progress)
 
-    def _unanswered(self, link: Link) -> Unavailable:
-        error = Unavailable(f"RabbitMQ at {self._place} did not answer within {self._answer_timeout:g} s")
+    def _unanswered(self, link: Link) -> UnavailableError:
+        error = UnavailableError(f"RabbitMQ at {self._place} did not answer within {self._answer_timeout:g} s")
         link.let_go(error)
         return error
 
     def check_open(self) -> None:
-        """Raise Unavailable once it is closed."""
+        """Raise UnavailableError once it is closed."""
         if self._closed:
             raise self._closed_error()
 
     async def aclose(self) -> None:
-        """Say goodbye and close; whatever waits for an answer is told Unavailable. Closing twice is fine."""
+        """Say goodbye and close; whatever waits for an answer is told UnavailableError. Closing twice is fine."""
         self._closed = True
         if self._link is not None:
             await self._link.aclose(self._closed_error())
@@ -101,16 +101,16 @@ class Line:
                     await link.open()
             except TimeoutError:
                 link.let_go(
-                    Unavailable(f"no connection to RabbitMQ at {self._place} within {self._connect_timeout:g} s")
+                    UnavailableError(f"no connection to RabbitMQ at {self._place} within {self._connect_timeout:g} s")
                 )
             except asyncio.CancelledError:
-                link.let_go(Unavailable("connecting was cancelled"))
+                link.let_go(UnavailableError("connecting was cancelled"))
                 raise
         link.check()
         return link
 
-    def _closed_error(self) -> Unavailable:
-        return Unavailable(f"the {self._what} to RabbitMQ at {self._place} is closed")
+    def _closed_error(self) -> UnavailableError:
+        return UnavailableError(f"the {self._what} to RabbitMQ at {self._place} is closed")
 
 
 def at_least_one(field: str, number: int) -> int:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from pillarbox.core.errors import ConfigurationError, Unavailable
+from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.declaring import Second, declare
 from pillarbox.transports.rabbitmq.driver import ConnectionMethods, Method, Wire, parameters_of, reason_of
@@ -39,8 +39,8 @@ class Link:
         self._busy: set[Publisher | Channel] = set()
         self._gone = asyncio.Event()
         self._confirmed = 0
-        self.lost: Unavailable | None = None
-        self.blocked: Unavailable | None = None
+        self.lost: UnavailableError | None = None
+        self.blocked: UnavailableError | None = None
         self.declared = False
         """Whether the topology was declared, and nothing since spoke against it."""
         self._queues: set[str] = set()
@@ -61,7 +61,7 @@ class Link:
         return self._confirmed, 0 if self._wire is None else self._wire.transmitted
 
     async def open(self) -> None:
-        """Raises Unavailable."""
+        """Raises UnavailableError."""
         self._opened = asyncio.get_running_loop().create_future()
         self._wire = Wire(
             self._parameters,
@@ -74,7 +74,7 @@ class Link:
         await self._opened
 
     async def declare(self, declarations: Sequence[Declaration]) -> None:
-        """Raises ConfigurationError, Unavailable."""
+        """Raises ConfigurationError, UnavailableError."""
         left: list[Declaration | Second] = list(declarations)
         while left:
             async with self._channel() as channel:
@@ -85,17 +85,17 @@ class Link:
         """Whether `declare_queues` declared it, and nothing since spoke against it."""
         return name in self._queues
 
-    async def declare_queues(self, names: Iterable[str]) -> dict[str, ConfigurationError | Unavailable]:
+    async def declare_queues(self, names: Iterable[str]) -> dict[str, ConfigurationError | UnavailableError]:
         """Declare durable quorum queues of these names, each once per connection and several at a time; returns the
-        errors of those that could not be declared. Raises Unavailable."""
-        refused: dict[str, ConfigurationError | Unavailable] = {}
+        errors of those that could not be declared. Raises UnavailableError."""
+        refused: dict[str, ConfigurationError | UnavailableError] = {}
         # A second declaration would be told that the queue exists before it does, and the first message be nacked.
         async with self._declaring:
             left: _Queues = deque((name, None) for name in names if name not in self._queues)
             await asyncio.gather(*(self._declare_in_turn(left, refused) for _ in range(min(CHANNELS, len(left)))))
         return refused
 
-    async def _declare_in_turn(self, left: _Queues, refused: dict[str, ConfigurationError | Unavailable]) -> None:
+    async def _declare_in_turn(self, left: _Queues, refused: dict[str, ConfigurationError | UnavailableError]) -> None:
         """Declare one after another over one channel, and over a new one when the broker closed it."""
         while left:
             async with self._channel() as channel:
@@ -103,7 +103,7 @@ class Link:
                     name, second = left.popleft()
                     try:
                         again = await declare(channel, self._place, [second or Queue(name=name)])
-                    except (ConfigurationError, Unavailable) as error:
+                    except (ConfigurationError, UnavailableError) as error:
                         refused[name] = error
                         continue
                     left.extend((name, other) for other in again)
@@ -119,11 +119,11 @@ class Link:
     def wire(self) -> Wire:
         self.check()
         if self._wire is None:
-            raise Unavailable(f"the connection to RabbitMQ at {self._place} is not open yet")
+            raise UnavailableError(f"the connection to RabbitMQ at {self._place} is not open yet")
         return self._wire
 
     async def publisher(self) -> Publisher:
-        """A publisher to oneself until it is `put_back`. Raises Unavailable."""
+        """A publisher to oneself until it is `put_back`. Raises UnavailableError."""
         self.check()
         while self._free:
             if (publisher := self._free.pop()).idle:
@@ -149,19 +149,19 @@ class Link:
             publisher.close()
 
     async def adopt(self, channel: Channel) -> None:
-        """Open a channel that shares the fate of the connection. Raises Unavailable."""
+        """Open a channel that shares the fate of the connection. Raises UnavailableError."""
         wire = self.wire
         self._busy.add(channel)
         await channel.open(wire)
 
     async def depth(self, queue: str) -> int:
-        """How many messages are ready in a queue. Raises ChannelRefused if there is none, Unavailable."""
+        """How many messages are ready in a queue. Raises ChannelRefused if there is none, UnavailableError."""
         async with self._channel() as channel:
             found = await channel.call(channel.raw.queue_declare, queue=queue, passive=True)
             return int(found.method.message_count)
 
     async def round_trip(self) -> None:
-        """Ask the broker something. Raises Unavailable."""
+        """Ask the broker something. Raises UnavailableError."""
         async with self._channel():
             return
 
@@ -176,7 +176,7 @@ class Link:
             self._busy.discard(channel)
             channel.close()
 
-    def let_go(self, reason: Unavailable) -> None:
+    def let_go(self, reason: UnavailableError) -> None:
         """Cut the connection at once; everything unconfirmed fails for this reason."""
         if self.lost is None:
             self._fail(reason)
@@ -185,7 +185,7 @@ class Link:
             else:
                 self._gone.set()
 
-    async def aclose(self, reason: Unavailable) -> None:
+    async def aclose(self, reason: UnavailableError) -> None:
         """Say goodbye if the broker listens, else cut; return when the socket is closed."""
         if self.lost is None and self.blocked is None and self._wire is not None and self._wire.is_open:
             self._fail(reason)
@@ -206,7 +206,7 @@ class Link:
         """Return when the socket is closed."""
         await self._gone.wait()
 
-    def _fail(self, reason: Unavailable) -> None:
+    def _fail(self, reason: UnavailableError) -> None:
         self.lost = reason
         self._free.clear()
         for waiting in self._busy:
@@ -224,11 +224,11 @@ class Link:
     def _on_end(self, wire: Wire, error: BaseException) -> None:
         what = "lost the connection to" if self._opened is not None and self._opened.done() else "cannot connect to"
         if self.lost is None:
-            self._fail(Unavailable(f"{what} RabbitMQ at {self._place}: {reason_of(error)}"))
+            self._fail(UnavailableError(f"{what} RabbitMQ at {self._place}: {reason_of(error)}"))
         self._gone.set()
 
     def _on_blocked(self, _: Wire, frame: Method[ConnectionMethods.Blocked]) -> None:
-        self.blocked = Unavailable(
+        self.blocked = UnavailableError(
             f"RabbitMQ at {self._place} is blocked ({frame.method.reason}); free memory or disk there, "
             "it goes on by itself"
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from pillarbox.core.errors import SendError, Unavailable
+from pillarbox.core.errors import SendError, UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 
 
@@ -26,7 +26,7 @@ class Publication(NamedTuple):
 publication_of: Callable[[Iterable[Any]], Publication] = partial(tuple.__new__, Publication)
 """Of its fields, in a third of the time of `Publication(…)`."""
 
-_NEVER = Unavailable("the message was never answered; it is sent again")
+_NEVER = UnavailableError("the message was never answered; it is sent again")
 
 
 class Answers:

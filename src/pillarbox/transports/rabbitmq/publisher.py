@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from pillarbox import failpoints
-from pillarbox.core.errors import Nacked, PermanentError, Rejected, Unavailable
+from pillarbox.core.errors import NackedError, PermanentError, RejectedError, UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.confirms import Confirms
 from pillarbox.transports.rabbitmq.driver import (
@@ -97,7 +97,7 @@ class Publisher:
         self._next_tag = 1
 
     async def open(self, wire: Wire) -> None:
-        """Once, before anything is published. Raises ChannelRefused, Unavailable."""
+        """Once, before anything is published. Raises ChannelRefused, UnavailableError."""
         self._wire = wire
         await self._channel.open(wire)
         raw = self._channel.raw
@@ -114,12 +114,12 @@ class Publisher:
     async def publish(self, publications: Sequence[Publication], answers: Answers) -> list[Publication]:
         """Publish and wait for every confirm; returns what came back unroutable.
 
-        What is known is written down however it ends. Raises ChannelRefused, Unavailable; then, and when cancelled, the
-        channel is of no more use, so that a late confirm finds nobody.
+        What is known is written down however it ends. Raises ChannelRefused, UnavailableError; then, and when
+        cancelled, the channel is of no more use, so that a late confirm finds nobody.
         """
         wire, raw = self._wire, self._channel.raw
         if wire is None or not raw.is_open:
-            raise Unavailable("the channel is gone: it is no longer open")
+            raise UnavailableError("the channel is gone: it is no longer open")
         window = Window(self._write(wire, raw, publications, answers), self._next_tag)
         end = wire.written
         self._next_tag += window.confirms.open
@@ -134,7 +134,7 @@ class Publisher:
             window.tell(answers)
         return window.unroutable
 
-    def fail(self, error: Unavailable) -> None:
+    def fail(self, error: UnavailableError) -> None:
         self._channel.fail(error)
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class Publisher:
     def _write(
         self, wire: Wire, raw: RawChannel, publications: Sequence[Publication], answers: Answers
     ) -> Sequence[Publication]:
-        """Write them in their order; returns those that could be encoded. Raises Unavailable."""
+        """Write them in their order; returns those that could be encoded. Raises UnavailableError."""
         encoder, now = self._encoder, int(time.time())
         if encoder is not None and (pieces := encoder.encode(publications, now)) is not None:
             wire.write(pieces)
@@ -181,7 +181,8 @@ class Publisher:
 def _publish_by_pika(
     raw: RawChannel, publication: Publication, timestamp: int, frame_max: int
 ) -> PermanentError | None:
-    """Publish one message; the error if it cannot be encoded, and then no byte of it is written. Raises Unavailable."""
+    """Publish one message; the error if it cannot be encoded, and then no byte of it is written. Raises
+    UnavailableError."""
     outgoing = publication.outgoing
     try:
         properties = properties_of(outgoing, timestamp, frame_max)
@@ -189,7 +190,7 @@ def _publish_by_pika(
     except PermanentError as error:
         return error
     except (ChannelWrongStateError, ConnectionWrongStateError) as error:
-        raise Unavailable(f"the channel is gone: {error}") from error
+        raise UnavailableError(f"the channel is gone: {error}") from error
     except (AMQPError, ValueError, TypeError, struct.error) as error:
         return _not_encodable(publication, error)
     return None
@@ -202,15 +203,15 @@ def _not_encodable(publication: Publication, error: Exception) -> PermanentError
     )
 
 
-def _unroutable(publication: Publication, reason: str) -> Rejected:
-    return Rejected(
+def _unroutable(publication: Publication, reason: str) -> RejectedError:
+    return RejectedError(
         f"no queue is bound for event {publication.event_id} ({_where(publication)}): {reason}; "
         "bind one, or change the destination's routing key"
     )
 
 
-def _nacked(publication: Publication) -> Nacked:
-    return Nacked(
+def _nacked(publication: Publication) -> NackedError:
+    return NackedError(
         f"the broker said no to event {publication.event_id} ({_where(publication)}), as a full queue does; "
         "let consumers catch up or raise max_length"
     )

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line
 from pillarbox.transports.rabbitmq.link import Link
@@ -60,7 +60,8 @@ class QueueReader:
         self._link = link
 
     async def read(self, name: str, wanted: Queue | None) -> QueueFacts | None:
-        """The queue, compared with what is wanted; None if there is none. Raises Unavailable where nobody may ask."""
+        """The queue, compared with what is wanted; None if there is none. Raises UnavailableError where nobody may
+        ask."""
         facts = QueueFacts(arguments={} if wanted is None else wanted.all_arguments())
         said = dict(facts.arguments)
         unknown = set(_LAST)
@@ -84,7 +85,7 @@ class QueueReader:
                 if wanted is not None and _is_the_other(wanted, facts):
                     facts.differences.clear()
                 return facts
-        raise Unavailable(f"queue {name!r} has more arguments than could be read")
+        raise UnavailableError(f"queue {name!r} has more arguments than could be read")
 
     async def _difference(self, name: str, facts: QueueFacts, unknown: set[str]) -> tuple[str, Argument | None] | None:
         """The first argument that the broker has otherwise, and its value; None if there is no such queue."""
@@ -101,8 +102,8 @@ class QueueReader:
                 return None
             if refusal.code == _DIFFERENT and (found := _DIFFERENCE.search(str(refusal))):
                 return found["argument"], _value(found, arguments.get(found["argument"]))
-            raise Unavailable(f"queue {name!r} cannot be looked at: {refusal}") from refusal
-        raise Unavailable(f"queue {name!r} took arguments that no broker knows")
+            raise UnavailableError(f"queue {name!r} cannot be looked at: {refusal}") from refusal
+        raise UnavailableError(f"queue {name!r} took arguments that no broker knows")
 
 
 def _is_the_other(wanted: Queue, facts: QueueFacts) -> bool:
@@ -111,7 +112,7 @@ def _is_the_other(wanted: Queue, facts: QueueFacts) -> bool:
 
 
 async def asked(link: Link, place: Place, method: str, **arguments: Any) -> None:
-    """One question on a channel of its own, which a refusal closes. Raises ChannelRefused, Unavailable."""
+    """One question on a channel of its own, which a refusal closes. Raises ChannelRefused, UnavailableError."""
     channel = Channel(place)
     try:
         await link.adopt(channel)

@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import Any
 
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.errors import ConfigurationError, PermanentError, Rejected, SendError, Unavailable
+from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.transports.rabbitmq.address import RabbitAddress
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
@@ -97,21 +97,21 @@ class RabbitMQ:
         return {event_type: RabbitAddress()}
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        """Publish everything at once and wait for the confirms. Raises Unavailable once closed."""
+        """Publish everything at once and wait for the confirms. Raises UnavailableError once closed."""
         self._line.check_open()
         answers = Answers(len(lot))
         publications = _addressed(lot, answers)
         for start in range(0, len(publications), self._window):
             try:
                 await self._deliver(publications[start : start + self._window], answers)
-            except (Unavailable, ConfigurationError) as error:
+            except (UnavailableError, ConfigurationError) as error:
                 # Not the rest over a new connection: it would overtake those of its keys that are cut off.
                 answers.close(publications[start:], _unavailable(error))
                 break
         return answers.results()
 
     async def ping(self) -> None:
-        """Connect, declare, ask the broker something. Raises Unavailable, also where the topology does not fit."""
+        """Connect, declare, ask the broker something. Raises UnavailableError, also where the topology does not fit."""
         try:
             link = await self._ready()
         except ConfigurationError as error:
@@ -119,19 +119,19 @@ class RabbitMQ:
         await self._line.in_time(link, link.round_trip())
 
     async def declare_topology(self) -> None:
-        """Declare everything configured, whatever `declare` says. Raises Unavailable, and ConfigurationError with the
-        difference if something exists that is not what the configuration says."""
+        """Declare everything configured, whatever `declare` says. Raises UnavailableError, and ConfigurationError with
+        the difference if something exists that is not what the configuration says."""
         await self._line.declare(self._declarations)
 
     async def aclose(self) -> None:
-        """Say goodbye and close; what is being sent is answered with Unavailable. Closing twice is fine."""
+        """Say goodbye and close; what is being sent is answered with UnavailableError. Closing twice is fine."""
         await self._line.aclose()
 
     def _ready(self) -> Coroutine[Any, Any, Link]:
         return self._line.ready(self._declarations if self._declare else ())
 
     async def _deliver(self, window: Sequence[Publication], answers: Answers) -> None:
-        """Answer every message of the window, or raise Unavailable for those that are left."""
+        """Answer every message of the window, or raise UnavailableError for those that are left."""
         publications, one_by_one = list(window), False
         while publications:
             link = await self._ready()
@@ -199,7 +199,7 @@ class RabbitMQ:
         elif refusal.code in _ELSEWHERE:
             link.doubt([culprit.routing_key] if culprit.exchange == "" else [])
             where = f"exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}"
-            error = Unavailable(f"RabbitMQ at {self._place} takes nothing for {where}: {refusal}")
+            error = UnavailableError(f"RabbitMQ at {self._place} takes nothing for {where}: {refusal}")
             # Nobody else who goes there has to lose a channel over it.
             same = [
                 publication
@@ -209,7 +209,7 @@ class RabbitMQ:
             ]
             answers.close(same, error)
         else:
-            answers.answer(culprit.position, Rejected(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
+            answers.answer(culprit.position, RejectedError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
 
 
 def _addressed(lot: Sequence[Outgoing], answers: Answers) -> list[Publication]:
@@ -223,7 +223,7 @@ def _addressed(lot: Sequence[Outgoing], answers: Answers) -> list[Publication]:
     publications: list[Publication] = []
     for position, (outgoing, address) in enumerate(zip(lot, addresses, strict=True)):
         if not isinstance(address, RabbitAddress):
-            error = Unavailable(f"{address!r} is no place on RabbitMQ; make it with RabbitMQ.to(…)")
+            error = UnavailableError(f"{address!r} is no place on RabbitMQ; make it with RabbitMQ.to(…)")
             answers.answer(position, error)
             continue
         try:
@@ -235,5 +235,5 @@ def _addressed(lot: Sequence[Outgoing], answers: Answers) -> list[Publication]:
     return publications
 
 
-def _unavailable(error: SendError | ConfigurationError) -> Unavailable:
-    return error if isinstance(error, Unavailable) else Unavailable(str(error))
+def _unavailable(error: SendError | ConfigurationError) -> UnavailableError:
+    return error if isinstance(error, UnavailableError) else UnavailableError(str(error))

@@ -14,7 +14,7 @@ from apps.notifications.delivery.log import Recipient
 from apps.notifications.delivery.request import DeliveryRequest
 from apps.notifications.delivery.settings import MailServer as MailServerAt
 from apps.notifications.words import Audience, Channel
-from pillarbox import PermanentError, Rejected, Unavailable
+from pillarbox import PermanentError, RejectedError, UnavailableError
 from tests.apps.notifications.delivery.outside import MailServer
 from tests.servers.ports import free_port
 
@@ -89,8 +89,8 @@ def test_an_address_that_is_none_is_given_up_at_once(email: Email, mail: MailSer
     ("said", "verdict"),
     [
         ("550 no such user", PermanentError),
-        ("450 come back later", Rejected),
-        ("421 closing", Unavailable),
+        ("450 come back later", RejectedError),
+        ("421 closing", UnavailableError),
     ],
 )
 def test_what_the_server_says_of_a_recipient_decides(
@@ -105,7 +105,7 @@ def test_what_the_server_says_of_a_recipient_decides(
 
 def test_a_server_that_is_not_there_is_nobodys_fault() -> None:
     nowhere = Email(MailServerAt(host="127.0.0.1", port=free_port()), sender=SENDER)
-    with pytest.raises(Unavailable, match="takes no mail: ConnectionRefusedError"):
+    with pytest.raises(UnavailableError, match="takes no mail: ConnectionRefusedError"):
         nowhere.send(request(), user())
 
 
@@ -117,7 +117,7 @@ def test_over_starttls_with_a_login(secure: MailServer) -> None:
 
 def test_a_refused_login_kills_no_mail_and_does_not_tell_the_password(secure: MailServer) -> None:
     server = MailServerAt(host="127.0.0.1", port=secure.port, security="starttls", user="app", password="canary")
-    with pytest.raises(Unavailable, match="refused the login with 535") as refusal:
+    with pytest.raises(UnavailableError, match="refused the login with 535") as refusal:
         Email(server, sender=SENDER).send(request(), user())
     assert "canary" not in str(refusal.value)
     assert secure.mails == []
@@ -126,6 +126,6 @@ def test_a_refused_login_kills_no_mail_and_does_not_tell_the_password(secure: Ma
 def test_a_certificate_that_nobody_vouches_for_is_refused(secure: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     server = MailServerAt(host="127.0.0.1", port=secure.port, security="starttls", user="app", password="secret")
-    with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+    with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
         Email(server, sender=SENDER).send(request(), user())
     assert secure.mails == []

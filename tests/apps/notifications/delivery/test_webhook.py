@@ -10,7 +10,7 @@ import pytest
 from apps.notifications.delivery.log import Recipient
 from apps.notifications.delivery.settings import Gateway as GatewayAt
 from apps.notifications.delivery.webhook import Webhook
-from pillarbox import PermanentError, Rejected, Unavailable
+from pillarbox import PermanentError, RejectedError, UnavailableError
 from tests.apps.notifications.delivery.outside import Gateway
 from tests.apps.notifications.delivery.test_email import request
 from tests.servers.ports import free_port
@@ -52,14 +52,14 @@ def test_taken_or_taken_before_is_done(webhook: Webhook, gateway: Gateway, statu
         (404, PermanentError),
         (410, PermanentError),
         (422, PermanentError),
-        (401, Unavailable),
-        (408, Unavailable),
-        (425, Unavailable),
-        (429, Unavailable),
-        (500, Rejected),
-        (502, Unavailable),
-        (503, Unavailable),
-        (302, Rejected),
+        (401, UnavailableError),
+        (408, UnavailableError),
+        (425, UnavailableError),
+        (429, UnavailableError),
+        (500, RejectedError),
+        (502, UnavailableError),
+        (503, UnavailableError),
+        (302, RejectedError),
     ],
 )
 def test_any_other_answer_says_whose_fault_it_is(
@@ -73,7 +73,7 @@ def test_any_other_answer_says_whose_fault_it_is(
 
 def test_a_gateway_that_is_not_there_is_nobodys_fault_and_no_secret_is_told() -> None:
     webhook = Webhook(GatewayAt(url=f"http://u:canary@127.0.0.1:{free_port()}/?k=canary"), address_of=lambda _: "x")
-    with pytest.raises(Unavailable, match="did not answer: ConnectError") as refusal:
+    with pytest.raises(UnavailableError, match="did not answer: ConnectError") as refusal:
         webhook.send(request(), ADA)
     webhook.close()
     assert "canary" not in str(refusal.value)

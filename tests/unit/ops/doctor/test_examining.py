@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.ops.doctor import Report, examine, examining
 from pillarbox.ops.settings import Settings
 from pillarbox.stores.memory import MemoryStore
@@ -37,14 +37,14 @@ async def test_what_depends_on_a_failure_is_skipped() -> None:
 
 async def test_what_cannot_be_made_is_a_warning_and_the_rest_goes_on() -> None:
     made, _ = await examining._made(
-        [check("a", StoreUnavailable("permission denied")), check("b", warned("well", "do"))]
+        [check("a", StoreUnavailableError("permission denied")), check("b", warned("well", "do"))]
     )
     assert [finding.result for finding in made] == ["warn", "warn"]
     assert made[0].said == "could not be looked at: permission denied"
 
 
 async def test_a_gate_that_cannot_be_made_is_a_failure() -> None:
-    made, _ = await examining._made([check("a", StoreUnavailable("gone"), gate=True), check("b", passed("fine"))])
+    made, _ = await examining._made([check("a", StoreUnavailableError("gone"), gate=True), check("b", passed("fine"))])
     assert [finding.result for finding in made] == ["fail", "skip"]
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 from pillarbox import Event, Outbox
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.overview import COUNTED, Overview
 from pillarbox.ops.monitor.looking import FRESH, Lookout, Seen
 from pillarbox.stores.memory import MemoryStore
@@ -59,7 +59,7 @@ class Away(MemoryStore):
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         if self.away:
-            raise StoreUnavailable("nobody is at home")
+            raise StoreUnavailableError("nobody is at home")
         return await MemoryStore().inspection.overview()
 
 

@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from pillarbox.core.errors import DuplicateEvent, NotInTransaction
+from pillarbox.core.errors import DuplicateEventError, NotInTransactionError
 from pillarbox.core.event import Event
 from pillarbox.core.row import InProcessTransaction
 from pillarbox.record import Outbox
@@ -27,17 +27,17 @@ def test_a_transaction_is_what_record_takes() -> None:
 async def test_recording_before_or_after_the_block_is_refused() -> None:
     store = MemoryStore()
     transaction = store.transaction()
-    with pytest.raises(NotInTransaction):
+    with pytest.raises(NotInTransactionError):
         outbox.record(transaction, _event())
     with transaction:
         outbox.record(transaction, _event())
-    with pytest.raises(NotInTransaction):
+    with pytest.raises(NotInTransactionError):
         outbox.record(transaction, _event("b"))
 
 
 async def test_a_clash_between_open_transactions_is_found_when_the_second_commits() -> None:
     store = MemoryStore()
-    with pytest.raises(DuplicateEvent, match="'a'"), store.transaction() as second, store.transaction() as first:
+    with pytest.raises(DuplicateEventError, match="'a'"), store.transaction() as second, store.transaction() as first:
         outbox.record(second, _event(), _event("b"))
         outbox.record(first, _event())
     assert len(await store.people.find("a")) == 1

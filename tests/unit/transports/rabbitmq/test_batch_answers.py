@@ -1,6 +1,6 @@
 """One answer per message: the first stands, also where a whole window is accepted at once."""
 
-from pillarbox.core.errors import Rejected, Unavailable
+from pillarbox.core.errors import RejectedError, UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ
 from pillarbox.transports.rabbitmq.publication import Answers, Publication
@@ -13,12 +13,12 @@ def test_everything_is_accepted_at_once() -> None:
     answers.accept(PUBLICATIONS)
     assert answers.results() == [None] * 3
     assert answers.without(PUBLICATIONS) == []
-    answers.close(PUBLICATIONS, Unavailable("too late"))
+    answers.close(PUBLICATIONS, UnavailableError("too late"))
     assert answers.results() == [None] * 3
 
 
 def test_accepting_all_leaves_an_earlier_answer_alone() -> None:
-    answers, refusal = Answers(3), Rejected("no")
+    answers, refusal = Answers(3), RejectedError("no")
     answers.answer(1, refusal)
     answers.accept(PUBLICATIONS)
     assert answers.results() == [None, refusal, None]
@@ -29,4 +29,4 @@ def test_accepting_some_leaves_the_others_open() -> None:
     answers.accept(PUBLICATIONS[:2])
     assert answers.without(PUBLICATIONS) == PUBLICATIONS[2:]
     assert answers.results()[:2] == [None, None]
-    assert isinstance(answers.results()[2], Unavailable)
+    assert isinstance(answers.results()[2], UnavailableError)

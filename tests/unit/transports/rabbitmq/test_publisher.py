@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from pika import BasicProperties, spec
 
-from pillarbox.core.errors import Nacked, PermanentError, Rejected, Unavailable
+from pillarbox.core.errors import NackedError, PermanentError, RejectedError, UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQ
@@ -119,14 +119,14 @@ async def test_what_the_encoder_leaves_to_pika_goes_in_its_turn(opened: Opened) 
     left_to_pika = named("b", "c", headers=LEFT_TO_PIKA)
     messages = [*named("a"), *left_to_pika, *named("d")]
     answers = await carried(opened, messages, nack(1), ack(2), ack(3), ack(4))
-    assert [type(answer) for answer in answers] == [Nacked, type(None), type(None), type(None)]
+    assert [type(answer) for answer in answers] == [NackedError, type(None), type(None), type(None)]
     assert ids_heard(opened.broker) == ["a", "b", "c", "d"]
 
 
 async def test_what_nobody_can_encode_is_not_sent_and_takes_no_tag(opened: Opened) -> None:
     messages = [*named("a", TOO_LONG, "b"), *named("heavy", headers=HEAVY), *named("lone \ud800", "c")]
     answers = await carried(opened, messages, ack(1), nack(2), ack(3))
-    kinds = [type(None), PermanentError, Nacked, PermanentError, PermanentError, type(None)]
+    kinds = [type(None), PermanentError, NackedError, PermanentError, PermanentError, type(None)]
     assert [type(answer) for answer in answers] == kinds
     assert "cannot be encoded for AMQP (ShortStringTooLong: " in str(answers[1])
     assert "the headers of event heavy have" in str(answers[3])
@@ -143,7 +143,7 @@ async def test_a_window_of_which_nothing_can_be_encoded_waits_for_nothing(opened
 async def test_a_return_before_the_ack_in_the_same_bytes_rejects_the_message(opened: Opened) -> None:
     said = ack(1) + returned("b") + ack(3, multiple=True)
     answers = await carried(opened, named("a", "b", "c"), said)
-    assert [type(answer) for answer in answers] == [type(None), Rejected, type(None)]
+    assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
 
 
 async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened: Opened) -> None:
@@ -153,7 +153,7 @@ async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened:
     opened.broker.send(ack(2) + method_frame(CHANNEL, spec.Channel.Close(404, "NOT_FOUND", 60, 40)) + ack(3))
     with pytest.raises(ChannelRefused):
         await carrying
-    assert [type(answer) for answer in answers.results()] == [Unavailable, type(None), Unavailable]
+    assert [type(answer) for answer in answers.results()] == [UnavailableError, type(None), UnavailableError]
     assert not opened.publisher.idle
 
 
@@ -195,5 +195,5 @@ async def test_nothing_is_written_to_a_channel_that_is_being_closed(opened: Open
     await turn()
     assert opened.broker.heard() == []
     assert carrying.done()
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableError):
         await carrying

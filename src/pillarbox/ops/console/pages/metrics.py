@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from pillarbox.core.errors import StoreUnavailable
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.ops.console.visiting import Refused, Visit
 
 
@@ -19,7 +19,7 @@ async def metrics(visit: Visit) -> Response:
     gauges = StoreMetrics()
     try:
         gauges.show((await visit.desk.lookout.glance()).seen)
-    except StoreUnavailable:
+    except StoreUnavailableError:
         gauges.show(None)
     encode, content_type = choose_encoder(visit.request.headers.get("accept", ""))
     return Response(encode(gauges.registry), headers={"content-type": content_type})

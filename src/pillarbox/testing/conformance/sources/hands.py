@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.sources.harness import PREFETCH, SourceHarness
 from pillarbox.testing.conformance.sources.taking import BOUND, incoming, take, take_patiently, taken_ids
 
@@ -49,11 +49,11 @@ class HandsConformance:
         delivery = await take(harness.source)
         await harness.source.aclose()
         async with asyncio.timeout(BOUND):
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await delivery.ack()
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await delivery.retry(after=0, reason="late")
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await delivery.reject("late")
         assert (await take_patiently(harness.another())).incoming.event_id == "a"
 
@@ -82,5 +82,5 @@ class HandsConformance:
         async with asyncio.timeout(BOUND):
             await harness.source.aclose()
             await harness.source.aclose()
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await harness.source.receive()

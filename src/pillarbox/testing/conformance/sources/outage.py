@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.sources.capability import needs
 from pillarbox.testing.conformance.sources.harness import SourceHarness
 from pillarbox.testing.conformance.sources.taking import BOUND, incoming, take, take_patiently, taken_ids
@@ -18,7 +18,7 @@ class OutageConformance:
         await harness.put(incoming("a"))
         await harness.cut()
         async with asyncio.timeout(BOUND):
-            with pytest.raises(Unavailable) as caught:
+            with pytest.raises(UnavailableError) as caught:
                 await harness.source.receive()
         told = f"{caught.value} {harness.source!r}"
         assert [secret for secret in harness.secrets if secret in told] == []
@@ -32,9 +32,9 @@ class OutageConformance:
         waiting = asyncio.create_task(harness.source.receive())
         await harness.cut()
         async with asyncio.timeout(BOUND):
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await waiting
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await held.ack()
         await harness.heal()
         assert await taken_ids(harness.source, 1) == ["a"]
@@ -45,7 +45,7 @@ class OutageConformance:
         held = await take(harness.source)
         await harness.cut()
         async with asyncio.timeout(BOUND):
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await held.reject("nobody hears it")
         await harness.heal()
         assert await taken_ids(harness.source, 1) == ["a"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.source import Delivery, Incoming, Source
 from pillarbox.testing.conformance.sources.harness import Letter, SourceHarness
 from pillarbox.testing.waiting import eventually
@@ -45,7 +45,7 @@ async def take_patiently(source: Source) -> Delivery:
         while True:
             try:
                 return await source.receive()
-            except Unavailable:
+            except UnavailableError:
                 await asyncio.sleep(0.02)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pillarbox.core.errors import PermanentError, Rejected
+from pillarbox.core.errors import PermanentError, RejectedError
 from pillarbox.testing.conformance.transports.capability import needs
 from pillarbox.testing.conformance.transports.harness import TransportHarness
 from pillarbox.testing.conformance.transports.sending import BOUND, arrived_ids, outgoing, send
@@ -36,7 +36,7 @@ class AnswersConformance:
     async def test_an_unroutable_message_is_rejected_and_may_be_tried_again(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
         [answer] = await send(harness, outgoing("a", harness.unroutable()))
-        assert isinstance(answer, Rejected)
+        assert isinstance(answer, RejectedError)
         assert not isinstance(answer, PermanentError)
 
     async def test_the_neighbours_of_an_unroutable_message_arrive(self, harness: TransportHarness) -> None:
@@ -45,20 +45,20 @@ class AnswersConformance:
         before, lost, after = await send(
             harness, outgoing("a", place), outgoing("b", nowhere), outgoing("c", place, body=b"")
         )
-        assert (before, type(lost), after) == (None, Rejected, None)
+        assert (before, type(lost), after) == (None, RejectedError, None)
         assert sorted(await arrived_ids(harness, place, 2)) == ["a", "c"]
 
     async def test_of_one_event_only_the_copy_without_a_taker_is_rejected(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
         places = [harness.address(0), harness.unroutable(), harness.address(1)]
         answers = await send(harness, *(outgoing("a", place) for place in places))
-        assert [type(answer) for answer in answers] == [type(None), Rejected, type(None)]
+        assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
 
     async def test_a_lot_of_which_nothing_can_be_routed_is_rejected_one_by_one(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
         size = min(harness.transport.pace.lot, 30)
         answers = await send(harness, *(outgoing(f"e{n}", harness.unroutable()) for n in range(size)))
-        assert [type(answer) for answer in answers] == [Rejected] * size
+        assert [type(answer) for answer in answers] == [RejectedError] * size
 
     async def test_an_unroutable_message_spoils_nothing_that_comes_later(self, harness: TransportHarness) -> None:
         needs(harness, "routes")

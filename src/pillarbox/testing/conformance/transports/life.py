@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from pillarbox.core.errors import SendError, Unavailable
+from pillarbox.core.errors import SendError, UnavailableError
 from pillarbox.testing.conformance.transports.harness import TransportHarness
 from pillarbox.testing.conformance.transports.sending import BOUND, arrived_ids, outgoing, send, try_to_send
 from pillarbox.testing.waiting import eventually
@@ -40,13 +40,13 @@ class LifeConformance:
         await send(harness, outgoing("a", place))
         await harness.transport.aclose()
         [answer] = await try_to_send(harness, outgoing("b", place))
-        assert isinstance(answer, Unavailable)
+        assert isinstance(answer, UnavailableError)
         assert await arrived_ids(harness, place, 1) == ["a"]
 
     async def test_ping_after_the_close_is_unavailable(self, harness: TransportHarness) -> None:
         await harness.transport.aclose()
         async with asyncio.timeout(BOUND):
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await harness.transport.ping()
 
     @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
@@ -59,7 +59,7 @@ class LifeConformance:
             await harness.transport.aclose()
         answers = await sending
         assert len(answers) == size
-        assert all(answer is None or isinstance(answer, Unavailable) for answer in answers)
+        assert all(answer is None or isinstance(answer, UnavailableError) for answer in answers)
         accepted = {one.message.event_id for one, answer in zip(lot, answers, strict=True) if answer is None}
         assert accepted <= set(await arrived_ids(harness, place, len(accepted)) if accepted else [])
 
@@ -119,11 +119,11 @@ async def every_error(harness: TransportHarness) -> list[SendError]:
     return [answer for answer in answers if answer is not None]
 
 
-async def _pinged(harness: TransportHarness) -> list[Unavailable]:
+async def _pinged(harness: TransportHarness) -> list[UnavailableError]:
     try:
         async with asyncio.timeout(BOUND):
             await harness.transport.ping()
-    except Unavailable as error:
+    except UnavailableError as error:
         return [error]
     return []
 

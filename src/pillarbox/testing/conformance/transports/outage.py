@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Result
 from pillarbox.testing.conformance.transports.capability import needs
 from pillarbox.testing.conformance.transports.harness import TransportHarness
@@ -21,7 +21,7 @@ async def sendable_again(harness: TransportHarness, name: str) -> None:
 
     async def accepted() -> bool:
         [answer] = await send(harness, outgoing(f"{name}{next(numbers)}", place))
-        assert answer is None or isinstance(answer, Unavailable)
+        assert answer is None or isinstance(answer, UnavailableError)
         return answer is None
 
     await eventually(accepted, within=BOUND)
@@ -33,7 +33,7 @@ class OutageConformance:
         place = harness.address()
         await harness.cut()
         answers = await send(harness, *(outgoing(f"e{n}", place) for n in range(3)))
-        assert [isinstance(answer, Unavailable) for answer in answers] == [True] * 3
+        assert [isinstance(answer, UnavailableError) for answer in answers] == [True] * 3
 
     async def test_a_way_that_was_open_before_is_unavailable_once_cut(self, harness: TransportHarness) -> None:
         needs(harness, "outages")
@@ -42,7 +42,7 @@ class OutageConformance:
         await harness.cut()
         for attempt in (1, 2, 3):
             [answer] = await send(harness, outgoing("b", place, attempt=attempt))
-            assert isinstance(answer, Unavailable)
+            assert isinstance(answer, UnavailableError)
 
     async def test_it_goes_on_by_itself_once_the_way_is_open_again(self, harness: TransportHarness) -> None:
         needs(harness, "outages")
@@ -50,7 +50,7 @@ class OutageConformance:
             await sendable_again(harness, f"before{outage}")
             await harness.cut()
             [answer] = await send(harness, outgoing(f"during{outage}", harness.address()))
-            assert isinstance(answer, Unavailable)
+            assert isinstance(answer, UnavailableError)
             await harness.heal()
         await sendable_again(harness, "after")
 
@@ -72,7 +72,7 @@ class OutageConformance:
             before = len(answers)
 
             async def seen() -> bool:
-                return any(isinstance(a, Unavailable) is unavailable for a in list(answers.values())[before:])
+                return any(isinstance(a, UnavailableError) is unavailable for a in list(answers.values())[before:])
 
             await eventually(seen, within=BOUND)
 
@@ -85,7 +85,7 @@ class OutageConformance:
             await harness.heal()
             await some(unavailable=False)
             over.set()
-        assert all(answer is None or isinstance(answer, Unavailable) for answer in answers.values())
+        assert all(answer is None or isinstance(answer, UnavailableError) for answer in answers.values())
         for number in (0, 1):
             accepted = {one for one, answer in answers.items() if answer is None and one.startswith(f"{number}-")}
             assert accepted <= set(await arrived_ids(harness, harness.address(number), len(accepted)))
@@ -95,7 +95,7 @@ class OutageConformance:
         await harness.transport.ping()
         await harness.cut()
         async with asyncio.timeout(BOUND):
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await harness.transport.ping()
         await harness.heal()
         await sendable_again(harness, "after")

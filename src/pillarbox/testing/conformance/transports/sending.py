@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.event import BYTES
 from pillarbox.core.message import Message
 from pillarbox.core.transport import Address, Outgoing, Result
@@ -66,10 +66,10 @@ async def send(harness: TransportHarness, *lot: Outgoing) -> list[Result]:
 
 
 async def try_to_send(harness: TransportHarness, *lot: Outgoing) -> list[Result]:
-    """The same where the transport may be closed: an Unavailable that is raised counts as the answer to each."""
+    """The same where the transport may be closed: an UnavailableError that is raised counts as the answer to each."""
     try:
         return await send(harness, *lot)
-    except Unavailable as error:
+    except UnavailableError as error:
         return [error] * len(lot)
 
 

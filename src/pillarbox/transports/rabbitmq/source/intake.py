@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.driver import Basic, Method, RawChannel
 from pillarbox.transports.rabbitmq.link import Link
@@ -43,7 +43,7 @@ class Intake:
         return self._channel.failure is None
 
     async def open(self, prefetch: Mapping[str, int]) -> None:
-        """Take in from these queues, so many from each at once. Raises ChannelRefused, Unavailable."""
+        """Take in from these queues, so many from each at once. Raises ChannelRefused, UnavailableError."""
         self.frame_max = self._link.wire.params.frame_max
         await self._link.adopt(self._channel)
         self._channel.raw.add_on_cancel_callback(self._cancelled)
@@ -51,7 +51,7 @@ class Intake:
             await self.take_more(queue, most)
 
     async def take_more(self, queue: str, most: int) -> None:
-        """Take in so many more at once from a queue. Raises ChannelRefused, Unavailable."""
+        """Take in so many more at once from a queue. Raises ChannelRefused, UnavailableError."""
         channel = self._channel
         await channel.call(channel.raw.basic_qos, prefetch_count=most)
         await channel.call(
@@ -63,20 +63,21 @@ class Intake:
         )
 
     async def next(self) -> Arrival:
-        """The next that came. Raises Unavailable once the channel has ended: whatever had come over it comes again."""
+        """The next that came. Raises UnavailableError once the channel has ended: whatever had come over it comes
+        again."""
         try:
             while self.alive and not self._arrived:
                 self._waited_for = True
                 await self._channel.answer()
             _ = self._channel.raw
         except ChannelRefused as refusal:
-            raise Unavailable(f"RabbitMQ closed the channel: {refusal}") from refusal
+            raise UnavailableError(f"RabbitMQ closed the channel: {refusal}") from refusal
         finally:
             self._waited_for = False
         return self._arrived.popleft()
 
     async def catch_up(self) -> bool:
-        """Wait for whatever the broker has handed out before now; whether anything lies here. Raises Unavailable.
+        """Wait for whatever the broker has handed out before now; whether anything lies here. Raises UnavailableError.
 
         An answer on the same channel comes after the deliveries before it; one on another channel may overtake them.
         """
@@ -84,7 +85,7 @@ class Intake:
         return bool(self._arrived)
 
     def ack(self, tag: int) -> None:
-        """Raises Unavailable if the channel has ended."""
+        """Raises UnavailableError if the channel has ended."""
         self._channel.ack(tag)
         self.in_hand -= 1
 
@@ -96,7 +97,7 @@ class Intake:
         """Give back what was not acked: in its order, which nacks would not keep."""
         self._channel.close()
 
-    def end(self, reason: Unavailable) -> None:
+    def end(self, reason: UnavailableError) -> None:
         """Cut its connection."""
         self._link.let_go(reason)
 
@@ -112,4 +113,4 @@ class Intake:
         return came
 
     def _cancelled(self, _: Method[Basic.Cancel]) -> None:
-        self._channel.fail(Unavailable("RabbitMQ ended the consumer, as it does when a queue is deleted"))
+        self._channel.fail(UnavailableError("RabbitMQ ended the consumer, as it does when a queue is deleted"))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from pillarbox.core.clock import Clock, system_chance
-from pillarbox.core.errors import Nacked, Rejected, Unavailable
+from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
 from pillarbox.core.retry import Backoff
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.driver import (
@@ -39,27 +39,29 @@ class Mover:
         self._clock = clock
         self._turn = asyncio.Lock()
         self._channel: Channel | None = None
-        self._sent_back: Rejected | None = None
+        self._sent_back: RejectedError | None = None
 
     async def move(self, queue: str, properties: Encoded, body: bytes, *, wanted: Callable[[], bool]) -> None:
-        """Returns when the message is safe in that queue; tries for as long as it is wanted there. Raises Unavailable
-        if it no longer is."""
+        """Returns when the message is safe in that queue; tries for as long as it is wanted there. Raises
+        UnavailableError if it no longer is."""
         backoff = Backoff(system_chance())
         while True:
             try:
                 return await self.put(queue, properties, body)
-            except (Rejected, Unavailable) as error:
+            except (RejectedError, UnavailableError) as error:
                 if not wanted():
-                    raise Unavailable(f"the message did not reach queue {queue!r}: {error}; it comes again") from error
+                    raise UnavailableError(
+                        f"the message did not reach queue {queue!r}: {error}; it comes again"
+                    ) from error
             await self._clock.sleep(backoff.next())
 
     async def put(self, queue: str, properties: Encoded, body: bytes) -> None:
         """Try once; returns when the message is safe in that queue.
 
-        Raises Rejected if there is no such queue, Nacked if it is full, Unavailable for everything else.
+        Raises RejectedError if there is no such queue, NackedError if it is full, UnavailableError for everything else.
         """
         if not fits(queue):
-            raise Rejected(f"there is no such queue: no name is longer than {LONGEST} bytes of UTF-8")
+            raise RejectedError(f"there is no such queue: no name is longer than {LONGEST} bytes of UTF-8")
         async with self._turn:
             await self._put(queue, properties, body)
 
@@ -72,7 +74,7 @@ class Mover:
             channel = await self._opened(link)
             self._sent_back = None
             channel.raw.basic_publish("", queue, body, cast(BasicProperties, properties), mandatory=True)
-            no: Rejected | Nacked | None = await self._line.in_time(link, channel.answer())
+            no: RejectedError | NackedError | None = await self._line.in_time(link, channel.answer())
         except ChannelRefused as refusal:
             raise self._dropped(link, f"RabbitMQ refuses it: {refusal}") from refusal
         except AMQPError as error:
@@ -84,8 +86,8 @@ class Mover:
             link.doubt()
             raise no
 
-    def _dropped(self, link: Link, reason: str) -> Unavailable:
-        link.let_go(error := Unavailable(reason))
+    def _dropped(self, link: Link, reason: str) -> UnavailableError:
+        link.let_go(error := UnavailableError(reason))
         return error
 
     async def _opened(self, link: Link) -> Channel:
@@ -104,8 +106,8 @@ class Mover:
         nacked = isinstance(frame.method, Basic.Nack)
         if self._channel is not None:
             self._channel.answered(
-                Nacked("the broker said no to it, as a full queue does") if nacked else self._sent_back
+                NackedError("the broker said no to it, as a full queue does") if nacked else self._sent_back
             )
 
     def _returned(self, _: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
-        self._sent_back = Rejected(f"there is no such queue: {method.reply_text} ({method.reply_code})")
+        self._sent_back = RejectedError(f"there is no such queue: {method.reply_text} ({method.reply_code})")

@@ -1,6 +1,6 @@
 """A queue of RabbitMQ to work off.
 
-Nothing reconnects behind its back: once a connection is lost, `receive` raises Unavailable, and the next `receive`
+Nothing reconnects behind its back: once a connection is lost, `receive` raises UnavailableError, and the next `receive`
 opens a new one and declares everything again.
 """
 
@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Sequence
 
 from pillarbox.core.clock import Duration, SystemClock, seconds
-from pillarbox.core.errors import Unavailable
+from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive
 from pillarbox.transports.rabbitmq.place import Place, place_of
@@ -69,7 +69,7 @@ class RabbitMQSource:
             intake = await self._opened()
             try:
                 arrival = await intake.next()
-            except Unavailable as lost:
+            except UnavailableError as lost:
                 intake.end(lost)
                 raise
             delivery = RabbitMQDelivery(arrival, intake=intake, mover=self._mover, queues=self._queues)
@@ -81,8 +81,8 @@ class RabbitMQSource:
         await self._opened()
 
     async def declare_topology(self) -> None:
-        """Declare everything, whatever `declare` says. Raises Unavailable, and ConfigurationError with the difference
-        if something exists that is not what the configuration says."""
+        """Declare everything, whatever `declare` says. Raises UnavailableError, and ConfigurationError with the
+        difference if something exists that is not what the configuration says."""
         await self._line.declare(self._declarations)
 
     async def aclose(self) -> None:
@@ -99,7 +99,7 @@ class RabbitMQSource:
         try:
             await self._line.in_time(link, intake.open(prefetch))
         except ChannelRefused as refusal:
-            lost = Unavailable(f"queue {self._queues.work.name!r} at {self._place} gives out nothing: {refusal}")
+            lost = UnavailableError(f"queue {self._queues.work.name!r} at {self._place} gives out nothing: {refusal}")
             link.let_go(lost)
             raise lost from refusal
         self._intake = intake
