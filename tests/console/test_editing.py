@@ -77,7 +77,7 @@ async def test_a_letter_is_edited_confirmed_and_sent(visit: Visit, spoilt: Stock
 async def test_what_cannot_be_sent_comes_back_with_what_was_typed(visit: Visit, one: Stock) -> None:
     visitor = await visit(one)
     for fields, said in (
-        ({"payload": '{"price": <2>'}, "payload is no JSON"),
+        ({"payload": '{"price": <2>'}, "payload is not JSON"),
         ({"headers": "tenant"}, "headers, line 1: write a name, a colon and a value"),
         ({}, "Nothing would change."),
     ):

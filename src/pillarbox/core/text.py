@@ -6,9 +6,31 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from pillarbox.core.errors import ConfigurationError, PermanentError
+
+
+@lru_cache(maxsize=256)
+def is_json(content_type: str) -> bool:
+    """Whether a content type says JSON: `application/json`, `text/json` and `…+json`, in any case, with or without
+    parameters."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type in ("application/json", "text/json") or media_type.endswith("+json")
+
+
+def parse_json(document: str | bytes) -> Any:
+    """The values of a JSON document. Raises ValueError, also for NaN and Infinity and for one nested too deeply."""
+    try:
+        return json.loads(document, parse_constant=refuse_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raises ValueError: NaN and Infinity are no JSON, though Python reads them. For `parse_constant`."""
+    raise ValueError(f"{name} is not a JSON number")
+
 
 Upcast = Callable[[str, int, Any], Any]
 """(event type, schema version, payload) → the payload as the current version has it: `EventTypes.upcast` is one."""
@@ -19,7 +41,7 @@ def decoded(
 ) -> Any:
     """The payload of an event, upcast if it is JSON. Raises PermanentError for one that says JSON and is none, and
     whatever the upcaster raises."""
-    if not _is_json(content_type):
+    if not is_json(content_type):
         return body
     try:
         payload = json.loads(body)
@@ -30,12 +52,6 @@ def decoded(
             f"{type(error).__name__}; correct its producer"
         ) from None
     return payload if upcast is None else upcast(event_type, version, payload)
-
-
-@lru_cache(maxsize=256)
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or kind.endswith("+json")
 
 
 _UNITS = {"b": 1, "bytes": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3, "kb": 1000, "mb": 1000**2, "gb": 1000**3}

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from pillarbox.core.amendment import Amendment
 from pillarbox.core.browsing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.event import Event
+from pillarbox.core.text import is_json, parse_json
 from pillarbox.record.encoding import encode
 from pillarbox.record.rows import row_of
 
@@ -42,11 +43,6 @@ def amendment(
     event = Event(letter.event_type, change.payload, content_type=letter.content_type, headers=checked)
     row_of(event, registry=None, max_payload=max_payload)
     return change
-
-
-def is_json(content_type: str) -> bool:
-    """Does a content type say that the payload is JSON?"""
-    return "json" in content_type.lower()
 
 
 class Draft(NamedTuple):
@@ -86,10 +82,8 @@ def compact(payload: bytes) -> bytes:
 
 def _decoded(payload: bytes) -> Any:
     try:
-        return json.loads(payload.decode(), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"payload is no JSON: {error}; its content type says that it is", field="payload") from None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+        return parse_json(payload.decode())
+    except ValueError as error:
+        raise RecordError(
+            f"payload is not JSON: {error}; correct it, because its content type says JSON", field="payload"
+        ) from None

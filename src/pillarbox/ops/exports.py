@@ -14,6 +14,7 @@ from pillarbox.core.clock import timestamp
 from pillarbox.core.footprint import Footprint
 from pillarbox.core.keys import BlockedKey, Head
 from pillarbox.core.people import OpenRequest
+from pillarbox.core.text import is_json, parse_json
 from pillarbox.ops.flow import DestinationView
 from pillarbox.ops.grouping import LetterGroup
 
@@ -135,19 +136,15 @@ def content(detail: EventDetail) -> dict[str, Any]:
 def carried(raw: bytes, content_type: str) -> dict[str, Any]:
     """`payload` if it is JSON, and `payload_base64` unless that would give the same bytes: nothing is lost."""
     encoded = {"payload_base64": base64.b64encode(raw).decode()}
-    if "json" not in content_type:
+    if not is_json(content_type):
         return encoded
     try:
-        decoded = json.loads(raw, parse_constant=_refuse)
+        decoded = parse_json(raw)
         # A number beyond what readers of JSON can hold is told by its bytes alone.
         again = json.dumps(decoded, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except (ValueError, RecursionError):
+    except ValueError:
         return encoded
     return {"payload": decoded} if again == raw else {"payload": decoded} | encoded
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def failure(failed: Failure) -> dict[str, Any]:

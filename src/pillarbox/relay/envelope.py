@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, TypeGuard
 
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.event import JSON
 from pillarbox.core.message import Message
 from pillarbox.core.replay import REPLAY_OF
+from pillarbox.core.text import is_json, refuse_constant
 
 CLOUDEVENTS = "application/cloudevents+json"
 
@@ -212,8 +213,7 @@ def _cloudevent(message: Message, body: CloudEvents) -> dict[str, bytes]:
 
 
 def _payload(message: Message, plain: str, base64: str) -> dict[str, bytes]:
-    media = message.content_type.partition(";")[0].strip().lower()
-    if media not in (JSON, "text/json") and not media.endswith("+json"):
+    if not is_json(message.content_type):
         return {base64: b'"' + b64encode(message.payload) + b'"'}
     try:
         _parse(message.payload.decode())
@@ -260,9 +260,5 @@ def _is_traceparent(text: str | None) -> TypeGuard[str]:
     return text is not None and _TRACEPARENT.fullmatch(text) is not None
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
-
-
 # Numbers stay text: one with thousands of digits is valid JSON, and nobody here needs its value.
-_parse = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_no_constant).decode
+_parse = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=refuse_constant).decode

@@ -17,6 +17,7 @@ from typing import TextIO
 
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import UnavailableError
+from pillarbox.core.text import is_json, parse_json
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 
 _CLOSED = "console: it is closed; make a new one"
@@ -121,7 +122,7 @@ def _body(body: bytes, content_type: str) -> str:
         text = body.decode()
     except UnicodeDecodeError:
         return f'"base64": "{b64encode(body).decode()}"'
-    if "json" in content_type and _is_json(text):
+    if is_json(content_type) and _parses(text):
         # Outside its strings JSON has no line ends but as space, and inside them none at all.
         return f'"payload": {text.translate(_SPACES)}'
     return f'"text": {json.dumps(text, ensure_ascii=False)}'
@@ -130,16 +131,12 @@ def _body(body: bytes, content_type: str) -> str:
 _SPACES = {ord(c): " " for c in "\t\r\n"}
 
 
-def _is_json(text: str) -> bool:
+def _parses(text: str) -> bool:
     try:
-        json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        parse_json(text)
+    except ValueError:
         return False
     return True
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _escaped(text: str, *, ascii_only: bool) -> str:

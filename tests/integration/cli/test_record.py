@@ -75,7 +75,7 @@ def test_another_content_type_takes_any_text(here: Stock) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["order.placed", "{id: 42}"], 1, "payload is no JSON"),
+        (["order.placed", "{id: 42}"], 1, "payload is not JSON"),
         (["order.placed", "42"], 1, "payload"),
         (["order\tplaced"], 1, "event_type has the control character"),
         (["order.placed", "--header", "tenant"], 2, "NAME=VALUE"),

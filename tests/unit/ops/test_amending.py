@@ -43,10 +43,10 @@ def test_what_stays_the_same_is_no_change() -> None:
 @pytest.mark.parametrize(
     ("payload", "told"),
     [
-        (b"{", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"", "no JSON"),
-        (b'{"n": NaN}', "no JSON"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"", "not JSON"),
+        (b'{"n": NaN}', "not JSON"),
         (b"42", "at the top"),
         (b'{"text": "\\ud800"}', "surrogate"),
         (b"[" * 200 + b"]" * 200, "nested"),

@@ -122,7 +122,8 @@ def _chosen(story: Story, event_id: str, *, destination: str | None, number: int
 
 def _edited(letter: EventDetail) -> bytes | None:
     """What a person makes of the payload; None if it was not saved."""
-    from pillarbox.ops.amending import drafted, is_json
+    from pillarbox.core.text import is_json
+    from pillarbox.ops.amending import drafted
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("There is no terminal for an editor: give --payload FILE, --header or --remove-header.")

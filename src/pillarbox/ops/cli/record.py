@@ -84,13 +84,14 @@ def record(
 def _event(
     event_type: str, payload: str | None, *, delay: float | None, headers: Sequence[tuple[str, str]], **fields: Any
 ) -> Event:
-    from pillarbox.core.event import Event
+    from pillarbox.core.event import JSON, Event
+    from pillarbox.core.text import is_json
 
     given = {name: value for name, value in fields.items() if value is not None}
     if delay is not None:
         given["available_at"] = datetime.now(UTC) + timedelta(seconds=delay)
     text = sys.stdin.buffer.read() if payload == "-" else (payload or "{}").encode()
-    if "json" in given.get("content_type", "json"):
+    if is_json(given.get("content_type", JSON)):
         return Event(event_type, _decoded(text), headers=dict(headers), **given)
     return Event(event_type, text, headers=dict(headers), **given)
 
@@ -100,7 +101,7 @@ def _decoded(text: bytes) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise RecordError(
-            f"payload is no JSON: {error}; quote it for the shell, or say what it is with --content-type",
+            f"payload is not JSON: {error}; quote it for the shell, or say what it is with --content-type",
             field="payload",
         ) from None
 

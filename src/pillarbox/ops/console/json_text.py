@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from pillarbox.core.text import refuse_constant
+
 
 class Digits(str):
     """A number, letter for letter."""
@@ -47,7 +49,7 @@ def parse(raw: bytes) -> Node:
             object_pairs_hook=Members,
             parse_int=Digits,
             parse_float=Digits,
-            parse_constant=_refuse,
+            parse_constant=refuse_constant,
         )
         _check(node, DEEPEST)
     except RecursionError:
@@ -113,7 +115,3 @@ def _check(node: Node, left: int) -> None:
     elif isinstance(node, list):
         for value in node:
             _check(value, left - 1)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pillarbox.core.browsing import EventDetail
+from pillarbox.core.text import is_json
 from pillarbox.ops import exports
 from pillarbox.ops.console import json_text
 from pillarbox.ops.console.json_text import Piece
@@ -109,7 +110,7 @@ def _masked(shown: Shown, document: json_text.Node | None, masks: Masks) -> Show
 
 
 def _document(raw: bytes, content_type: str) -> json_text.Node | None:
-    if "json" not in content_type:
+    if not is_json(content_type):
         return None
     try:
         # The document `null` is one, too.

@@ -1,0 +1,48 @@
+"""One answer to the question whether something is JSON."""
+
+import pytest
+
+from pillarbox.core.text import is_json, parse_json
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        " application/json ;charset=utf-8",
+        "text/json",
+        "application/cloudevents+json",
+        "application/vnd.shop.v2+json; profile=x",
+    ],
+)
+def test_a_content_type_that_says_json(content_type: str) -> None:
+    assert is_json(content_type)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "",
+        "text/plain",
+        "application/octet-stream",
+        "application/x-ndjson",
+        "application/jsonlines",
+        "json",
+        "image/jpeg",
+    ],
+)
+def test_a_content_type_that_says_something_else(content_type: str) -> None:
+    assert not is_json(content_type)
+
+
+@pytest.mark.parametrize("document", ['{"a": [1, null]}', b'"text"', "1e400", b"null"])
+def test_a_document_is_parsed(document: str | bytes) -> None:
+    parse_json(document)
+
+
+@pytest.mark.parametrize("document", ["", "{", "NaN", "[Infinity]", "-Infinity", b"\xff\xfe\xff", "[" * 100_000])
+def test_what_is_not_json_is_a_value_error(document: str | bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the text is Python's own
+        parse_json(document)
