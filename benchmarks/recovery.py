@@ -126,7 +126,7 @@ def kills(folder: Path, store: Postgres, number: int, **settings: str) -> list[f
 
 
 def kills_on_sqlite(folder: Path, number: int) -> list[float]:
-    settings = {"STORE": "sqlite:///recovery.db", "TRANSPORT": "console://"}
+    settings = {"STORE": "sqlite:///recovery.db", "TRANSPORT": "stdout://"}
     subprocess.run(
         [sys.executable, "-m", "pillarbox", "schema", "apply"],
         env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), "PILLARBOX_STORE": settings["STORE"]},

@@ -12,7 +12,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sess
 
 from pillarbox import Event, Outbox, Relay, Route
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQTransport
 
 LIMIT = 1000
 QUEUE = "shop.billing"
@@ -52,7 +52,7 @@ def place_order(sessions: sessionmaker[Session], customer: str, total: int) -> i
 async def carry(store_url: str, broker_url: str) -> None:
     """Send what waits. A service leaves this to `pillarbox relay`."""
     store = PostgresStore(store_url)
-    broker = RabbitMQ(
+    broker = RabbitMQTransport(
         broker_url,
         exchanges=[Exchange(name="shop", type="topic")],
         queues=[Queue(name=QUEUE, bindings=[Binding(exchange="shop", routing_key="order.*")])],
@@ -60,7 +60,7 @@ async def carry(store_url: str, broker_url: str) -> None:
     relay = Relay(
         store=store,
         transports={"rabbit": broker},
-        destinations={"shop": RabbitMQ.to(exchange="shop", routing_key="{event_type}")},
+        destinations={"shop": RabbitMQTransport.to(exchange="shop", routing_key="{event_type}")},
         routes=[Route(event_type="order.*", to=["shop"])],
     )
     await relay.run_until_empty()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 from pillarbox import ConfigurationError, UnavailableError
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ PAUSE = 1.0
 
 
 @asynccontextmanager
-async def declaring(broker: RabbitMQ) -> AsyncIterator[None]:
+async def declaring(broker: RabbitMQTransport) -> AsyncIterator[None]:
     """Declare exchanges, queues and bindings while the block goes on; a broker that is away is tried again."""
     async with aclosing(broker):
         task = asyncio.create_task(_declare(broker))
@@ -28,7 +28,7 @@ async def declaring(broker: RabbitMQ) -> AsyncIterator[None]:
             await asyncio.wait([task])
 
 
-async def _declare(broker: RabbitMQ) -> None:
+async def _declare(broker: RabbitMQTransport) -> None:
     last = ""
     while True:
         try:

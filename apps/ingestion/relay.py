@@ -16,7 +16,7 @@ from pillarbox.observations import ConsumerObserver, Observer
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.telemetry.opentelemetry import RelayTracing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 
 NAME = "ingestion-service"
 
@@ -24,7 +24,7 @@ Store = PostgresStore | SqliteStore
 
 
 def relay_to_rabbitmq(
-    store: Store, broker: RabbitMQ, publisher: Publisher, observers: Sequence[Observer] = ()
+    store: Store, broker: RabbitMQTransport, publisher: Publisher, observers: Sequence[Observer] = ()
 ) -> Relay:
     return Relay(
         store=store,
@@ -60,6 +60,6 @@ def relay_to_consumers(
     )
 
 
-def open_broker(url: str) -> RabbitMQ:
+def open_broker(url: str) -> RabbitMQTransport:
     """It declares exchange, queues and bindings with its first connection."""
-    return RabbitMQ(url, exchanges=[EVENTS], queues=QUEUES)
+    return RabbitMQTransport(url, exchanges=[EVENTS], queues=QUEUES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from apps.ingestion.events import UPLOADED, VALIDATED
 from pillarbox import Route
-from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQTransport
 
 MOST_MESSAGES = 10_000
 EVENTS = Exchange(name="doc.events", type="topic")
@@ -32,7 +32,7 @@ VALIDATED_QUEUE = _queue("validated")
 QUEUES = (UPLOADED_QUEUE, VALIDATED_QUEUE)
 
 DESTINATIONS = {
-    "uploaded": RabbitMQ.to(exchange=EVENTS.name, routing_key="document.uploaded"),
-    "validated": RabbitMQ.to(exchange=EVENTS.name, routing_key="document.validated"),
+    "uploaded": RabbitMQTransport.to(exchange=EVENTS.name, routing_key="document.uploaded"),
+    "validated": RabbitMQTransport.to(exchange=EVENTS.name, routing_key="document.validated"),
 }
 ROUTES = (Route(event_type=UPLOADED, to=["uploaded"]), Route(event_type=VALIDATED, to=["validated"]))

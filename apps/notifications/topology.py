@@ -7,7 +7,7 @@ whoever comes second with something else. A test has both orders.
 from __future__ import annotations
 
 from apps.notifications.words import Audience
-from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQ, RabbitMQSource
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQSource, RabbitMQTransport
 
 EXCHANGE = Exchange(name="notifications.exchange", type="topic")
 DEAD_LETTERS = "notifications.dlx"
@@ -28,6 +28,6 @@ def source_of(audience: Audience, url: str, *, prefetch: int = 10) -> RabbitMQSo
     return RabbitMQSource(url, queue=queue_of(audience), exchanges=[EXCHANGE], prefetch=prefetch)
 
 
-def open_broker(url: str) -> RabbitMQ:
+def open_broker(url: str) -> RabbitMQTransport:
     """The broker with all queues, for whoever declares them. Raises ConfigurationError for a URL that is none."""
-    return RabbitMQ(url, exchanges=[EXCHANGE], queues=[queue_of(audience) for audience in Audience])
+    return RabbitMQTransport(url, exchanges=[EXCHANGE], queues=[queue_of(audience) for audience in Audience])

@@ -9,13 +9,13 @@ from typing import Any
 from benchmarks.events import payload
 from benchmarks.workers.control import Control, job
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 
 
 async def run(work: dict[str, Any]) -> None:
     control, events = Control(profile=work["profile"]), work["events"]
-    address = RabbitMQ.to(routing_key=work["queue"])
-    async with aclosing(RabbitMQ(work["broker"], declare=False)) as rabbitmq:
+    address = RabbitMQTransport.to(routing_key=work["queue"])
+    async with aclosing(RabbitMQTransport(work["broker"], declare=False)) as rabbitmq:
         await rabbitmq.ping()
         size = rabbitmq.pace.lot
         messages = [outgoing(f"event-{number}", address, body=payload(number)) for number in range(1, events + 1)]

@@ -15,7 +15,7 @@ from pillarbox.ops.bench.transport import TimedRabbitMQ
 from pillarbox.ops.cli.relay import collect_rarely
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 
 
 class CountingHandlers(Handlers):
@@ -58,9 +58,11 @@ async def to_handlers(work: dict[str, Any], control: Control) -> None:
 async def to_rabbitmq(work: dict[str, Any], control: Control) -> None:
     """From PostgreSQL, until told to stop."""
     rabbitmq = (
-        TimedRabbitMQ(work["broker"], declare=False) if "confirmed" in work else RabbitMQ(work["broker"], declare=False)
+        TimedRabbitMQ(work["broker"], declare=False)
+        if "confirmed" in work
+        else RabbitMQTransport(work["broker"], declare=False)
     )
-    address = RabbitMQ.to(exchange="", routing_key=work["queue"])
+    address = RabbitMQTransport.to(exchange="", routing_key=work["queue"])
     destination = Destination(address, body=work["body"], **work.get("destination", {}))
     async with (
         aclosing(PostgresStore(work["store"], history=work["history"], ledger=work["ledger"])) as store,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.servers.rabbitmq import RabbitMQServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ async def test_a_new_broker_takes_the_login_of_a_shipped_file(
         pytest.fail(f"{file} names {parts.hostname}: the packaged guest may connect from the same machine only")
     here = urlsplit(rabbitmq_server.url())
     login = parts.netloc.rpartition("@")[0]
-    broker = RabbitMQ(f"amqp://{login}@127.0.0.1:{here.port}{here.path}")
+    broker = RabbitMQTransport(f"amqp://{login}@127.0.0.1:{here.port}{here.path}")
     try:
         await broker.ping()
     finally:

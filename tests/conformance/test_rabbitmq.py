@@ -14,7 +14,7 @@ from pillarbox.testing.conformance.transports import (
     TransportConformance,
     TransportHarness,
 )
-from pillarbox.transports.rabbitmq import RabbitAddress, RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQAddress, RabbitMQTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.rabbitmq import RabbitMQServer
@@ -29,27 +29,27 @@ class RabbitMQHarness(TransportHarness):
     def __init__(self, server: RabbitMQServer, proxy: Proxy) -> None:
         self._server = server
         self._proxy = proxy
-        self._transport = RabbitMQ(f"amqp://guest:guest@127.0.0.1:{proxy.port}/%2F")
+        self._transport = RabbitMQTransport(f"amqp://guest:guest@127.0.0.1:{proxy.port}/%2F")
         self._name = uuid.uuid4().hex
         self._taken: dict[str, list[Arrived]] = defaultdict(list)
 
     @property
-    def transport(self) -> RabbitMQ:
+    def transport(self) -> RabbitMQTransport:
         return self._transport
 
     def address(self, n: int = 0) -> Address:
         queue = f"{self._name}-{n}"
         self._taken.setdefault(queue, [])
-        return RabbitMQ.to(routing_key=queue)
+        return RabbitMQTransport.to(routing_key=queue)
 
     def unroutable(self) -> Address:
-        return RabbitMQ.to(exchange="amq.direct", routing_key=f"{self._name}-nobody")
+        return RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{self._name}-nobody")
 
     def spoiled(self, good: Outgoing) -> Outgoing:
         return good._replace(content_type="x" * 256)
 
     async def received(self, address: Address) -> list[Arrived]:
-        assert isinstance(address, RabbitAddress)
+        assert isinstance(address, RabbitMQAddress)
         for taken in await asyncio.to_thread(take_all, self._server.url(), address.routing_key):
             seen = taken.properties
             headers = {name: str(value) for name, value in (seen.headers or {}).items()}

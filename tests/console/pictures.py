@@ -60,7 +60,7 @@ def main(folder: Path) -> None:
         past(str(home / "shop.db"))
         with (
             serving(
-                stock.url, home, LOGNAME="ada", PILLARBOX_CONSOLE__LOGIN="none", PILLARBOX_TRANSPORT="console://"
+                stock.url, home, LOGNAME="ada", PILLARBOX_CONSOLE__LOGIN="none", PILLARBOX_TRANSPORT="stdout://"
             ) as base,
             chromium() as browser,
         ):

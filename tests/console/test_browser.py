@@ -45,7 +45,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     stock.run(lambda store: store.schema.apply())
     fill(stock)
     past(str(home / "shop.db"))
-    with serving(stock.url, home, PILLARBOX_CONSOLE__LOGIN="none", PILLARBOX_TRANSPORT="console://") as base:
+    with serving(stock.url, home, PILLARBOX_CONSOLE__LOGIN="none", PILLARBOX_TRANSPORT="stdout://") as base:
         yield base
 
 

@@ -12,11 +12,11 @@ from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.transports import TransportCapabilities
-from pillarbox.transports.console import Console
 from pillarbox.transports.handlers import Handlers
 from pillarbox.transports.memory import MemoryTransport
-from pillarbox.transports.rabbitmq import RabbitMQ
-from tests.conformance.test_console import ConsoleHarness
+from pillarbox.transports.rabbitmq import RabbitMQTransport
+from pillarbox.transports.stdout import StdoutTransport
+from tests.conformance.test_console import StdoutHarness
 from tests.conformance.test_handlers import HandlersHarness
 from tests.conformance.test_memory_transport import MemoryTransportHarness
 from tests.conformance.test_rabbitmq import RabbitMQHarness
@@ -30,15 +30,15 @@ STORES = {
 }
 TRANSPORTS = {
     "memory": MemoryTransportHarness.capabilities,
-    "console": ConsoleHarness.capabilities,
+    "stdout": StdoutHarness.capabilities,
     "handlers": HandlersHarness.capabilities,
     "RabbitMQ": RabbitMQHarness.capabilities,
 }
 PACES = {
     "memory": MemoryTransport().pace,
-    "console": Console.pace,
+    "stdout": StdoutTransport.pace,
     "handlers": Handlers().pace,
-    "RabbitMQ": RabbitMQ("amqp://localhost").pace,
+    "RabbitMQ": RabbitMQTransport("amqp://localhost").pace,
 }
 TABLES: list[tuple[type, Mapping[str, object]]] = [
     (Capabilities, STORES),

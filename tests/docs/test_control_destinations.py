@@ -24,7 +24,7 @@ url = "sqlite:///shop.db"
 heartbeat = "500ms"
 
 [transports.out]
-url = "console://"
+url = "stdout://"
 
 [destinations.mailer]
 [destinations.partner]

@@ -13,7 +13,7 @@ from typing import Literal
 from pillarbox.core import sqlfiles
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.in_flight import InFlight, Item
-from pillarbox.transports.rabbitmq import RabbitMQ, frames
+from pillarbox.transports.rabbitmq import RabbitMQTransport, frames
 
 Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
 
@@ -26,16 +26,16 @@ def without_mandatory() -> None:
 
 def without_confirm() -> None:
     """Settled as soon as it is on its way."""
-    send = RabbitMQ.send
+    send = RabbitMQTransport.send
     on_their_way: set[asyncio.Task[list[Result]]] = set()
 
-    async def send_and_hope(self: RabbitMQ, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send_and_hope(self: RabbitMQTransport, lot: Sequence[Outgoing]) -> list[Result]:
         task = asyncio.create_task(send(self, lot))
         on_their_way.add(task)
         task.add_done_callback(on_their_way.discard)
         return [None] * len(lot)
 
-    _replace(RabbitMQ, "send", send_and_hope)
+    _replace(RabbitMQTransport, "send", send_and_hope)
 
 
 def without_epoch() -> None:

@@ -113,7 +113,7 @@ async def test_a_relay_that_is_cut_off_and_taken_for_dead_is_fenced(
 
 @contextmanager
 def on_sqlite(folder: Path) -> Iterator[RelayProcess]:
-    process = RelayProcess(folder, NO_LEASE_ENDS | {"STORE": f"sqlite:///{folder}/shop.db", "TRANSPORT": "console://"})
+    process = RelayProcess(folder, NO_LEASE_ENDS | {"STORE": f"sqlite:///{folder}/shop.db", "TRANSPORT": "stdout://"})
     try:
         yield process
     finally:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pillarbox.relay.envelope import Body
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
-    from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+    from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
     from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 
 
@@ -101,7 +101,7 @@ def open_broker_diagnosis(settings: Settings, name: str) -> RabbitMQDiagnosis:
     """
     given = settings.transports[name]
     with installed(), _placed(settings, "transports", name):
-        from pillarbox.transports.rabbitmq import Exchange, RabbitAddress
+        from pillarbox.transports.rabbitmq import Exchange, RabbitMQAddress
         from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 
         found = {to: _destination(settings, to, one).address for to, one in settings.destinations.items()}
@@ -112,7 +112,7 @@ def open_broker_diagnosis(settings: Settings, name: str) -> RabbitMQDiagnosis:
             addresses={
                 to: address
                 for to, address in found.items()
-                if isinstance(address, RabbitAddress) and address.transport == name
+                if isinstance(address, RabbitMQAddress) and address.transport == name
             },
             declare=given.declare,
         )
@@ -160,7 +160,7 @@ def describe_routing(settings: Settings) -> str:
 
 _DEFAULTS = {
     "rabbitmq": "each event to the durable queue named after its type on RabbitMQ",
-    "console": "each event to standard output",
+    "stdout": "each event to standard output",
     "handlers": "each event to every handler of its type in {}",
     "memory": "each event to a list in this process",
 }
@@ -171,10 +171,10 @@ def _open_transport(settings: Settings, name: str, given: TransportSettings) -> 
         match given.kind:
             case "rabbitmq":
                 return _rabbitmq(settings, name, given)
-            case "console":
-                from pillarbox.transports.console import Console
+            case "stdout":
+                from pillarbox.transports.stdout import StdoutTransport
 
-                return Console()
+                return StdoutTransport()
             case "memory":
                 from pillarbox.transports.memory import MemoryTransport
 
@@ -185,10 +185,10 @@ def _open_transport(settings: Settings, name: str, given: TransportSettings) -> 
                 return import_object(given.import_ or "", Handlers)
 
 
-def _rabbitmq(settings: Settings, name: str, given: TransportSettings) -> RabbitMQ:
-    from pillarbox.transports.rabbitmq import Exchange, RabbitMQ
+def _rabbitmq(settings: Settings, name: str, given: TransportSettings) -> RabbitMQTransport:
+    from pillarbox.transports.rabbitmq import Exchange, RabbitMQTransport
 
-    return RabbitMQ(
+    return RabbitMQTransport(
         given.url or "",
         exchanges=[Exchange(name=one.name, type=one.type, durable=one.durable) for one in given.exchanges],
         queues=[_queue(one) for one in given.queues],
@@ -230,17 +230,17 @@ def _address(settings: Settings, name: str, given: DestinationSettings) -> Addre
     transport = given.transport or next(iter(settings.transports))
     match settings.transports[transport].kind:
         case "rabbitmq":
-            from pillarbox.transports.rabbitmq import RabbitMQ
+            from pillarbox.transports.rabbitmq import RabbitMQTransport
 
-            return RabbitMQ.to(exchange=given.exchange, routing_key=given.routing_key, transport=transport)
+            return RabbitMQTransport.to(exchange=given.exchange, routing_key=given.routing_key, transport=transport)
         case "handlers":
             from pillarbox.transports.handlers import HandlerAddress
 
             return HandlerAddress(name=given.handler or name, transport=transport)
-        case "console":
-            from pillarbox.transports.console import ConsoleAddress
+        case "stdout":
+            from pillarbox.transports.stdout import StdoutAddress
 
-            return ConsoleAddress(transport=transport)
+            return StdoutAddress(transport=transport)
         case _:
             from pillarbox.transports.memory import MemoryAddress
 

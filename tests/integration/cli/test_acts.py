@@ -31,7 +31,7 @@ def test_a_decision_about_many_is_one_entry_that_grows_with_what_relays_do(with_
     assert NOBODY in did(with_letters, "dead", "discard", "--type", "order.placed", "--yes")
     entry = {"what": "discard", "subject": "type order.placed", "count": 2, "detail": {"left": 1}}
     assert audited(with_letters) == [entry]
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="console://")
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     assert with_letters.states("stuck") == [""]
     assert audited(with_letters) == [entry | {"count": 3, "detail": {"left": 0}}]
@@ -43,7 +43,7 @@ def test_what_is_asked_of_many_that_wait_is_one_entry(with_letters: Stock) -> No
     entry = {"what": "reschedule", "subject": "2 events", "count": 0}
     detail = {"delay": 3600, "event_ids": ["fresh", "other"]}
     assert audited(with_letters) == [entry | {"detail": {"left": 2, **detail}}]
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="console://")
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     assert audited(with_letters) == [entry | {"count": 2, "detail": {"left": 0, **detail}}]
 
@@ -78,7 +78,7 @@ def test_an_event_shows_what_was_asked_of_it_until_a_relay_did_it(with_letters: 
         "requests"
     ]
     assert (asked["action"], asked["delay"], asked["asked_by"]) == ("reschedule", 90, getpass.getuser())
-    pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="console://")
+    pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
     story = json.loads(pillarbox("events", "show", "fresh", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     assert story["requests"] == []
 

@@ -92,7 +92,7 @@ def test_a_queue_that_somebody_named_and_nobody_made_is_mentioned(yard: Graveyar
 
 def test_without_rabbitmq_nothing_changes_and_a_limit_is_refused(yard: Graveyard, tmp_path: Path) -> None:
     (tmp_path / "pillarbox.toml").unlink()
-    done = pillarbox("status", "--json", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("status", "--json", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
     assert (done.returncode, json.loads(done.stdout)["broker_dead"]) == (0, [])
-    refused = pillarbox("status", "--max-broker-dead", "0", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
+    refused = pillarbox("status", "--max-broker-dead", "0", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
     assert (refused.returncode, "name no queue" in refused.stderr) == (2, True)

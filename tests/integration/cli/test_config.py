@@ -18,7 +18,7 @@ batch_size = 7
 adaptive = false
 
 [transports.out]
-url = "console://"
+url = "stdout://"
 """
 
 
@@ -40,7 +40,7 @@ def test_show_tells_each_value_and_its_origin(shop: Path) -> None:
     assert told["relay.poll_interval"] == ('"5s"', "preset production")
     assert told["relay.lease"] == ('"15s"', "default")
     assert told["store.url"] == ('"postgresql://app:***@db/shop"', "pillarbox.toml")
-    assert told["transports.out.url"] == ('"console://"', "pillarbox.toml")
+    assert told["transports.out.url"] == ('"stdout://"', "pillarbox.toml")
 
 
 def test_show_for_a_script(shop: Path) -> None:

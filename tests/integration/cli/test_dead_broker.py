@@ -289,7 +289,7 @@ def test_what_is_meant_has_to_be_said(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("command", [["list"], ["requeue", "--all", "--yes"]], ids=" ".join)
 def test_without_rabbitmq_it_says_what_to_set(command: list[str]) -> None:
-    done = pillarbox("dead", "broker", *command, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("dead", "broker", *command, PILLARBOX_TRANSPORT="stdout://")
     assert (done.returncode, "PILLARBOX_TRANSPORT=amqp://" in done.stderr) == (2, True)
 
 

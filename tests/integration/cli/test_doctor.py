@@ -55,13 +55,13 @@ def test_where_all_is_well_everything_passes(durable_url: str, rabbitmq_server: 
 
 def test_a_failure_is_exit_code_3_and_comes_with_its_fix(sqlite_url: str) -> None:
     Stock(sqlite_url).record(Event("order.placed", {}))
-    code, found = findings(PILLARBOX_STORE=sqlite_url, PILLARBOX_TRANSPORT="console://")
+    code, found = findings(PILLARBOX_STORE=sqlite_url, PILLARBOX_TRANSPORT="stdout://")
     assert (code, found["symptoms.relays"]["result"]) == (3, "fail")
     assert found["symptoms.relays"]["fix"] == "start one: `pillarbox relay`"
 
 
 def test_a_warning_is_a_failure_only_if_it_is_wanted_so(sqlite_url: str) -> None:
-    variables = {"PILLARBOX_STORE": sqlite_url, "PILLARBOX_TRANSPORT": "console://"}
+    variables = {"PILLARBOX_STORE": sqlite_url, "PILLARBOX_TRANSPORT": "stdout://"}
     code, found = findings(**variables)
     assert (code, {one["result"] for one in found.values()}) == (0, {"pass", "warn"})
     assert findings("--strict", **variables)[0] == 3
@@ -111,5 +111,5 @@ def test_what_is_not_there_stops_nothing_else_and_shows_no_password(tmp_path: Pa
 
 
 def test_on_a_terminal_a_result_has_a_colour(sqlite_url: str) -> None:
-    shown = at_terminal("doctor", PILLARBOX_STORE=sqlite_url, PILLARBOX_TRANSPORT="console://")
+    shown = at_terminal("doctor", PILLARBOX_STORE=sqlite_url, PILLARBOX_TRANSPORT="stdout://")
     assert (shown.returncode, "\x1b[33mwarn  symptoms.relays" in shown.screen) == (0, True), shown.screen

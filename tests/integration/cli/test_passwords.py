@@ -111,7 +111,7 @@ def test_no_error_of_a_database_shows_the_password(
         *("--verbose", *command),
         cwd=tmp_path,
         PILLARBOX_STORE=url,
-        PILLARBOX_TRANSPORT="console://",
+        PILLARBOX_TRANSPORT="stdout://",
         PYTHONASYNCIODEBUG="1",
     )
     assert done.returncode == code, done.stderr

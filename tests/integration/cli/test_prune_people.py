@@ -38,7 +38,7 @@ def test_what_was_asked_for_and_is_not_done_stays(with_letters: Stock) -> None:
     # It was given up and holds its key: only the relay that owns its lane may let it go.
     assert pillarbox("dead", "retry", "stuck", PILLARBOX_STORE=with_letters.url).returncode == 0
     pillarbox("prune", "--audit", "0s", "--yes", PILLARBOX_STORE=with_letters.url)
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="console")
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout")
     assert relay.returncode == 0, relay.stderr
     # No longer FAILED: the relay was told. It waits for a destination that this relay does not know.
     assert with_letters.states("stuck") == ["PENDING"]

@@ -83,7 +83,7 @@ def slow_relay(shop: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_until_empty_carries_everything_and_ends(shop: Path) -> None:
-    done = pillarbox("relay", "--until-empty", "--name", "till", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("relay", "--until-empty", "--name", "till", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 0, done.stderr
     first, *events = done.stdout.splitlines()
     assert first == "relay till: each event to standard output"
@@ -108,7 +108,7 @@ def test_only_the_events_of_a_time_range_are_carried(shop: Path, way: str) -> No
     done = pillarbox(
         *("relay", "--until-empty", *options),
         cwd=shop,
-        PILLARBOX_TRANSPORT="console://",
+        PILLARBOX_TRANSPORT="stdout://",
         **(variables if way == "variables" else {}),
     )
     assert done.returncode == 0, done.stderr
@@ -126,7 +126,7 @@ def test_only_the_events_of_a_time_range_are_carried(shop: Path, way: str) -> No
     ],
 )
 def test_a_time_range_that_makes_no_sense_is_refused(shop: Path, options: list[str], words: str) -> None:
-    done = pillarbox("relay", *options, cwd=shop, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("relay", *options, cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert waiting(shop) == 3
@@ -134,17 +134,17 @@ def test_a_time_range_that_makes_no_sense_is_refused(shop: Path, options: list[s
 
 def test_a_configured_time_range_does_not_limit_a_running_relay_silently(shop: Path) -> None:
     (shop / "pillarbox.toml").write_text('[relay]\nrecorded_before = "1h"\n')
-    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 2, done.stderr
     assert "recorded_before in pillarbox.toml" in done.stderr
     (shop / "pillarbox.toml").write_text('[relay]\nrecorded_before = "soon"\n')
-    done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 2, done.stderr
     assert "write a time such as" in done.stderr
 
 
 def test_what_it_does_is_logged_on_standard_error(shop: Path) -> None:
-    done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     for line in (
         "INFO pillarbox.relay: relay started",
         "INFO pillarbox.relay: found ",
@@ -245,12 +245,12 @@ def test_a_wrong_transport_is_a_usage_error_in_one_line(shop: Path, transport: s
 
 @pytest.mark.parametrize("failpoint", ["nowhere:1", "after-read:0", "after-read:often"])
 def test_a_failpoint_that_cannot_be_hit_is_a_usage_error(shop: Path, failpoint: str) -> None:
-    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="console://", PILLARBOX_FAILPOINT=failpoint)
+    done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="stdout://", PILLARBOX_FAILPOINT=failpoint)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
 
 
 def test_without_tables_it_says_what_to_run(tmp_path: Path) -> None:
-    done = pillarbox("relay", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("relay", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "pillarbox schema apply" in done.stderr
 
@@ -260,7 +260,7 @@ def test_help_has_examples() -> None:
 
 
 def test_a_script_reads_when_it_starts_and_what_is_left(shop: Path) -> None:
-    done = pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 0, done.stderr
     started, *events, ended = map(json.loads, done.stdout.splitlines())
     assert events

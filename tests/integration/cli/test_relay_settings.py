@@ -121,7 +121,7 @@ def test_the_high_volume_preset_logs_no_delivery(with_an_event: Path, preset: st
     done = pillarbox(
         *("--set", f"relay.preset={preset}", "relay", "--until-empty"),
         cwd=with_an_event,
-        PILLARBOX_TRANSPORT="console://",
+        PILLARBOX_TRANSPORT="stdout://",
     )
     assert ("delivered event" in done.stderr) is logged
     assert "relay started" in done.stderr
@@ -131,14 +131,14 @@ def test_verbose_logs_single_events_whatever_the_preset(with_an_event: Path) -> 
     done = pillarbox(
         *("--verbose", "--set", "relay.preset=high-volume", "relay", "--until-empty"),
         cwd=with_an_event,
-        PILLARBOX_TRANSPORT="console://",
+        PILLARBOX_TRANSPORT="stdout://",
     )
     assert "about to send event" in done.stderr
 
 
 def test_history_switched_off_leaves_nothing_behind(with_an_event: Path) -> None:
     done = pillarbox(
-        *("--set", "store.history=off", "relay", "--until-empty"), cwd=with_an_event, PILLARBOX_TRANSPORT="console://"
+        *("--set", "store.history=off", "relay", "--until-empty"), cwd=with_an_event, PILLARBOX_TRANSPORT="stdout://"
     )
     assert done.returncode == 0, done.stderr
     with closing(sqlite3.connect(with_an_event / "pillarbox.db")) as connection:

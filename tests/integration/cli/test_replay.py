@@ -111,7 +111,7 @@ def test_a_destination_that_the_settings_do_not_know_is_refused(past: Stock) -> 
     done = pillarbox(
         "replay", "--all", "--to", "oders", "--yes",
         PILLARBOX_STORE=past.url,
-        PILLARBOX_TRANSPORTS__C__URL="console://",
+        PILLARBOX_TRANSPORTS__C__URL="stdout://",
         PILLARBOX_DESTINATIONS__ORDERS__TRANSPORT="c",
     )  # fmt: skip
     assert (done.returncode, "orders" in done.stderr) == (2, True), done.stderr

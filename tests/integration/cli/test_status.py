@@ -112,7 +112,7 @@ def test_without_tables_it_says_what_to_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["status"], ["events", "list"], ["audit", "list"], ["relay", "--until-empty"]])
 def test_a_file_that_is_not_there_is_named_and_not_made(tmp_path: Path, command: list[str]) -> None:
-    done = pillarbox(*command, cwd=tmp_path, PILLARBOX_STORE="sqlite:///typo.db", PILLARBOX_TRANSPORT="console://")
+    done = pillarbox(*command, cwd=tmp_path, PILLARBOX_STORE="sqlite:///typo.db", PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 1
     assert f"there is no file {tmp_path / 'typo.db'}" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -31,7 +31,7 @@ def audited(stock: Stock) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def running_relay(stock: Stock, *, name: str = "") -> Iterator[subprocess.Popen[str]]:
-    settings = environment({"PILLARBOX_STORE": stock.url, "PILLARBOX_TRANSPORT": "console://"})
+    settings = environment({"PILLARBOX_STORE": stock.url, "PILLARBOX_TRANSPORT": "stdout://"})
     command = [sys.executable, "-m", "pillarbox", "relay", "--name", name]
     with subprocess.Popen(command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -41,14 +41,14 @@ def running_relay(stock: Stock, *, name: str = "") -> Iterator[subprocess.Popen[
 
 
 def test_a_paused_destination_gets_nothing_until_it_is_resumed(stock: Stock) -> None:
-    assert told(stock, "destinations", "pause", "console", "--force")["done"] == "paused"
+    assert told(stock, "destinations", "pause", "stdout", "--force")["done"] == "paused"
     stock.record(Event("order.placed", {}, event_id="held"))
     for expected in ("PENDING", "PUBLISHED"):
-        relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="console://")
+        relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
         assert relay.returncode == 0, relay.stderr
         assert stock.states("held") == [expected]
-        told(stock, "destinations", "resume", "console")
-    assert audited(stock)[:2] == [("steer", "console"), ("steer", "console")]
+        told(stock, "destinations", "resume", "stdout")
+    assert audited(stock)[:2] == [("steer", "stdout"), ("steer", "stdout")]
 
 
 def test_everything_is_paused_at_once(stock: Stock) -> None:
@@ -106,7 +106,7 @@ def test_a_name_that_nobody_knows_is_refused_with_those_that_are_known(with_lett
 
 
 def test_a_destination_of_the_settings_is_known_before_a_relay_met_it(stock: Stock, tmp_path: Path) -> None:
-    (tmp_path / "pillarbox.toml").write_text('[transports.out]\nurl = "console://"\n[destinations.mailer]\n')
+    (tmp_path / "pillarbox.toml").write_text('[transports.out]\nurl = "stdout://"\n[destinations.mailer]\n')
     done = pillarbox("destinations", "limit", "mailer", "1/s", cwd=tmp_path, PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
 
@@ -150,7 +150,7 @@ def test_a_key_that_stands_still_goes_on_once_its_head_is_buried(with_letters: S
     [blocked] = told(with_letters, "keys", "blocked")["blocked"]
     assert (blocked["key"], blocked["event_id"], blocked["destination"]) == ("s", "stuck", "orders")
     assert told(with_letters, "keys", "bury", "stuck")["requested"] == ["orders"]
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="console://")
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     assert told(with_letters, "keys", "blocked")["blocked"] == []
     assert told(with_letters, "dead", "show", "stuck")["events"][0]["letter"] is not None
@@ -159,7 +159,7 @@ def test_a_key_that_stands_still_goes_on_once_its_head_is_buried(with_letters: S
 
 def test_a_key_whose_head_waits_for_its_retry_is_told_and_goes_on_without_it(stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second", "third")))
-    stock.hold_up("head", "second", "third", to="console")
+    stock.hold_up("head", "second", "third", to="stdout")
     [held_up] = told(stock, "keys", "blocked")["blocked"]
     assert (held_up["key"], held_up["event_id"], held_up["behind"], held_up["error"]) == ("k", "head", 2, "refused")
     assert held_up["next_try"] > held_up["since"]
@@ -167,15 +167,15 @@ def test_a_key_whose_head_waits_for_its_retry_is_told_and_goes_on_without_it(sto
     assert re.search(r"\tits retry in \d+ min\t", shown)
     [found] = [one for one in examined(stock) if one["check"] == "symptoms.blocked"]
     assert found["result"] == "pass"
-    assert told(stock, "keys", "bury", "head")["requested"] == ["console"]
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="console://")
+    assert told(stock, "keys", "bury", "head")["requested"] == ["stdout"]
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     assert told(stock, "keys", "blocked")["blocked"] == []
     assert stock.states("head", "second", "third") == ["FAILED", "PUBLISHED", "PUBLISHED"]
 
 
 def examined(stock: Stock) -> list[dict[str, Any]]:
-    done = pillarbox("doctor", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="console://")
+    done = pillarbox("doctor", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
     findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
     return findings
 
@@ -198,7 +198,7 @@ def test_a_hot_key_is_told_how_it_leaves_faster(stock: Stock) -> None:
     assert "busy: each of its events is sent once the one before was confirmed" in done.stderr
     asked = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
     assert 'ordering = "pipelined" in its [destinations.NAME]' in json.loads(asked.stdout)["advice"]
-    handled = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="console://")
+    handled = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
     assert json.loads(handled.stdout)["advice"] is None
 
 

@@ -11,7 +11,7 @@ from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import ConsumerStarted, ConsumerStopped, EventHandled, EventRepeated
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.integration.consume.broker import publish, ready
 from tests.integration.consume.conftest import Effects, MakeShop
 
@@ -67,12 +67,12 @@ async def test_another_consumer_of_the_same_event_has_its_own_effect(
 async def test_what_follows_is_recorded_once_with_the_ids_that_lead_back(
     url: str, queue: str, make_shop: MakeShop, database: str, fails_first: bool
 ) -> None:
-    outbox, store, rabbit = Outbox(), PostgresStore(database), RabbitMQ(url)
+    outbox, store, rabbit = Outbox(), PostgresStore(database), RabbitMQTransport(url)
     connection = await asyncpg.connect(database)
     placed = Event("order.placed", {"id": 42}, event_id="e1", correlation_id="req-123", trace_id=TRACE)
     async with connection.transaction():
         await outbox.arecord(connection, placed)
-    to_queue = {"orders": RabbitMQ.to(routing_key=queue)}
+    to_queue = {"orders": RabbitMQTransport.to(routing_key=queue)}
     relay = Relay(
         store=store, transports={"rabbit": rabbit}, destinations=to_queue, routes=[Route(event_type="*", to=["orders"])]
     )

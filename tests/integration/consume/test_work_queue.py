@@ -9,7 +9,7 @@ import pytest
 from pillarbox import ConfigurationError
 from pillarbox.inbox.observations import EventHandled
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Queue, RabbitMQ, RabbitMQSource
+from pillarbox.transports.rabbitmq import Queue, RabbitMQSource, RabbitMQTransport
 from pillarbox.transports.rabbitmq.topology import DELIVERY_LIMIT, work_queue
 from tests.integration.consume.broker import WAITS, dead_letters, declared, publish, ready
 from tests.integration.consume.conftest import MakeShop
@@ -38,7 +38,7 @@ async def test_a_relay_and_a_consumer_may_come_in_either_order(
 ) -> None:
     with channel(url) as broker:
         declared(broker, first(name=queue))
-    async with aclosing(RabbitMQ(url, queues=[Queue(name=queue)])) as transport:
+    async with aclosing(RabbitMQTransport(url, queues=[Queue(name=queue)])) as transport:
         await transport.declare_topology()
     shop = make_shop()
     shop.consumer.on("order.placed")(shop.effect)

@@ -10,7 +10,7 @@ import pytest
 
 from pillarbox.core.diagnosis import Answer
 from pillarbox.core.errors import UnavailableError
-from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 from tests.integration.doctor.asking import ask
 from tests.integration.rabbitmq.consumer import channel
@@ -60,7 +60,7 @@ async def test_a_broker_that_is_not_there_or_does_not_know_us(rabbitmq_server: R
 
 
 async def test_an_exchange_that_is_missing(url: str, name: str) -> None:
-    to = {"orders": RabbitMQ.to(exchange=name, routing_key="order.placed")}
+    to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed")}
     found = await asked("transport.destinations", url, addresses=to)
     assert (found.result, f"orders: there is no exchange {name!r}" in found.said) == ("fail", True)
     with channel(url) as broker:
@@ -69,7 +69,7 @@ async def test_an_exchange_that_is_missing(url: str, name: str) -> None:
 
 
 async def test_an_exchange_that_a_relay_will_declare(url: str, name: str) -> None:
-    to = {"orders": RabbitMQ.to(exchange=name, routing_key="order.placed")}
+    to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed")}
     bound = Queue(name=name, bindings=[Binding(exchange=name, routing_key="order.*")])
     wanted = {"addresses": to, "exchanges": [Exchange(name=name)], "queues": [bound]}
     assert (await asked("transport.destinations", url, **wanted)).result == "pass"
@@ -77,7 +77,7 @@ async def test_an_exchange_that_a_relay_will_declare(url: str, name: str) -> Non
 
 
 async def test_a_key_that_leads_nowhere(url: str, name: str) -> None:
-    to = {"orders": RabbitMQ.to(routing_key=name)}
+    to = {"orders": RabbitMQTransport.to(routing_key=name)}
     found = await asked("transport.destinations", url, addresses=to, declare=False)
     assert (found.result, "nothing can be routed" in found.said) == ("fail", True)
     with channel(url) as broker:
@@ -105,13 +105,13 @@ async def test_a_key_that_no_binding_of_the_settings_takes(
 ) -> None:
     patterns = {"order.*": "*.*.late"}
     bound = Queue(name=name, bindings=[Binding(exchange=name, routing_key=patterns.get(pattern, pattern))])
-    to = {"orders": RabbitMQ.to(exchange=name, routing_key="order.placed.late")}
+    to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed.late")}
     wanted = {"exchanges": [Exchange(name=name, type=kind)], "queues": [bound], "addresses": to}
     assert (await asked("transport.destinations", url, **wanted)).result == result
 
 
 async def test_a_queue_that_throws_confirmed_messages_away(url: str, name: str) -> None:
-    to = {"orders": RabbitMQ.to(routing_key=name)}
+    to = {"orders": RabbitMQTransport.to(routing_key=name)}
     assert (await asked("transport.overflow", url, addresses=to)).result == "pass"
     with channel(url) as broker:
         broker.queue_declare(name, durable=True, arguments={"x-max-length": 10, "x-message-ttl": 60_000})
@@ -160,7 +160,7 @@ async def test_what_a_queue_survives(
 ) -> None:
     with channel(url) as broker:
         broker.queue_declare(name, durable=durable, arguments=arguments)
-    found = await asked("transport.queues", url, addresses={"orders": RabbitMQ.to(routing_key=name)})
+    found = await asked("transport.queues", url, addresses={"orders": RabbitMQTransport.to(routing_key=name)})
     assert (found.result, name in found.said) == (result, True)
 
 
@@ -172,7 +172,10 @@ async def test_nothing_is_declared_by_asking(url: str, name: str, rabbitmq_serve
             url,
             exchanges=[exchange],
             queues=[Queue(name=name, max_length=3, bindings=[Binding(exchange=name)])],
-            addresses={"orders": RabbitMQ.to(exchange=name), "mail": RabbitMQ.to(routing_key=f"{name}-mail")},
+            addresses={
+                "orders": RabbitMQTransport.to(exchange=name),
+                "mail": RabbitMQTransport.to(routing_key=f"{name}-mail"),
+            },
         )
     ) as broker:
         found = [await check.ask() for check in broker.checks()]
@@ -211,7 +214,7 @@ async def test_a_user_without_rights_is_told_what_could_not_be_tried(limited: st
     assert (await asked("transport.confirms", limited)).result == "warn"
     assert (await asked("transport.alarms", limited)).result == "pass"
     with pytest.raises(UnavailableError, match="ACCESS_REFUSED"):
-        await asked("transport.queues", limited, addresses={"orders": RabbitMQ.to(routing_key=name)})
+        await asked("transport.queues", limited, addresses={"orders": RabbitMQTransport.to(routing_key=name)})
 
 
 @pytest.fixture

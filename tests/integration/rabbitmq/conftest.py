@@ -8,14 +8,14 @@ import pytest
 
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.integration.rabbitmq.consumer import channel
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.rabbitmq import RabbitMQServer
 
 
 class MakeTransport(Protocol):
-    def __call__(self, address: str | None = None, **settings: Any) -> RabbitMQ: ...
+    def __call__(self, address: str | None = None, **settings: Any) -> RabbitMQTransport: ...
 
 
 @pytest.fixture
@@ -26,10 +26,10 @@ def url(rabbitmq_server: RabbitMQServer) -> str:
 @pytest.fixture
 async def make(url: str) -> AsyncIterator[MakeTransport]:
     """Transports to the shared broker or to another; closed when the test ends."""
-    made: list[RabbitMQ] = []
+    made: list[RabbitMQTransport] = []
 
-    def make_one(address: str | None = None, **settings: Any) -> RabbitMQ:
-        made.append(RabbitMQ(address or url, **settings))
+    def make_one(address: str | None = None, **settings: Any) -> RabbitMQTransport:
+        made.append(RabbitMQTransport(address or url, **settings))
         return made[-1]
 
     yield make_one
@@ -82,6 +82,6 @@ def lot(queue: str) -> Callable[..., list[Outgoing]]:
     """So many messages for the test's queue, by way of the default exchange."""
 
     def make_lot(number: int, prefix: str = "e") -> list[Outgoing]:
-        return [outgoing(f"{prefix}{n}", RabbitMQ.to(routing_key=queue)) for n in range(number)]
+        return [outgoing(f"{prefix}{n}", RabbitMQTransport.to(routing_key=queue)) for n in range(number)]
 
     return make_lot

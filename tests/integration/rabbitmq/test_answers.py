@@ -9,7 +9,7 @@ from pillarbox.core.errors import NackedError, PermanentError, RejectedError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.topology import QueueType
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
@@ -46,7 +46,7 @@ async def test_what_no_queue_is_bound_for_is_rejected_and_its_neighbours_are_not
 ) -> None:
     bound = Queue(name=queue, bindings=[Binding(exchange=exchange, routing_key="taken.#")])
     transport = make(exchanges=[Exchange(name=exchange)], queues=[bound])
-    to = RabbitMQ.to(exchange=exchange)
+    to = RabbitMQTransport.to(exchange=exchange)
     types = ["taken.a", "lost.a", "taken.b", "lost.b", "taken.c"] * 20
     sent = [outgoing(f"e{n}", to, event_type=event_type) for n, event_type in enumerate(types)]
     answers = await transport.send(sent)
@@ -59,14 +59,14 @@ async def test_what_no_queue_is_bound_for_is_rejected_and_its_neighbours_are_not
 async def test_of_one_event_sent_twice_in_a_lot_each_copy_has_its_own_answer(
     make: MakeTransport, queue: str, lot: Lot
 ) -> None:
-    [good], bad = lot(1, "same"), RabbitMQ.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
+    [good], bad = lot(1, "same"), RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
     answers = await make().send([good._replace(address=bad), good, good._replace(address=bad), good])
     assert [type(answer) for answer in answers] == [RejectedError, type(None), RejectedError, type(None)]
 
 
 async def test_a_key_too_long_fails_for_good_and_alone(make: MakeTransport, url: str, queue: str, lot: Lot) -> None:
     before, long, after = lot(3)
-    to = RabbitMQ.to(exchange="amq.topic", routing_key="{aggregate_type}.{event_type}")
+    to = RabbitMQTransport.to(exchange="amq.topic", routing_key="{aggregate_type}.{event_type}")
     long = long._replace(address=to, message=long.message._replace(event_type="x" * 250))
     answers = await make().send([before, long, after])
     assert [type(answer) for answer in answers] == [type(None), PermanentError, type(None)]
@@ -109,7 +109,7 @@ async def test_many_lots_share_a_small_window(make: MakeTransport, url: str, que
 async def test_a_message_is_persistent_whatever_the_queue(make: MakeTransport, url: str, queue: str) -> None:
     with channel(url) as broker:
         broker.queue_declare(queue, durable=False)
-        assert await make(declare=False).send([outgoing("e1", RabbitMQ.to(routing_key=queue))]) == [None]
+        assert await make(declare=False).send([outgoing("e1", RabbitMQTransport.to(routing_key=queue))]) == [None]
         _, properties, _ = broker.basic_get(queue, auto_ack=True)
     assert properties is not None
     assert properties.delivery_mode == 2

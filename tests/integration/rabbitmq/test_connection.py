@@ -10,7 +10,7 @@ import pytest
 from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.integration.rabbitmq.proxy import Proxy
@@ -171,7 +171,7 @@ def place(proxy: Proxy) -> str:
 
 
 async def unconfirmed(
-    transport: RabbitMQ, proxy: Proxy, url: str, queue: str, lot: Lot
+    transport: RabbitMQTransport, proxy: Proxy, url: str, queue: str, lot: Lot
 ) -> "asyncio.Task[list[Result]]":
     """A send whose five messages are in the queue, and whose confirms are held back."""
     proxy.silence()

@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.core.errors import NackedError, PermanentError, UnavailableError
 from pillarbox.core.transport import Outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.integration.rabbitmq.proxy import Proxy
@@ -71,7 +71,7 @@ async def test_a_lot_sent_beside_one_with_a_culprit_has_no_duplicates(
 async def test_a_missing_exchange_is_an_outage_of_that_destination_only(
     make: MakeTransport, url: str, lot: Lot, queue: str, exchange: str
 ) -> None:
-    transport, nowhere = make(), RabbitMQ.to(exchange=exchange)
+    transport, nowhere = make(), RabbitMQTransport.to(exchange=exchange)
     sent = [one._replace(address=nowhere) if n % 2 else one for n, one in enumerate(lot(20))]
     answers = await transport.send(sent)
     assert answers[::2] == [None] * 10
@@ -90,7 +90,7 @@ async def test_an_exchange_that_may_not_be_published_to_is_an_outage_of_that_des
     with channel(url) as broker:
         broker.exchange_declare(exchange, "fanout", internal=True)
     sent = lot(9)
-    sent[4] = sent[4]._replace(address=RabbitMQ.to(exchange=exchange))
+    sent[4] = sent[4]._replace(address=RabbitMQTransport.to(exchange=exchange))
     answers = await make().send(sent)
     assert [place for place, answer in enumerate(answers) if answer is not None] == [4]
     assert isinstance(answers[4], UnavailableError)

@@ -12,7 +12,7 @@ from pillarbox.core.transport import Outgoing
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQ, link, transport
+from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQTransport, link, transport
 from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.declaring import Second, declare
 from pillarbox.transports.rabbitmq.place import Place
@@ -62,7 +62,7 @@ async def answer(is_so: bool) -> bool:
 
 
 def lot_for(names: Sequence[str]) -> list[Outgoing]:
-    return [outgoing(f"e{n}", RabbitMQ.to(routing_key=name)) for n, name in enumerate(names)]
+    return [outgoing(f"e{n}", RabbitMQTransport.to(routing_key=name)) for n, name in enumerate(names)]
 
 
 async def test_new_queues_are_declared_several_at_a_time_over_a_few_channels(
@@ -159,7 +159,7 @@ async def test_an_event_that_no_queue_is_bound_for_has_no_queue_declared_again(
     broker, names = make(exchanges=[Exchange(name=exchange)]), [new_name() for _ in range(3)]
     assert await broker.send(lot_for(names)) == [None] * 3
     declares.names.clear()
-    answers = await broker.send([outgoing("lost", RabbitMQ.to(exchange=exchange)), *lot_for(names)])
+    answers = await broker.send([outgoing("lost", RabbitMQTransport.to(exchange=exchange)), *lot_for(names)])
     assert [type(answer) for answer in answers] == [RejectedError] + [type(None)] * 3
     assert await broker.send(lot_for(names)) == [None] * 3
     assert declares.names == []
@@ -179,7 +179,7 @@ async def test_of_many_queues_only_the_one_that_was_deleted_is_declared_again(
 
 
 async def test_a_name_that_no_queue_can_have_stops_only_its_own_message(make: MakeTransport, queue: str) -> None:
-    bad = outgoing("bad", RabbitMQ.to(), event_type="line\nbreak")
+    bad = outgoing("bad", RabbitMQTransport.to(), event_type="line\nbreak")
     answers = await make().send([bad, *lot_for([queue])])
     assert [type(answer) for answer in answers] == [UnavailableError, type(None)]
     assert "control character" in str(answers[0])

@@ -16,7 +16,7 @@ from pillarbox.core.errors import NackedError, RejectedError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Queue, RabbitMQ, driver
+from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport, driver
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import take_all
 
@@ -30,7 +30,7 @@ from pillarbox.transports.rabbitmq import RabbitMQ
 async def main(where, url, queue):
     assert pika.__file__.startswith(where), pika.__file__
     transport = RabbitMQ(url)
-    sent = [outgoing(f"e{n}", RabbitMQ.to(routing_key=queue), body=b"x" * 1000) for n in range(300)]
+    sent = [outgoing(f"e{n}", RabbitMQTransport.to(routing_key=queue), body=b"x" * 1000) for n in range(300)]
     assert await transport.send(sent) == [None] * 300
     assert transport._line.progress is not None
     await transport.aclose()
@@ -52,7 +52,7 @@ async def test_every_kind_of_answer_comes_and_the_log_says_it_once(
 ) -> None:
     caplog.set_level(logging.WARNING, "pillarbox.rabbitmq")
     first, second = make(queues=[Queue(name=queue, type="classic", max_length=500)]), make(declare=False)
-    nowhere = RabbitMQ.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
+    nowhere = RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
     sent = [*lot(300), outgoing("lost", nowhere), outgoing("x" * 256, nowhere)]
     *accepted, lost, too_long = await first.send(sent)
     assert accepted == [None] * 300

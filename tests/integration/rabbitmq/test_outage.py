@@ -9,7 +9,7 @@ from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.topology import QueueType
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import take_all
@@ -39,7 +39,7 @@ async def test_a_killed_broker_loses_nothing_that_it_accepted(
 
     async def stream(name: str) -> None:
         while not over.is_set():
-            sent = [outgoing(f"{name}-{len(answers)}-{n}", RabbitMQ.to(exchange=exchange)) for n in range(50)]
+            sent = [outgoing(f"{name}-{len(answers)}-{n}", RabbitMQTransport.to(exchange=exchange)) for n in range(50)]
             results = await transport.send(sent)
             answers.update(zip([one.message.event_id for one in sent], results, strict=True))
             if any(results):

@@ -12,7 +12,7 @@ from pillarbox.core.observations import Observation, Sending
 from pillarbox.core.retry import FixedDelay
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQTransport
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel
 from tests.integration.rabbitmq.proxy import Proxy
@@ -35,8 +35,10 @@ class Carried:
             Outbox().record(transaction, *events)
 
     @asynccontextmanager
-    async def relay(self, transport: RabbitMQ, *, exchange: str = "", routing_key: str = "") -> AsyncIterator[None]:
-        address = RabbitMQ.to(exchange=exchange, routing_key=routing_key)
+    async def relay(
+        self, transport: RabbitMQTransport, *, exchange: str = "", routing_key: str = ""
+    ) -> AsyncIterator[None]:
+        address = RabbitMQTransport.to(exchange=exchange, routing_key=routing_key)
         async with Relay(
             store=self.store,
             transports={"rabbit": transport},

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.core.transport import Outgoing
 from pillarbox.relay.envelope import outgoing_headers
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import Taken, take_all
 
@@ -17,7 +17,9 @@ WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 def full(queue: str) -> Outgoing:
-    made = outgoing("evt-001", RabbitMQ.to(routing_key=queue), body=b'{"id":42}', content_type="application/json")
+    made = outgoing(
+        "evt-001", RabbitMQTransport.to(routing_key=queue), body=b'{"id":42}', content_type="application/json"
+    )
     message = made.message._replace(
         event_type="order.placed",
         aggregate_type="ORDER",

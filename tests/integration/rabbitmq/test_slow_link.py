@@ -13,7 +13,7 @@ from pillarbox.core.errors import UnavailableError
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import take_all
 from tests.integration.rabbitmq.proxy import Proxy
@@ -33,7 +33,7 @@ async def slow(rabbitmq_server: RabbitMQServer) -> AsyncIterator[Proxy]:
 
 
 def heavy(queue: str, count: int, size: int) -> list[Outgoing]:
-    return [outgoing(f"{n:03}", RabbitMQ.to(routing_key=queue), body=bytes(size)) for n in range(count)]
+    return [outgoing(f"{n:03}", RabbitMQTransport.to(routing_key=queue), body=bytes(size)) for n in range(count)]
 
 
 @pytest.mark.parametrize(("count", "size"), [(250, 1000), (1, 250_000)], ids=["many", "one"])

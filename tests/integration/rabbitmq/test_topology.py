@@ -9,7 +9,7 @@ from pillarbox.core.errors import ConfigurationError, RejectedError, Unavailable
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.topology import QueueType
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import Taken, channel, take_all
@@ -33,7 +33,7 @@ async def test_what_a_consumer_refuses_ends_in_the_dead_letter_queue(
         dead_letter=DeadLetter(exchange=dlx, queue=dlq),
     )
     transport = make(exchanges=[Exchange(name=exchange)], queues=[document])
-    to = RabbitMQ.to(exchange=exchange, routing_key="document.uploaded")
+    to = RabbitMQTransport.to(exchange=exchange, routing_key="document.uploaded")
     assert await transport.send([outgoing("evt-001", to)]) == [None]
     with channel(url) as broker:
         method, _, _ = broker.basic_get(queue)
@@ -51,7 +51,7 @@ async def taken_from(url: str, queue: str) -> list[Taken]:
 async def test_what_expires_ends_in_the_dead_letter_queue(make: MakeTransport, url: str, new_name: NewName) -> None:
     queue, dlx, dlq = new_name(), new_name(), new_name()
     short = Queue(name=queue, message_ttl="1ms", dead_letter=DeadLetter(exchange=dlx, queue=dlq))
-    assert await make(queues=[short]).send([outgoing("evt-001", RabbitMQ.to(routing_key=queue))]) == [None]
+    assert await make(queues=[short]).send([outgoing("evt-001", RabbitMQTransport.to(routing_key=queue))]) == [None]
     [dead] = await eventually(lambda: taken_from(url, dlq))
     assert dead.properties.message_id == "evt-001"
 
@@ -87,7 +87,7 @@ async def test_an_event_without_a_route_waits_in_a_durable_quorum_queue_of_that_
 
 async def test_several_lots_at_once_for_a_new_queue_are_all_accepted(make: MakeTransport, new_name: NewName) -> None:
     for _ in range(10):
-        transport, to = make(), RabbitMQ.to(routing_key=new_name())
+        transport, to = make(), RabbitMQTransport.to(routing_key=new_name())
         answers = await asyncio.gather(*(transport.send([outgoing(f"e{n}", to)]) for n in range(6)))
         assert answers == [[None]] * 6
 
@@ -97,7 +97,7 @@ async def test_without_declare_nothing_is_declared(make: MakeTransport, queue: s
     transport = make(declare=False, exchanges=[Exchange(name=exchange)], queues=[bound])
     [answer] = await transport.send(lot(1))
     assert isinstance(answer, RejectedError)
-    [answer] = await transport.send([outgoing("e2", RabbitMQ.to(exchange=exchange))])
+    [answer] = await transport.send([outgoing("e2", RabbitMQTransport.to(exchange=exchange))])
     assert isinstance(answer, UnavailableError)
     await transport.declare_topology()
     assert await transport.send(lot(1)) == [None]
@@ -128,7 +128,7 @@ async def test_a_new_connection_declares_everything_again(
     await proxy.reset()
 
     async def accepted() -> bool:
-        [answer] = await transport.send([outgoing("e1", RabbitMQ.to(exchange=exchange))])
+        [answer] = await transport.send([outgoing("e1", RabbitMQTransport.to(exchange=exchange))])
         assert answer is None or isinstance(answer, UnavailableError)
         return answer is None
 
@@ -169,7 +169,9 @@ async def test_a_queue_nobody_configured_that_exists_otherwise_stops_only_its_ow
     with channel(url) as broker:
         broker.queue_declare(queue, durable=False)
     names = [queue, other, queue, other]
-    answers = await make().send([outgoing(f"e{n}", RabbitMQ.to(routing_key=name)) for n, name in enumerate(names)])
+    answers = await make().send(
+        [outgoing(f"e{n}", RabbitMQTransport.to(routing_key=name)) for n, name in enumerate(names)]
+    )
     assert [type(answer) for answer in answers] == [UnavailableError, type(None)] * 2
     assert "durable" in str(answers[0])
 

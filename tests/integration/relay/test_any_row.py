@@ -18,7 +18,7 @@ from pillarbox.ops import exports
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 from tests.integration.relay.strange_rows import IDS, strange_row
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -103,12 +103,12 @@ async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
     queue = f"any row {seed}"
     async with (
         aclosing(PostgresStore(postgres_url)) as store,
-        aclosing(RabbitMQ(rabbitmq_server.url(), queues=[Queue(name=queue)])) as rabbit,
+        aclosing(RabbitMQTransport(rabbitmq_server.url(), queues=[Queue(name=queue)])) as rabbit,
     ):
         relay = Relay(
             store=store,
             transports={"rabbit": rabbit},
-            destinations={name: RabbitMQ.to(exchange="", routing_key=queue) for name in ("one", "two")},
+            destinations={name: RabbitMQTransport.to(exchange="", routing_key=queue) for name in ("one", "two")},
             routes=[Route(event_type="a*", to=["one", "two"]), Route(to=["one"])],
             retry=NoRetry(),
             config=CONFIG,

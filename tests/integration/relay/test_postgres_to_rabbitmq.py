@@ -11,7 +11,7 @@ import pytest
 from pillarbox import Event, ExponentialBackoff, Outbox, Relay, RelayConfig, Route
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 from tests.databases import Sql
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -56,12 +56,12 @@ async def test_everything_committed_arrives_once_and_in_order_and_nothing_else(
     await undone.rollback()
     async with (
         aclosing(PostgresStore(postgres_url)) as store,
-        aclosing(RabbitMQ(rabbitmq_server.url(), queues=[Queue(name="everything")])) as rabbit,
+        aclosing(RabbitMQTransport(rabbitmq_server.url(), queues=[Queue(name="everything")])) as rabbit,
     ):
         relay = Relay(
             store=store,
             transports={"rabbit": rabbit},
-            destinations={"orders": RabbitMQ.to(exchange="", routing_key="everything")},
+            destinations={"orders": RabbitMQTransport.to(exchange="", routing_key="everything")},
             routes=[Route(event_type="order.*", to=["orders"])],
         )
         await relay.run_until_empty()
@@ -80,7 +80,7 @@ async def test_without_any_route_an_event_goes_to_the_queue_of_its_type(
     await record(sql, Event("invoice.sent", {"n": 1}, event_id="i1"))
     async with (
         aclosing(PostgresStore(postgres_url)) as store,
-        aclosing(RabbitMQ(rabbitmq_server.url())) as rabbit,
+        aclosing(RabbitMQTransport(rabbitmq_server.url())) as rabbit,
     ):
         await Relay(store=store, transports={"rabbit": rabbit}).run_until_empty()
     assert received(rabbitmq_server, "invoice.sent") == [("i1", b'{"n":1}')]
@@ -92,14 +92,14 @@ async def test_several_destinations_get_a_copy_each_with_progress_of_its_own(
     await record(sql, orders(1), orders(21))
     async with (
         aclosing(PostgresStore(postgres_url)) as store,
-        aclosing(RabbitMQ(rabbitmq_server.url(), queues=[Queue(name="copies")])) as rabbit,
+        aclosing(RabbitMQTransport(rabbitmq_server.url(), queues=[Queue(name="copies")])) as rabbit,
     ):
         relay = Relay(
             store=store,
             transports={"rabbit": rabbit},
             destinations={
-                "good": RabbitMQ.to(exchange="", routing_key="copies"),
-                "unbound": RabbitMQ.to(exchange="amq.topic", routing_key="nobody.listens"),
+                "good": RabbitMQTransport.to(exchange="", routing_key="copies"),
+                "unbound": RabbitMQTransport.to(exchange="amq.topic", routing_key="nobody.listens"),
             },
             routes=[Route(to=["good", "unbound"])],
             retry=ExponentialBackoff(base="1h", max="1h", jitter="none"),
@@ -119,7 +119,7 @@ async def test_a_sleeping_relay_is_woken_by_a_record_and_drains_on_stop(
 ) -> None:
     async with (
         aclosing(PostgresStore(postgres_url)) as store,
-        aclosing(RabbitMQ(rabbitmq_server.url())) as rabbit,
+        aclosing(RabbitMQTransport(rabbitmq_server.url())) as rabbit,
     ):
         async with Relay(
             store=store,
@@ -146,13 +146,13 @@ async def test_two_relays_share_the_lanes_and_carry_everything_once(
 ) -> None:
     for first in range(0, EVENTS, 100):
         await record(sql, *(orders(number) for number in range(first, first + 100)))
-    rabbits = [RabbitMQ(rabbitmq_server.url(), queues=[Queue(name="shared")]) for _ in range(2)]
+    rabbits = [RabbitMQTransport(rabbitmq_server.url(), queues=[Queue(name="shared")]) for _ in range(2)]
     stores = [PostgresStore(postgres_url) for _ in range(2)]
     relays = [
         Relay(
             store=store,
             transports={"rabbit": rabbit},
-            destinations={"orders": RabbitMQ.to(exchange="", routing_key="shared")},
+            destinations={"orders": RabbitMQTransport.to(exchange="", routing_key="shared")},
             routes=[Route(to=["orders"])],
             config=RelayConfig(heartbeat="200ms"),
         )

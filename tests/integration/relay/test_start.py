@@ -93,7 +93,7 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
         url = database.url("shop")
         assert fresh_pillarbox("schema", "apply", cwd=tmp_path, PILLARBOX_STORE=url).returncode == 0
         database.stop()
-        ways = {"PILLARBOX_STORE": url, "PILLARBOX_TRANSPORT": "console://"}
+        ways = {"PILLARBOX_STORE": url, "PILLARBOX_TRANSPORT": "stdout://"}
         assert "Connect call failed" in refused(tmp_path, **ways)
         with relay(tmp_path, **ways) as pages:
             said(pages, "store failed")
@@ -111,7 +111,7 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
 
 def test_a_password_that_is_rejected_is_tried_again_and_said(postgres_url: str, tmp_path: Path) -> None:
     url = f"postgresql://nobody:canary@{postgres_url.rpartition('@')[2]}"
-    ways = {"PILLARBOX_STORE": url, "PILLARBOX_TRANSPORT": "console://"}
+    ways = {"PILLARBOX_STORE": url, "PILLARBOX_TRANSPORT": "stdout://"}
     assert "nobody" in refused(tmp_path, **ways)
     with relay(tmp_path, **ways) as pages:
         wait_until(lambda: pages.story().count("store failed") >= 3, bound=60, what="it tries again and again")
@@ -135,7 +135,7 @@ async def test_a_read_only_replica_is_left_for_the_primary(postgres_url: str, tm
         replica.start()
         async with Proxy(int(replica.url().rpartition(":")[2].partition("/")[0])) as proxy:
             url = postgres_url.replace(f":{primary}/", f":{proxy.port}/")
-            with relay(tmp_path, PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="console://") as pages:
+            with relay(tmp_path, PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="stdout://") as pages:
                 await asyncio.to_thread(said, pages, "read-only transaction")
                 proxy.lead_to(primary)
                 await asyncio.to_thread(said, pages, "relay started")
@@ -145,7 +145,7 @@ async def test_a_read_only_replica_is_left_for_the_primary(postgres_url: str, tm
 
 
 def test_tables_that_are_missing_are_not_waited_for(tmp_path: Path) -> None:
-    done = fresh_pillarbox("relay", cwd=tmp_path, PILLARBOX_TRANSPORT="console://")
+    done = fresh_pillarbox("relay", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
     assert (done.returncode, "pillarbox schema apply" in done.stderr) == (1, True)
 
 
@@ -210,7 +210,7 @@ def test_a_host_that_no_name_server_knows_is_waited_for(shop: Path) -> None:
     with relay(shop, **nowhere) as pages:
         wait_until(lambda: pages.story().count("transport unavailable") >= 2, bound=60, what="it tries again")
         assert pages.stop() == 0
-    store = {"PILLARBOX_STORE": "postgresql://app@nowhere.invalid/shop", "PILLARBOX_TRANSPORT": "console://"}
+    store = {"PILLARBOX_STORE": "postgresql://app@nowhere.invalid/shop", "PILLARBOX_TRANSPORT": "stdout://"}
     assert "nowhere.invalid" in refused(shop, **store)
 
 

@@ -63,7 +63,7 @@ def test_a_relay_answers_and_works_beside_idle_connections(sqlite_url: str, tmp_
     stock = Stock(sqlite_url)
     given = {
         "PILLARBOX_STORE": sqlite_url,
-        "PILLARBOX_TRANSPORT": "console://",
+        "PILLARBOX_TRANSPORT": "stdout://",
         "PILLARBOX_RELAY__LISTEN": "127.0.0.1:0",
     }
     with bounded(tmp_path, "relay", "--json", **given) as pages:

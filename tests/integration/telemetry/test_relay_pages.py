@@ -41,7 +41,7 @@ def orders(count: int) -> list[Event]:
 
 @pytest.fixture
 def pages(shop: Path) -> Iterator[Pages]:
-    with relay(shop, PILLARBOX_TRANSPORT="console://") as pages:
+    with relay(shop, PILLARBOX_TRANSPORT="stdout://") as pages:
         yield pages
 
 
@@ -96,13 +96,13 @@ def test_a_relay_whose_loop_is_stopped_answers_nobody(pages: Pages) -> None:
 
 
 def test_a_port_in_use_is_an_error_at_the_start(shop: Path, pages: Pages) -> None:
-    done = fresh_pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="console://", PILLARBOX_RELAY__LISTEN=pages.address)
+    done = fresh_pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="stdout://", PILLARBOX_RELAY__LISTEN=pages.address)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert f"PILLARBOX_RELAY__LISTEN: nothing can listen on {pages.address}: Address already in use" in done.stderr
 
 
 def test_without_the_setting_no_port_is_opened(shop: Path) -> None:
-    done = fresh_pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="console://")
+    done = fresh_pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert '"listen": null' in done.stdout.splitlines()[0]
 
 
@@ -153,7 +153,7 @@ def test_a_store_that_is_away_makes_the_relay_unready_until_it_is_back(tmp_path:
         server.create_database("shop")
         url = server.url("shop").replace("postgres@", "postgres:canary-password@")
         assert fresh_pillarbox("schema", "apply", cwd=tmp_path, PILLARBOX_STORE=url).returncode == 0
-        with relay(tmp_path, PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="console://") as pages:
+        with relay(tmp_path, PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="stdout://") as pages:
             assert pages.get("/readyz").status_code == 200
             server.stop()
             wait_until(lambda: pages.get("/readyz").status_code == 503, bound=40, what="it is unready")
@@ -182,7 +182,7 @@ def test_a_relay_whose_results_the_store_refuses_says_that_it_is_stalled_until_t
         "PILLARBOX_RELAY__HEARTBEAT": "500ms",
         "PILLARBOX_RELAY__SEND_TIMEOUT": "1s",
     }
-    with relay(shop, PILLARBOX_TRANSPORT="console://", **quick) as pages:
+    with relay(shop, PILLARBOX_TRANSPORT="stdout://", **quick) as pages:
         assert pages.get("/readyz").status_code == 200
         wait_until(lambda: pages.get("/readyz").status_code == 503, bound=120, what="it is stalled")
         assert "no progress" in pages.get("/readyz").json()["why"]
@@ -198,7 +198,7 @@ def test_a_relay_whose_results_the_store_refuses_says_that_it_is_stalled_until_t
 
 
 def test_tables_that_are_not_right_make_the_relay_unready(postgres_url: str, tmp_path: Path) -> None:
-    with relay(tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT="console://") as pages:
+    with relay(tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT="stdout://") as pages:
         assert pages.get("/readyz").status_code == 200
         with psycopg.connect(postgres_url) as connection:
             connection.execute("DELETE FROM outbox_schema")

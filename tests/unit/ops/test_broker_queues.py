@@ -27,7 +27,7 @@ queues = [{ name = "orders" }]
 url = "amqp://west/"
 queues = [{ name = "orders" }, { name = "mail" }]
 [transports.console]
-url = "console://"
+url = "stdout://"
 """
 
 
@@ -71,9 +71,7 @@ def test_where_nothing_is_routed_those_of_the_types_that_relays_met(tmp_path: Pa
     assert (found.name, found.named) == ("order.placed.dlq", False)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[transports.console]\nurl = 'console://'", "[transports.mq]\nurl = 'amqp://mq/'"]
-)
+@pytest.mark.parametrize("text", ["", "[transports.console]\nurl = 'stdout://'", "[transports.mq]\nurl = 'amqp://mq/'"])
 def test_without_queues_of_rabbitmq_there_are_none(text: str, tmp_path: Path) -> None:
     assert known_queues(settings_of(text, tmp_path)) == []
 

@@ -155,9 +155,9 @@ class Bench:
     def _relay(self, store: Store, transport: Transport) -> Relay:
         ways: dict[str, Any] = {}
         if not isinstance(transport, Handlers):
-            from pillarbox.transports.rabbitmq import RabbitMQ
+            from pillarbox.transports.rabbitmq import RabbitMQTransport
 
-            address = RabbitMQ.to(exchange="", routing_key=self._site.name)
+            address = RabbitMQTransport.to(exchange="", routing_key=self._site.name)
             ways = {"destinations": {"bench": Destination(address)}, "routes": [Route(to=["bench"])]}
         return Relay(
             store=store, transports={"bench": transport}, config=self._site.settings.relay.config, name="bench", **ways

@@ -10,14 +10,14 @@ import pika
 
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.ops.settings.ways_out import TransportSettings
-from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.place import place_of
 
 EXPIRES = 600_000
 """Milliseconds after which the broker deletes the queue of a benchmark that was killed."""
 
 
-class TimedRabbitMQ(RabbitMQ):
+class TimedRabbitMQ(RabbitMQTransport):
     """Notes when each event was confirmed."""
 
     def __init__(self, url: str, **settings: Any) -> None:

@@ -70,7 +70,7 @@ def pillarbox(context: click.Context, file: str | None, flags: tuple[str, ...], 
     \b
     Example:
       PILLARBOX_STORE=postgresql://app@127.0.0.1:5432/shop pillarbox schema apply
-      PILLARBOX_TRANSPORT=console:// pillarbox relay --until-empty
+      PILLARBOX_TRANSPORT=stdout:// pillarbox relay --until-empty
     """
     context.obj = Invocation(config=file, flags=dict(_pair(flag) for flag in flags), verbose=verbose)
     if verbose:

@@ -54,10 +54,10 @@ async def carry(scene: Scene) -> int:
 def _way_out(scene: Scene, ledger: Ledger) -> tuple[Transport, dict[str, Any]]:
     if not scene.transport:
         return make_handlers(cheating(scene.sabotage, scene.receivers[0], ledger.note)), {}
-    from pillarbox.transports.rabbitmq import Queue, RabbitMQ
+    from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 
-    broker = RabbitMQ(scene.transport, queues=[Queue(name=scene.name)], send_timeout=CONFIG.send_timeout)
-    address = RabbitMQ.to(routing_key=scene.name)
+    broker = RabbitMQTransport(scene.transport, queues=[Queue(name=scene.name)], send_timeout=CONFIG.send_timeout)
+    address = RabbitMQTransport.to(routing_key=scene.name)
     return broker, {"destinations": {"orders": address}, "routes": [Route(to=["orders"])]}
 
 

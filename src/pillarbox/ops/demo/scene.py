@@ -89,10 +89,10 @@ class Scene:
         if not self.transport:
             return
         try:
-            from pillarbox.transports.rabbitmq import RabbitMQ
+            from pillarbox.transports.rabbitmq import RabbitMQTransport
         except ImportError as missing:
             raise ConfigurationError(str(missing)) from missing
-        broker = RabbitMQ(self.transport)
+        broker = RabbitMQTransport(self.transport)
         try:
             await broker.ping()
         finally:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 MASK = "***"
 ADDRESSES = ("postgresql", "postgres", "amqp", "amqps")
 """The schemes of URLs with a host, and so perhaps with a user and a password."""
-_WITHOUT_HOST = ("sqlite", "memory", "console")
+_WITHOUT_HOST = ("sqlite", "memory", "stdout")
 
 _OPTION = re.compile(r"(?<![\w.-])([\w.-]++)=[^&]*+")
 _SECRET = ("pass", "secret", "token", "key")

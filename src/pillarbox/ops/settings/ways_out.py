@@ -9,9 +9,9 @@ from typing import Any, Literal
 from pillarbox.ops.settings.describing import key, listed, maybe
 from pillarbox.ops.settings.kinds import Choice, Import, Pairs, Rate, Span, Text, Texts, Truth, Url, Whole
 
-TRANSPORTS = "amqp://…, console:// or handlers:MODULE:OBJECT"
+TRANSPORTS = "amqp://…, stdout:// or handlers:MODULE:OBJECT"
 
-_KINDS = {"amqp": "rabbitmq", "amqps": "rabbitmq", "console": "console", "memory": "memory"}
+_KINDS = {"amqp": "rabbitmq", "amqps": "rabbitmq", "stdout": "stdout", "memory": "memory"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class TransportSettings:
 
     url: str | None = key(
         Url("transport", tuple(_KINDS), TRANSPORTS),
-        "`amqp://user:password@host:port/vhost` (`amqps://`), `console://`, `memory://`",
+        "`amqp://user:password@host:port/vhost` (`amqps://`), `stdout://`, `memory://`",
         default=None,
         secret=True,
         formerly={
@@ -91,7 +91,7 @@ class TransportSettings:
 
     @property
     def kind(self) -> str:
-        """`rabbitmq`, `handlers`, `console` or `memory`; '' where neither was said."""
+        """`rabbitmq`, `handlers`, `stdout` or `memory`; '' where neither was said."""
         if self.import_ is not None:
             return "handlers"
         return "" if self.url is None else _KINDS[self.url.partition("://")[0]]

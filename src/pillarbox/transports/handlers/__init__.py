@@ -2,6 +2,6 @@
 
 from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 from pillarbox.transports.handlers.registry import HandlerObject
-from pillarbox.transports.handlers.transport import HandlerAddress, Handlers
+from pillarbox.transports.handlers.transport import HandlerAddress, Handlers, HandlerTransport
 
-__all__ = ["HandlerAddress", "HandlerContext", "HandlerObject", "Handlers", "ReceivedEvent"]
+__all__ = ["HandlerAddress", "HandlerContext", "HandlerObject", "HandlerTransport", "Handlers", "ReceivedEvent"]

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
+from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 
 _PATTERN = re.compile(r"[*?[]")
 
-HandlerFunction = Callable[[Any, Any], Any]
-"""Called with a ReceivedEvent and a HandlerContext; sync or async; what it returns does not matter."""
+HandlerFunction = Callable[[ReceivedEvent, HandlerContext], object]
+"""Sync or async; its result is ignored."""
 
 
 class HandlerObject(Protocol):
@@ -27,7 +28,7 @@ class HandlerObject(Protocol):
         """A type, a pattern, or several of them."""
         ...
 
-    def handle(self, event: Any, context: Any) -> Any:
+    def handle(self, event: ReceivedEvent, context: HandlerContext) -> object:
         """Sync or async, like any handler."""
         ...
 

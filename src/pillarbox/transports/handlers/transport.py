@@ -46,20 +46,26 @@ class HandlerAddress(Address):
     name: str
 
 
-class Handlers:
-    """See `pillarbox.core.transport.Transport`. `timeout` bounds one call, 0 = no bound; `workers` is the number of
-    threads for sync handlers, of which each handler keeps at least one for itself; `upcast` brings payloads of older
-    versions up to date: `EventTypes.upcast` is one."""
+class HandlerTransport:
+    """Calls the handlers of a registry. See `pillarbox.adapters.Transport`; `Handlers` is the one to decorate with."""
 
     address_type = HandlerAddress
 
-    def __init__(self, *, timeout: Duration = "30s", workers: int = 32, upcast: Upcast | None = None) -> None:
+    def __init__(
+        self, registry: Registry, *, timeout: Duration = "30s", workers: int = 32, upcast: Upcast | None = None
+    ) -> None:
+        """
+        registry: the handlers to call.
+        timeout: how long one call may take; 0: no bound.
+        workers: threads for sync handlers; each sync handler keeps at least one of them for itself.
+        upcast: brings payloads of older versions up to date: `EventTypes.upcast` is one.
+        """
         if workers < 1:
             raise ConfigurationError(f"handlers.workers is {workers}: at least one thread is needed for sync handlers")
         self._timeout = seconds(timeout, field="handlers.timeout") or None
         self._workers = workers
         self._upcast = upcast
-        self._registry = Registry()
+        self._registry = registry
         self._threads = Threads(workers)
         self._running: set[Call] = set()
         """Calls that run, also those that nobody waits for any more."""
@@ -67,28 +73,6 @@ class Handlers:
         self.pace = self._make_pace()
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._closed = False
-
-    def on(self, *event_types: str, name: str | None = None) -> Callable[[F], F]:
-        """Decorate a function `(event, context)`, sync or async, as the handler of these types; patterns such as
-        `order.*` are welcome. Default name: module.qualname. Raises ConfigurationError for a name that is taken."""
-
-        def decorate(function: F) -> F:
-            self._register(Handler.of(function, event_types, name or default_name(function)))
-            return function
-
-        return decorate
-
-    def add(self, handler: HandlerObject) -> None:
-        """Add an object with `event_type` (one or several), `handle(event, context)` and, if it likes, `name` and
-        `aclose()`, which is awaited when the handlers are closed.
-
-        Raises ConfigurationError for a name that is taken.
-        """
-        types = handler.event_type
-        name = getattr(handler, "name", None) or default_name(type(handler))
-        self._register(Handler.of(handler.handle, [types] if isinstance(types, str) else types, name))
-        if close := getattr(handler, "aclose", None):
-            self._closing.append(close)
 
     def to(self, name: str) -> HandlerAddress:
         """The address of the handler of that name, which may be added later."""
@@ -203,6 +187,42 @@ class Handlers:
             self._threads.begin_all(on_threads)
         if on_loop:
             calls.begin(on_loop)
+
+
+class Handlers(HandlerTransport):
+    """A registry of handlers to decorate functions with, and the transport that calls them.
+
+    timeout, workers, upcast: as in `HandlerTransport`.
+    """
+
+    def __init__(self, *, timeout: Duration = "30s", workers: int = 32, upcast: Upcast | None = None) -> None:
+        super().__init__(Registry(), timeout=timeout, workers=workers, upcast=upcast)
+
+    def on(self, *event_types: str, name: str | None = None) -> Callable[[F], F]:
+        """Decorate a function `(event, context)`, sync or async, as the handler of these event types.
+
+        An event type may be a pattern such as `order.*`. `name` defaults to module.qualname.
+        Raises ConfigurationError for a name that is taken.
+        """
+
+        def decorate(function: F) -> F:
+            self._register(Handler.of(function, event_types, name or default_name(function)))
+            return function
+
+        return decorate
+
+    def add(self, handler: HandlerObject) -> None:
+        """Add an object with `event_type` (one or several) and `handle(event, context)`.
+
+        The object may have a `name`, and `aclose()`, which is awaited when the handlers are closed.
+
+        Raises ConfigurationError for a name that is taken.
+        """
+        types = handler.event_type
+        name = getattr(handler, "name", None) or default_name(type(handler))
+        self._register(Handler.of(handler.handle, [types] if isinstance(types, str) else types, name))
+        if close := getattr(handler, "aclose", None):
+            self._closing.append(close)
 
 
 def _name(one: Outgoing) -> str:

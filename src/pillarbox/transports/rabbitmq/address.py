@@ -18,7 +18,7 @@ PLACEHOLDERS = ("event_type", "aggregate_type", "aggregate_id", "key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RabbitAddress(Address):
+class RabbitMQAddress(Address):
     """An exchange and a routing key; '' is the default exchange, whose routing key is a queue's name."""
 
     exchange: str = ""

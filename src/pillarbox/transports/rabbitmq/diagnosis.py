@@ -14,7 +14,7 @@ from uuid import uuid4
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
 from pillarbox.core.errors import UnavailableError
-from pillarbox.transports.rabbitmq.address import RabbitAddress
+from pillarbox.transports.rabbitmq.address import RabbitMQAddress
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, positive
 from pillarbox.transports.rabbitmq.place import place_of
@@ -33,7 +33,7 @@ class RabbitMQDiagnosis:
         *,
         exchanges: Sequence[Exchange] = (),
         queues: Sequence[Queue] = (),
-        addresses: Mapping[str, RabbitAddress] | None = None,
+        addresses: Mapping[str, RabbitMQAddress] | None = None,
         declare: bool = True,
         patience: Duration = "5s",
         tls: ssl.SSLContext | None = None,
@@ -136,7 +136,7 @@ class RabbitMQDiagnosis:
             return passed("no destination is named: each event goes to the queue named after its type")
         return passed(f"every exchange and queue is there: {', '.join(self._addresses)}")
 
-    async def _trouble(self, address: RabbitAddress) -> str | None:
+    async def _trouble(self, address: RabbitMQAddress) -> str | None:
         """What is missing for a destination, and will not be declared by a relay."""
         if address.exchange:
             there = await self._passive("exchange_declare", exchange=address.exchange)
@@ -148,7 +148,7 @@ class RabbitMQDiagnosis:
             known, what = True, f"there is no queue {address.routing_key!r}, so nothing can be routed to it"
         return None if there or (known and self._declare) else what
 
-    def _bound(self, address: RabbitAddress) -> bool:
+    def _bound(self, address: RabbitMQAddress) -> bool:
         """Is a queue bound for it, as far as the settings can tell?"""
         exchange = self._exchanges.get(address.exchange)
         if exchange is None or exchange.type not in ("direct", "fanout", "topic") or "{" in address.routing_key:

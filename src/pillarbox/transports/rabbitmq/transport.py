@@ -16,7 +16,7 @@ from typing import Any
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
-from pillarbox.transports.rabbitmq.address import RabbitAddress
+from pillarbox.transports.rabbitmq.address import RabbitMQAddress
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive
 from pillarbox.transports.rabbitmq.link import Link
@@ -38,14 +38,14 @@ NEW_QUEUES = 100
 """Queues that a send declares before it publishes to them and declares more."""
 
 
-class RabbitMQ:
+class RabbitMQTransport:
     """A broker. Makes no connection until something is sent, pinged or declared.
 
     `url` is `amqp[s]://user:password@host:port/vhost`; `window` is the most messages unconfirmed at once; without
     `declare` nothing is ever declared by sending. Raises ConfigurationError.
     """
 
-    address_type: type[Address] = RabbitAddress
+    address_type: type[Address] = RabbitMQAddress
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class RabbitMQ:
         )
 
     @staticmethod
-    def to(*, exchange: str = "", routing_key: str = "{event_type}", transport: str = "") -> RabbitAddress:
+    def to(*, exchange: str = "", routing_key: str = "{event_type}", transport: str = "") -> RabbitMQAddress:
         """A place on a broker. Without an exchange the routing key is a queue's name. Raises ConfigurationError."""
-        return RabbitAddress(exchange=exchange, routing_key=routing_key, transport=transport)
+        return RabbitMQAddress(exchange=exchange, routing_key=routing_key, transport=transport)
 
     def __repr__(self) -> str:
-        return f"<RabbitMQ at {self._place}>"
+        return f"<RabbitMQTransport at {self._place}>"
 
     @property
     def pace(self) -> Pace:
@@ -94,7 +94,7 @@ class RabbitMQ:
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         """The durable queue named after the type, which the first send declares."""
-        return {event_type: RabbitAddress()}
+        return {event_type: RabbitMQAddress()}
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         """Publish everything at once and wait for the confirms. Raises UnavailableError once closed."""
@@ -215,15 +215,15 @@ class RabbitMQ:
 def _addressed(lot: Sequence[Outgoing], answers: Answers) -> list[Publication]:
     """Each with its routing key; those that have none are answered."""
     addresses = [outgoing.address for outgoing in lot]
-    if addresses and isinstance(address := addresses[0], RabbitAddress) and address.fixed_key is not None:
+    if addresses and isinstance(address := addresses[0], RabbitMQAddress) and address.fixed_key is not None:
         exchange, key = address.exchange, address.fixed_key
         if addresses.count(address) == len(addresses):
             # As in most lots: to look at each message would find the same.
             return list(map(publication_of, zip(range(len(lot)), lot, repeat(exchange), repeat(key))))
     publications: list[Publication] = []
     for position, (outgoing, address) in enumerate(zip(lot, addresses, strict=True)):
-        if not isinstance(address, RabbitAddress):
-            error = UnavailableError(f"{address!r} is no place on RabbitMQ; make it with RabbitMQ.to(…)")
+        if not isinstance(address, RabbitMQAddress):
+            error = UnavailableError(f"{address!r} is no place on RabbitMQ; make it with RabbitMQTransport.to(…)")
             answers.answer(position, error)
             continue
         try:

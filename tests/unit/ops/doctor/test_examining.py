@@ -60,7 +60,7 @@ async def test_a_check_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_the_groups_come_in_their_order() -> None:
-    report = await examine(Settings.load(None, {"PILLARBOX_TRANSPORT": "console://"}), MemoryStore())
+    report = await examine(Settings.load(None, {"PILLARBOX_TRANSPORT": "stdout://"}), MemoryStore())
     groups = list(dict.fromkeys(finding.check.split(".")[0] for finding in report.findings))
     assert groups == ["settings", "store", "guarantees", "symptoms"]
     assert report.worst == "warn"  # no relay is alive

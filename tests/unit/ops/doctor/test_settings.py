@@ -26,9 +26,9 @@ async def test_the_store_is_named_without_its_password() -> None:
 @pytest.mark.parametrize(
     ("variables", "result", "said"),
     [
-        ({"PILLARBOX_TRANSPORT": "console://"}, "pass", "a relay can be made"),
+        ({"PILLARBOX_TRANSPORT": "stdout://"}, "pass", "a relay can be made"),
         ({}, "warn", "no transport is set"),
-        ({"PILLARBOX_TRANSPORT": "console://", "PILLARBOX_RELAY__ENABLED": "false"}, "warn", "RELAY__ENABLED is false"),
+        ({"PILLARBOX_TRANSPORT": "stdout://", "PILLARBOX_RELAY__ENABLED": "false"}, "warn", "RELAY__ENABLED is false"),
         ({"PILLARBOX_TRANSPORT": "handlers:no_such_module:handlers"}, "fail", "no_such_module"),
     ],
 )

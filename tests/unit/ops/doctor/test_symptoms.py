@@ -191,7 +191,7 @@ async def test_a_hot_key_whose_destination_is_pipelined_or_has_no_such_choice(
     store: MemoryStore, record: Record, tmp_path: Path
 ) -> None:
     record(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
-    assert (await asked(store, "hot_keys", PILLARBOX_TRANSPORT="console://")).result == "pass"
+    assert (await asked(store, "hot_keys", PILLARBOX_TRANSPORT="stdout://")).result == "pass"
     (settings := tmp_path / "pillarbox.toml").write_text(
         """
         transports.rabbit.url = "amqp://app@mq/"

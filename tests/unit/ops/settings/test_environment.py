@@ -68,9 +68,9 @@ def test_every_setting_of_a_relay() -> None:
 
 
 def test_the_short_forms_are_one_store_and_one_transport() -> None:
-    settings = load(PILLARBOX_STORE="memory://", PILLARBOX_TRANSPORT="console://")
+    settings = load(PILLARBOX_STORE="memory://", PILLARBOX_TRANSPORT="stdout://")
     assert settings.store.url == "memory://"
-    assert {name: given.url for name, given in settings.transports.items()} == {"default": "console://"}
+    assert {name: given.url for name, given in settings.transports.items()} == {"default": "stdout://"}
     handlers = load(PILLARBOX_TRANSPORT="handlers:shop.events:handlers").transports["default"]
     assert (handlers.kind, handlers.import_) == ("handlers", "shop.events:handlers")
 
@@ -82,8 +82,8 @@ def test_the_short_form_means_the_only_transport_of_the_file(write: Write) -> No
 
 
 def test_the_short_form_of_several_transports_is_refused(write: Write) -> None:
-    file = write('[transports.a]\nurl = "console://"\n[transports.b]\nurl = "console://"')
-    [problem] = problems(file, PILLARBOX_TRANSPORT="console://")
+    file = write('[transports.a]\nurl = "stdout://"\n[transports.b]\nurl = "stdout://"')
+    [problem] = problems(file, PILLARBOX_TRANSPORT="stdout://")
     assert problem == (
         "PILLARBOX_TRANSPORT: the file has several transports; say which, as in PILLARBOX_TRANSPORTS__A__URL"
     )

@@ -6,7 +6,7 @@ from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, origins, problems
 
 RABBIT = "[transports.rabbit]\nurl = 'amqp://mq/'\n"
-CONSOLE = "[transports.out]\nurl = 'console://'\n"
+STDOUT = "[transports.out]\nurl = 'stdout://'\n"
 DESTINATION = "[destinations.d]\n"
 
 
@@ -26,14 +26,14 @@ DESTINATION = "[destinations.d]\n"
         ),
         ("[relay.retry]\npolicy = 'none'\nbase = '1s'", "is only for exponential and constant, and this is none"),
         ("[transports.x]\nwindow = 5", "transports.x has neither url nor import"),
-        ("[transports.x]\nurl = 'console://'\nimport = 'a:b'", "are both set: a transport has one of them"),
-        (CONSOLE + "window = 5", "transports.out.window in pillarbox.toml is only for rabbitmq, and this is console"),
-        (CONSOLE + "[[transports.out.queues]]\nname = 'q'", "transports.out has exchanges or queues"),
-        (CONSOLE + DESTINATION + "exchange = 'x'", "is only for rabbitmq, and this is console with payload"),
+        ("[transports.x]\nurl = 'stdout://'\nimport = 'a:b'", "are both set: a transport has one of them"),
+        (STDOUT + "window = 5", "transports.out.window in pillarbox.toml is only for rabbitmq, and this is stdout"),
+        (STDOUT + "[[transports.out.queues]]\nname = 'q'", "transports.out has exchanges or queues"),
+        (STDOUT + DESTINATION + "exchange = 'x'", "is only for rabbitmq, and this is stdout with payload"),
         (RABBIT + DESTINATION + "numeric_id = true", "is only for envelope, and this is rabbitmq with payload"),
         (RABBIT + DESTINATION + "source = '/a'\nbody = 'envelope'", "is only for cloudevents"),
         (RABBIT + DESTINATION + "transport = 'rabit'", "is 'rabit', which is no transport; did you mean 'rabbit'?"),
-        (RABBIT + CONSOLE + DESTINATION, "destinations.d.transport is missing: say which it is; there are rabbit, out"),
+        (RABBIT + STDOUT + DESTINATION, "destinations.d.transport is missing: say which it is; there are rabbit, out"),
         (RABBIT + DESTINATION + "[[routes]]\nto = ['e']", "routes[0].to in pillarbox.toml names 'e', which is no"),
         (RABBIT + "[[routes]]\nto = ['e']", "which is no destination; there is none"),
     ],
@@ -78,7 +78,7 @@ def test_what_is_fine_needs_no_note(write: Write, text: str) -> None:
 
 
 def test_defaults_of_another_kind_are_not_in_force(write: Write) -> None:
-    shown = origins(load(write(CONSOLE + DESTINATION)))
+    shown = origins(load(write(STDOUT + DESTINATION)))
     assert [name for name in shown if name.startswith(("transports", "destinations"))] == [
         "transports.out.url",
         "destinations.d.body",

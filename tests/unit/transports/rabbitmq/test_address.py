@@ -7,11 +7,11 @@ import pytest
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.message import Message
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 
 
 def message(**changes: Any) -> Message:
-    return outgoing("e1", RabbitMQ.to()).message._replace(**changes)
+    return outgoing("e1", RabbitMQTransport.to()).message._replace(**changes)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def message(**changes: Any) -> Message:
     ],
 )
 def test_a_routing_key_is_rendered_from_the_message(routing_key: str, rendered: str) -> None:
-    assert RabbitMQ.to(exchange="shop", routing_key=routing_key).key_for(message()) == rendered
+    assert RabbitMQTransport.to(exchange="shop", routing_key=routing_key).key_for(message()) == rendered
 
 
 @pytest.mark.parametrize(
@@ -35,34 +35,37 @@ def test_a_routing_key_is_rendered_from_the_message(routing_key: str, rendered: 
 )
 def test_a_routing_key_that_cannot_work_is_refused_at_once(routing_key: str) -> None:
     with pytest.raises(ConfigurationError, match="routing key"):
-        RabbitMQ.to(exchange="shop", routing_key=routing_key)
+        RabbitMQTransport.to(exchange="shop", routing_key=routing_key)
 
 
 @pytest.mark.parametrize("exchange", ["x" * 256, "é" * 128, "a\rb", "\ud800"])
 def test_an_exchange_that_cannot_be_named_is_refused_at_once(exchange: str) -> None:
     with pytest.raises(ConfigurationError, match="exchange"):
-        RabbitMQ.to(exchange=exchange)
+        RabbitMQTransport.to(exchange=exchange)
 
 
 def test_the_default_exchange_needs_the_name_of_a_queue() -> None:
     with pytest.raises(ConfigurationError, match="queue"):
-        RabbitMQ.to(exchange="", routing_key="")
+        RabbitMQTransport.to(exchange="", routing_key="")
 
 
 @pytest.mark.parametrize("name", ["aggregate_type", "aggregate_id", "key"])
 def test_a_message_without_the_value_can_never_be_sent_there(name: str) -> None:
     with pytest.raises(PermanentError, match=f"needs {name}.*e1"):
-        RabbitMQ.to(exchange="shop", routing_key=f"{{{name}}}").key_for(message(**{name: None}))
+        RabbitMQTransport.to(exchange="shop", routing_key=f"{{{name}}}").key_for(message(**{name: None}))
 
 
 @pytest.mark.parametrize("event_type", ["x" * 250, "é" * 125, "\udcff"])
 def test_a_key_that_grows_too_long_or_cannot_be_encoded_is_the_fault_of_its_message(event_type: str) -> None:
     with pytest.raises(PermanentError, match="e1"):
-        RabbitMQ.to(exchange="shop", routing_key="orders.{event_type}").key_for(message(event_type=event_type))
+        RabbitMQTransport.to(exchange="shop", routing_key="orders.{event_type}").key_for(message(event_type=event_type))
 
 
 def test_equal_addresses_are_equal() -> None:
-    assert RabbitMQ.to(exchange="a", transport="t") == RabbitMQ.to(exchange="a", transport="t")
-    assert hash(RabbitMQ.to(exchange="a")) == hash(RabbitMQ.to(exchange="a"))
-    assert RabbitMQ.to(exchange="a") != RabbitMQ.to(exchange="b")
-    assert repr(RabbitMQ.to(exchange="a")) == "RabbitAddress(transport='', exchange='a', routing_key='{event_type}')"
+    assert RabbitMQTransport.to(exchange="a", transport="t") == RabbitMQTransport.to(exchange="a", transport="t")
+    assert hash(RabbitMQTransport.to(exchange="a")) == hash(RabbitMQTransport.to(exchange="a"))
+    assert RabbitMQTransport.to(exchange="a") != RabbitMQTransport.to(exchange="b")
+    assert (
+        repr(RabbitMQTransport.to(exchange="a"))
+        == "RabbitMQAddress(transport='', exchange='a', routing_key='{event_type}')"
+    )

@@ -2,10 +2,12 @@
 
 from pillarbox.core.errors import RejectedError, UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from pillarbox.transports.rabbitmq.publication import Answers, Publication
 
-PUBLICATIONS = [Publication(place, outgoing(f"e{place}", RabbitMQ.to(routing_key="q")), "", "q") for place in range(3)]
+PUBLICATIONS = [
+    Publication(place, outgoing(f"e{place}", RabbitMQTransport.to(routing_key="q")), "", "q") for place in range(3)
+]
 
 
 def test_everything_is_accepted_at_once() -> None:

@@ -12,7 +12,7 @@ from pika.exceptions import AMQPError
 from pillarbox.core.errors import PermanentError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ, frames
+from pillarbox.transports.rabbitmq import RabbitMQTransport, frames
 from pillarbox.transports.rabbitmq.frames import PublishEncoder
 from pillarbox.transports.rabbitmq.properties import properties_of
 from pillarbox.transports.rabbitmq.publication import Publication
@@ -61,7 +61,7 @@ def cases(draw: st.DrawFn) -> Case:
     texts = TEXTS if possible else TEXTS | IMPOSSIBLE_TEXTS
     made = outgoing(
         draw(texts),
-        RabbitMQ.to(routing_key="any"),
+        RabbitMQTransport.to(routing_key="any"),
         body=b"x" * draw(SIZES),
         content_type=draw(texts),
         headers=draw(st.dictionaries(OWN_NAMES | texts, texts | LONG_TEXTS, max_size=8)),
@@ -76,7 +76,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def plain(*, frame_max: int = FRAME_MAX, **changes: Any) -> Case:
-    made = outgoing("e1", RabbitMQ.to(routing_key="q"), headers={"mine": "kept"})
+    made = outgoing("e1", RabbitMQTransport.to(routing_key="q"), headers={"mine": "kept"})
     fields = {name: changes.pop(name) for name in list(changes) if name in made._fields}
     message = made.message._replace(**changes)
     return Case(made._replace(message=message)._replace(**fields), "x", "q", frame_max)

@@ -10,7 +10,7 @@ from pika import BasicProperties, spec
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, UnavailableError
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.driver import Wire
 from pillarbox.transports.rabbitmq.link import Link
@@ -20,7 +20,7 @@ from pillarbox.transports.rabbitmq.publisher import Publisher
 from tests.unit.transports.rabbitmq.scripted import Broker, content_frames, method_frame, scripted
 
 CHANNEL = 1
-TO = RabbitMQ.to(routing_key="q")
+TO = RabbitMQTransport.to(routing_key="q")
 TOO_LONG = "x" * 256
 HEAVY = {f"h{n}": "x" * 8_192 for n in range(16)}
 LEFT_TO_PIKA = {"correlationId": "\ud800"}

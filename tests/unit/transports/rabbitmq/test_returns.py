@@ -3,7 +3,7 @@
 from pillarbox.core.errors import NackedError, RejectedError
 from pillarbox.core.transport import Result
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from pillarbox.transports.rabbitmq.publication import Answers, Publication
 from pillarbox.transports.rabbitmq.publisher import Window
 
@@ -11,7 +11,7 @@ from pillarbox.transports.rabbitmq.publisher import Window
 def window(*identities: tuple[str, str, str]) -> Window:
     return Window(
         [
-            Publication(place, outgoing(event_id, RabbitMQ.to(exchange=exchange)), exchange, routing_key)
+            Publication(place, outgoing(event_id, RabbitMQTransport.to(exchange=exchange)), exchange, routing_key)
             for place, (event_id, exchange, routing_key) in enumerate(identities)
         ],
         first_tag=1,

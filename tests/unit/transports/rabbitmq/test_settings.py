@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from pillarbox.transports.rabbitmq.place import Place, place_of
 
 CANARY = "canary-password"
@@ -54,13 +54,13 @@ def test_certificates_are_verified_unless_a_context_says_otherwise() -> None:
 )
 def test_a_url_that_cannot_be_read_is_refused_without_being_quoted(url: str) -> None:
     with pytest.raises(ConfigurationError, match="URL") as raised:
-        RabbitMQ(url)
+        RabbitMQTransport(url)
     assert CANARY not in str(raised.value) + repr(raised.value)
 
 
 def test_neither_password_nor_user_is_shown() -> None:
-    transport = RabbitMQ(f"amqp://somebody:{CANARY}@mq:5673/shop")
-    assert repr(transport) == "<RabbitMQ at mq:5673, virtual host 'shop'>"
+    transport = RabbitMQTransport(f"amqp://somebody:{CANARY}@mq:5673/shop")
+    assert repr(transport) == "<RabbitMQTransport at mq:5673, virtual host 'shop'>"
     shown = repr(place_of(f"amqp://somebody:{CANARY}@mq/"))
     assert CANARY not in shown
     assert "somebody" not in shown
@@ -80,8 +80,8 @@ def test_neither_password_nor_user_is_shown() -> None:
 )
 def test_a_setting_that_cannot_work_is_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
-        RabbitMQ("amqp://mq/", **wrong)
+        RabbitMQTransport("amqp://mq/", **wrong)
 
 
 def test_without_routes_an_event_goes_to_the_queue_named_after_its_type() -> None:
-    assert RabbitMQ("amqp://mq/").defaults("order.{placed}") == {"order.{placed}": RabbitMQ.to()}
+    assert RabbitMQTransport("amqp://mq/").defaults("order.{placed}") == {"order.{placed}": RabbitMQTransport.to()}

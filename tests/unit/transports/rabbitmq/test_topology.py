@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQ
+from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.topology import Bind, Topology
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_bound_to_the_default_exchange() -> None:
 def test_a_name_listed_twice_is_refused(what: str) -> None:
     twice: Any = {"exchanges": [Exchange(name="a")] * 2, "queues": [Queue(name="a")] * 2}[what]
     with pytest.raises(ConfigurationError, match="'a' is listed twice"):
-        RabbitMQ("amqp://localhost/", **{what: twice})
+        RabbitMQTransport("amqp://localhost/", **{what: twice})
 
 
 def test_everything_is_declared_after_what_it_needs() -> None:

@@ -1,4 +1,4 @@
-"""The console keeps the contract of all transports, as far as a stream can."""
+"""The stdout transport keeps the contract of all transports, as far as a stream can."""
 
 import json
 from base64 import b64decode
@@ -14,10 +14,10 @@ from pillarbox.testing.conformance.transports import (
     TransportConformance,
     TransportHarness,
 )
-from pillarbox.transports.console import Console
+from pillarbox.transports.stdout import StdoutTransport
 
 
-class ConsoleHarness(TransportHarness):
+class StdoutHarness(TransportHarness):
     """Writes into a file, which is read back line by line."""
 
     capabilities = TransportCapabilities()
@@ -25,10 +25,10 @@ class ConsoleHarness(TransportHarness):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stream = path.open("w", encoding="utf-8")
-        self._transport = Console(self._stream)
+        self._transport = StdoutTransport(self._stream)
 
     @property
-    def transport(self) -> Console:
+    def transport(self) -> StdoutTransport:
         return self._transport
 
     def address(self, n: int = 0) -> Address:
@@ -53,9 +53,9 @@ def body(line: dict[str, str]) -> bytes:
     return line["text"].encode() if "text" in line else json.dumps(line["payload"]).encode()
 
 
-class TestConsole(TransportConformance):
+class TestStdout(TransportConformance):
     @pytest.fixture
     async def harness(self, tmp_path: Path) -> AsyncIterator[TransportHarness]:
-        harness = ConsoleHarness(tmp_path / "lines")
+        harness = StdoutHarness(tmp_path / "lines")
         yield harness
         await harness.aclose()

@@ -1,4 +1,4 @@
-"""A transport to look at: one line of JSON per event on a stream, standard output by default.
+"""A transport that writes one line of JSON per event to a stream, standard output by default.
 
 A line is flushed before it is called accepted; what becomes of it then is its reader's business, so this is for
 development and for pipes. Lines are written by one thread, in order: a reader that does not read holds up nobody else.
@@ -20,21 +20,21 @@ from pillarbox.core.errors import UnavailableError
 from pillarbox.core.text import is_json, parse_json
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 
-_CLOSED = "console: it is closed; make a new one"
+_CLOSED = "stdout: it is closed; make a new one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleAddress(Address):
+class StdoutAddress(Address):
     """A name that is printed with each line; '' prints the destination's."""
 
     name: str = ""
 
 
-class Console:
+class StdoutTransport:
     """See `pillarbox.core.transport.Transport`. The stream stays open when this is closed: it is its owner's."""
 
     pace = Pace(lot=100, lots=4)
-    address_type = ConsoleAddress
+    address_type = StdoutAddress
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
@@ -43,13 +43,13 @@ class Console:
         self._closed = False
 
     @staticmethod
-    def to(name: str = "") -> ConsoleAddress:
+    def to(name: str = "") -> StdoutAddress:
         """The address that prints this name."""
-        return ConsoleAddress(name=name)
+        return StdoutAddress(name=name)
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         """Every event is shown."""
-        return {"console": self.to()}
+        return {"stdout": self.to()}
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
         await self.ping()
@@ -60,7 +60,7 @@ class Console:
         if self._closed:
             raise UnavailableError(_CLOSED)
         if self._target().closed:
-            raise UnavailableError("console: its stream is closed; give it an open one")
+            raise UnavailableError("stdout: its stream is closed; give it an open one")
 
     async def aclose(self) -> None:
         self._closed = True
@@ -75,13 +75,13 @@ class Console:
 
     async def _written(self, lot: list[Outgoing]) -> UnavailableError | None:
         if self._writer is None:
-            self._writer = ThreadPoolExecutor(1, thread_name_prefix="pillarbox-console")
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="pillarbox-stdout")
         future = asyncio.get_running_loop().run_in_executor(self._writer, _write, self._target(), lot)
         self._writing.append(future)
         try:
             await future
         except (OSError, ValueError) as error:  # a closed stream is a ValueError
-            return UnavailableError(f"console: {type(error).__name__}: {error}; is its reader gone?")
+            return UnavailableError(f"stdout: {type(error).__name__}: {error}; is its reader gone?")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not self._closed or (task is not None and task.cancelling()):
@@ -101,7 +101,7 @@ def _write(stream: TextIO, lot: list[Outgoing]) -> None:
 def line(one: Outgoing) -> str:
     """The event as one JSON object. The body is `payload`, as it stands, where it is JSON; else `text` or `base64`."""
     message = one.message
-    name = one.address.name if isinstance(one.address, ConsoleAddress) else ""
+    name = one.address.name if isinstance(one.address, StdoutAddress) else ""
     head = {
         "event_id": message.event_id,
         "event_type": message.event_type,

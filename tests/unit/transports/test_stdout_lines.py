@@ -1,4 +1,5 @@
-"""The console's lines: JSON that nobody's terminal obeys, on streams of any encoding, and streams that break."""
+"""The lines of the stdout transport: JSON that nobody's terminal obeys, on streams of any encoding, and streams that
+break."""
 
 import asyncio
 import io
@@ -10,16 +11,16 @@ import pytest
 
 from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.console import Console
+from pillarbox.transports.stdout import StdoutTransport
 
 JSON = "application/json"
 
 
 async def shown(body: bytes, content_type: str = JSON, **more: Any) -> str:
     stream = io.StringIO()
-    console = Console(stream)
-    assert await console.send([outgoing("e", console.to(), body=body, content_type=content_type, **more)]) == [None]
-    await console.aclose()
+    stdout = StdoutTransport(stream)
+    assert await stdout.send([outgoing("e", stdout.to(), body=body, content_type=content_type, **more)]) == [None]
+    await stdout.aclose()
     return stream.getvalue()
 
 
@@ -74,29 +75,29 @@ async def test_other_alphabets_stay_readable_where_the_stream_can_show_them() ->
 
 async def test_a_stream_that_cannot_show_them_gets_escapes() -> None:
     raw = io.BytesIO()
-    console = Console(io.TextIOWrapper(raw, encoding="latin-1"))
-    assert await console.send([outgoing("é", console.to(), body='{"a":"🚀"}'.encode(), content_type=JSON)]) == [None]
+    stdout = StdoutTransport(io.TextIOWrapper(raw, encoding="latin-1"))
+    assert await stdout.send([outgoing("é", stdout.to(), body='{"a":"🚀"}'.encode(), content_type=JSON)]) == [None]
     line = json.loads(raw.getvalue().decode("ascii"))
     assert (line["event_id"], line["payload"]) == ("é", {"a": "🚀"})
 
 
 async def test_lines_go_to_standard_output_by_default(capsys: pytest.CaptureFixture[str]) -> None:
-    console = Console()
-    assert await console.send([outgoing("a", console.to("here")), outgoing("b", console.to("here"))]) == [None, None]
+    stdout = StdoutTransport()
+    assert await stdout.send([outgoing("a", stdout.to("here")), outgoing("b", stdout.to("here"))]) == [None, None]
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(line["event_id"], line["destination"]) for line in lines] == [("a", "here"), ("b", "here")]
-    await console.aclose()
+    await stdout.aclose()
 
 
 async def test_a_reader_that_went_away_makes_it_unavailable() -> None:
     reader, writer = os.pipe()
     stream = os.fdopen(writer, "w", encoding="utf-8")
-    console = Console(stream)
+    stdout = StdoutTransport(stream)
     os.close(reader)
-    answers = await console.send([outgoing(one, console.to()) for one in "ab"])
+    answers = await stdout.send([outgoing(one, stdout.to()) for one in "ab"])
     assert [type(answer) for answer in answers] == [UnavailableError, UnavailableError]
     assert "BrokenPipeError" in str(answers[0])
-    await console.aclose()
+    await stdout.aclose()
     with pytest.raises(BrokenPipeError):
         stream.close()
 
@@ -104,19 +105,19 @@ async def test_a_reader_that_went_away_makes_it_unavailable() -> None:
 async def test_a_closed_stream_is_unavailable() -> None:
     stream = io.StringIO()
     stream.close()
-    console = Console(stream)
+    stdout = StdoutTransport(stream)
     with pytest.raises(UnavailableError):
-        await console.ping()
+        await stdout.ping()
 
 
 async def test_a_reader_that_does_not_read_holds_up_neither_the_loop_nor_the_close() -> None:
     reader, writer = os.pipe()
     with os.fdopen(writer, "w", encoding="utf-8") as stream, os.fdopen(reader, "rb") as end:
-        console = Console(stream)
-        sending = asyncio.create_task(console.send([outgoing("a", console.to(), body=b"x" * 1_000_000)]))
+        stdout = StdoutTransport(stream)
+        sending = asyncio.create_task(stdout.send([outgoing("a", stdout.to(), body=b"x" * 1_000_000)]))
         done, _ = await asyncio.wait([sending], timeout=0.02)
         assert not done
-        await console.aclose()
+        await stdout.aclose()
         [answer] = await sending
         assert isinstance(answer, UnavailableError)
         while b"\n" not in end.read1():
