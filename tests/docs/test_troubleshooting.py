@@ -57,13 +57,13 @@ def test_status_says_what_the_page_says() -> None:
         sentence(glance("closed")._replace(oldest=61.0, oldest_event="evt-42")),
         sentence(glance("closed")),
     ]
-    told = said_in("Begin with this")
+    told = said_in("Run this first")
     assert len(told) == len(sentences)
     for words, shown in zip(told, sentences, strict=True):
         assert words in shown
 
 
-@pytest.mark.parametrize("words", said_in("### The destination is away"))
+@pytest.mark.parametrize("words", said_in("### The destination is unavailable"))
 def test_an_error_of_a_destination_is_one_there_is(words: str) -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src/pillarbox").rglob("*.py"))
     assert words in re.sub(r"\{[^{}]*\}", "", code.replace("for {where}", "for exchange"))
