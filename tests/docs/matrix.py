@@ -16,10 +16,10 @@ from pillarbox.transports.handlers import Handlers
 from pillarbox.transports.memory import MemoryTransport
 from pillarbox.transports.rabbitmq import RabbitMQTransport
 from pillarbox.transports.stdout import StdoutTransport
-from tests.conformance.test_console import StdoutHarness
 from tests.conformance.test_handlers import HandlersHarness
 from tests.conformance.test_memory_transport import MemoryTransportHarness
 from tests.conformance.test_rabbitmq import RabbitMQHarness
+from tests.conformance.test_stdout import StdoutHarness
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/reference/capabilities.md"
