@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry
     from pillarbox.inbox.consumer import Consumer
     from pillarbox.inbox.inbox import Inbox
+    from pillarbox.plugins import open_store, open_transport
     from pillarbox.record.outbox import Outbox
     from pillarbox.record.registry import EventTypes
     from pillarbox.relay.config import BreakerConfig, RelayConfig
@@ -77,6 +78,8 @@ __all__ = [
     "StoreUnavailableError",
     "UnavailableError",
     "__version__",
+    "open_store",
+    "open_transport",
 ]
 
 _HOMES = {
@@ -102,6 +105,7 @@ _HOMES = {
     "pillarbox.core.event": ("Event",),
     "pillarbox.inbox.consumer": ("Consumer",),
     "pillarbox.inbox.inbox": ("Inbox",),
+    "pillarbox.plugins": ("open_store", "open_transport"),
     "pillarbox.record.outbox": ("Outbox",),
     "pillarbox.core.retry": ("FixedDelay", "ExponentialBackoff", "NoRetry"),
     "pillarbox.record.registry": ("EventTypes",),

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
+from pillarbox import plugins
 from pillarbox.core.broker_letters import BrokerLetters
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError
@@ -19,6 +21,8 @@ from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.settings.sources import NO_TRANSPORT
 from pillarbox.ops.settings.ways_out import DestinationSettings, QueueSettings, TransportSettings
+from pillarbox.plugins import StoreOptions, TransportDiagnosis, TransportPlugin
+from pillarbox.transports.plugins import HandlerPlugin
 
 if TYPE_CHECKING:
     from pillarbox.core.observations import Observer
@@ -26,35 +30,21 @@ if TYPE_CHECKING:
     from pillarbox.relay.envelope import Body
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
-    from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
-    from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 
 
 def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s") -> Store:
     """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
-    prefix, history, limit = store.prefix, store.keeps_history, store.max_payload
+    options = StoreOptions(
+        prefix=store.prefix,
+        schema=store.schema,
+        history=store.keeps_history,
+        ledger=ledger,
+        max_payload=store.max_payload,
+        statement_timeout=statement_timeout,
+        extra=store.options or {},
+    )
     with installed():
-        match store.url.partition("://")[0]:
-            case "postgresql" | "postgres":
-                from pillarbox.stores.postgres import PostgresStore
-
-                return PostgresStore(
-                    store.url,
-                    schema=store.schema,
-                    prefix=prefix,
-                    history=history,
-                    ledger=ledger,
-                    max_payload=limit,
-                    statement_timeout=statement_timeout,
-                )
-            case "sqlite":
-                from pillarbox.stores.sqlite import SqliteStore
-
-                return SqliteStore(store.url, prefix=prefix, history=history, ledger=ledger, max_payload=limit)
-            case _:
-                from pillarbox.stores.memory import MemoryStore
-
-                return MemoryStore(history=history, ledger=ledger)
+        return plugins.store_opener(plugins.scheme_of(store.url))(store.url, options)
 
 
 def make_outbox(settings: Settings) -> Outbox:
@@ -94,28 +84,16 @@ def open_broker_letters(settings: Settings, name: str, *, patience: Duration | N
         )
 
 
-def open_broker_diagnosis(settings: Settings, name: str) -> RabbitMQDiagnosis:
-    """What the broker of a RabbitMQ transport can be asked about itself and about what the settings want of it.
+def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosis | None:
+    """The doctor's checks of a transport and of what the settings want of it; None if there are none.
 
     Raises ConfigurationError, also where the driver is not installed.
     """
-    given = settings.transports[name]
     with installed(), _placed(settings, "transports", name):
-        from pillarbox.transports.rabbitmq import Exchange, RabbitMQAddress
-        from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
-
+        given = settings.transports[name]
         found = {to: _destination(settings, to, one).address for to, one in settings.destinations.items()}
-        return RabbitMQDiagnosis(
-            given.url or "",
-            exchanges=[Exchange(name=one.name, type=one.type, durable=one.durable) for one in given.exchanges],
-            queues=[_queue(one) for one in given.queues],
-            addresses={
-                to: address
-                for to, address in found.items()
-                if isinstance(address, RabbitMQAddress) and address.transport == name
-            },
-            declare=given.declare,
-        )
+        addresses = {to: address for to, address in found.items() if address.transport == name}
+        return _plugin(given).diagnosis(given.url or "", _options(settings, given), addresses)
 
 
 def make_relay(
@@ -155,66 +133,46 @@ def describe_routing(settings: Settings) -> str:
         return "; ".join(str(_route(settings, at)) for at in range(len(settings.routes)))
     if settings.destinations:
         return f"no routes: only events that name their destination are sent, to {', '.join(settings.destinations)}"
-    return ", and ".join(_DEFAULTS[given.kind].format(given.import_) for given in settings.transports.values())
+    return ", and ".join(_default_routing(given) for given in settings.transports.values())
 
 
-_DEFAULTS = {
-    "rabbitmq": "each event to the durable queue named after its type on RabbitMQ",
-    "stdout": "each event to standard output",
-    "handlers": "each event to every handler of its type in {}",
-    "memory": "each event to a list in this process",
-}
+def _default_routing(given: TransportSettings) -> str:
+    told = _plugin(given).default_routing or f"each event to the defaults of {given.kind}"
+    return told.format(given.import_)
 
 
 def _open_transport(settings: Settings, name: str, given: TransportSettings) -> Transport:
     with installed(), _placed(settings, "transports", name):
-        match given.kind:
-            case "rabbitmq":
-                return _rabbitmq(settings, name, given)
-            case "stdout":
-                from pillarbox.transports.stdout import StdoutTransport
+        if given.import_ is not None:
+            from pillarbox.transports.handlers import Handlers
 
-                return StdoutTransport()
-            case "memory":
-                from pillarbox.transports.memory import MemoryTransport
-
-                return MemoryTransport()
-            case _:
-                from pillarbox.transports.handlers import Handlers
-
-                return import_object(given.import_ or "", Handlers)
+            return import_object(given.import_, Handlers)
+        return _plugin(given).open(given.url or "", _options(settings, given))
 
 
-def _rabbitmq(settings: Settings, name: str, given: TransportSettings) -> RabbitMQTransport:
-    from pillarbox.transports.rabbitmq import Exchange, RabbitMQTransport
-
-    return RabbitMQTransport(
-        given.url or "",
-        exchanges=[Exchange(name=one.name, type=one.type, durable=one.durable) for one in given.exchanges],
-        queues=[_queue(one) for one in given.queues],
-        window=given.window,
-        declare=given.declare,
-        send_timeout=settings.relay.send_timeout,
-        heartbeat=given.heartbeat,
-        connect_timeout=given.connect_timeout,
+def _plugin(given: TransportSettings) -> TransportPlugin:
+    return (
+        HandlerPlugin() if given.import_ is not None else plugins.transport_plugin(plugins.scheme_of(given.url or ""))
     )
 
 
-def _queue(given: QueueSettings) -> Queue:
-    from pillarbox.transports.rabbitmq import Binding, DeadLetter, Queue
+def _options(settings: Settings, given: TransportSettings) -> dict[str, Any]:
+    """The options of a transport: keys that are its own in the settings, else the table `options`."""
+    if given.kind != "rabbitmq":
+        return dict(given.options or {})
+    return {
+        "exchanges": [asdict(one) for one in given.exchanges],
+        "queues": [_queue(one) for one in given.queues],
+        "window": given.window,
+        "declare": given.declare,
+        "send_timeout": settings.relay.send_timeout,
+        "heartbeat": given.heartbeat,
+        "connect_timeout": given.connect_timeout,
+    }
 
-    dead = given.dead_letter
-    return Queue(
-        name=given.name,
-        type=given.type,
-        bindings=[Binding(exchange=one.exchange, routing_key=one.routing_key) for one in given.bindings],
-        max_length=given.max_length,
-        message_ttl=given.message_ttl,
-        dead_letter=None if dead is None else DeadLetter(exchange=dead.exchange, queue=dead.queue),
-        overflow=given.overflow,
-        delivery_limit=given.delivery_limit,
-        arguments=given.arguments or {},
-    )
+
+def _queue(given: QueueSettings) -> dict[str, Any]:
+    return asdict(given) | {"arguments": given.arguments or {}}
 
 
 def _destination(settings: Settings, name: str, given: DestinationSettings) -> Destination:
@@ -228,23 +186,13 @@ def _destination(settings: Settings, name: str, given: DestinationSettings) -> D
 
 def _address(settings: Settings, name: str, given: DestinationSettings) -> Address:
     transport = given.transport or next(iter(settings.transports))
-    match settings.transports[transport].kind:
-        case "rabbitmq":
-            from pillarbox.transports.rabbitmq import RabbitMQTransport
-
-            return RabbitMQTransport.to(exchange=given.exchange, routing_key=given.routing_key, transport=transport)
-        case "handlers":
-            from pillarbox.transports.handlers import HandlerAddress
-
-            return HandlerAddress(name=given.handler or name, transport=transport)
-        case "stdout":
-            from pillarbox.transports.stdout import StdoutAddress
-
-            return StdoutAddress(transport=transport)
-        case _:
-            from pillarbox.transports.memory import MemoryAddress
-
-            return MemoryAddress(name=name, transport=transport)
+    kind = settings.transports[transport].kind
+    own: dict[str, Any] = dict(given.options or {})
+    if kind == "rabbitmq":
+        own = {"exchange": given.exchange, "routing_key": given.routing_key}
+    elif kind == "handlers":
+        own = {"handler": given.handler}
+    return replace(_plugin(settings.transports[transport]).address(name, own), transport=transport)
 
 
 def _check_handler(address: Address, transports: Mapping[str, Transport]) -> None:

@@ -13,7 +13,7 @@ from pillarbox.core.store import Store
 from pillarbox.ops.doctor import guarantees, symptoms
 from pillarbox.ops.doctor import settings as settings_checks
 from pillarbox.ops.settings import Settings
-from pillarbox.ops.wiring import open_broker_diagnosis
+from pillarbox.ops.wiring import open_transport_diagnosis
 
 PATIENCE = 20.0
 """Seconds that one check may take, whatever it waits for."""
@@ -47,27 +47,28 @@ async def examine(settings: Settings, store: Store, *, long_transaction: float =
     findings, _ = await _made(settings_checks.checks(settings, store))
     of_store, shut = await _made(store.diagnosis.checks(long_transaction=long_transaction))
     findings += of_store
-    for name, transport in settings.transports.items():
-        if transport.kind == "rabbitmq":
-            async with _broker(settings, name) as checks:
-                findings += (await _made(checks, subject=name))[0]
+    for name in settings.transports:
+        async with _transport_checks(settings, name) as checks:
+            findings += (await _made(checks, subject=name))[0]
     promised, _ = await _made(guarantees.checks(settings))
     felt, _ = await _made(symptoms.checks(settings, store), failed=shut)
     return Report(findings=(*findings, *promised, *felt))
 
 
 @asynccontextmanager
-async def _broker(settings: Settings, name: str) -> AsyncIterator[Sequence[Check]]:
+async def _transport_checks(settings: Settings, name: str) -> AsyncIterator[Sequence[Check]]:
     try:
-        broker = open_broker_diagnosis(settings, name)
+        diagnosis = open_transport_diagnosis(settings, name)
     except ConfigurationError:
         # Told by the check of the settings already.
+        diagnosis = None
+    if diagnosis is None:
         yield ()
         return
     try:
-        yield broker.checks()
+        yield diagnosis.checks()
     finally:
-        await broker.aclose()
+        await diagnosis.aclose()
 
 
 async def _made(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, cast
 
+from pillarbox import plugins
 from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.text import size_in_bytes
@@ -240,7 +241,8 @@ class Url(Text):
     """An address of `what`, which may hold a password and is never quoted."""
 
     what: str
-    schemes: tuple[str, ...]
+    group: str
+    """Of the entry points that know a scheme."""
     examples: str
     word: ClassVar[str] = "URL"
 
@@ -248,7 +250,7 @@ class Url(Text):
         if not isinstance(value, str):
             raise ValueError(f"write a URL: {self.examples}")
         scheme, has_scheme, _ = value.partition("://")
-        if scheme not in self.schemes:
+        if not (has_scheme and plugins.is_registered(self.group, scheme)):
             # Without a scheme the text may be anything, a password included.
             named = f"{scheme}://" if has_scheme and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) else "this text"
             raise ValueError(f"there is no {self.what} for {named}: use {self.examples}")

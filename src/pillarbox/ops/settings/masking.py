@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from pillarbox import plugins
+from pillarbox.plugins import STORES, TRANSPORTS
+
 MASK = "***"
 ADDRESSES = ("postgresql", "postgres", "amqp", "amqps")
 """The schemes of URLs with a host, and so perhaps with a user and a password."""
@@ -20,9 +23,10 @@ def masked(url: str) -> str:
     scheme, has_scheme, rest = url.partition("://")
     if has_scheme and scheme in _WITHOUT_HOST:
         return url
-    if not has_scheme or scheme not in ADDRESSES:
+    if not has_scheme or not any(plugins.is_registered(group, scheme) for group in (STORES, TRANSPORTS)):
         return MASK
-    if misplaced_password(url):
+    # Where the URLs of another distribution's adapter hold a secret is not known here.
+    if scheme not in ADDRESSES or misplaced_password(url):
         return f"{scheme}://{MASK}"
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from pillarbox import plugins
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.row import RETENTION
 from pillarbox.ops.settings.describing import key, part
 from pillarbox.ops.settings.health import HealthSettings
-from pillarbox.ops.settings.kinds import Choice, LedgerMode, Listen, Moment, Size, Span, Text, Truth, Url, Whole
+from pillarbox.ops.settings.kinds import Choice, LedgerMode, Listen, Moment, Pairs, Size, Span, Text, Truth, Url, Whole
 from pillarbox.ops.settings.retrying import BreakerSettings, RetrySettings
 from pillarbox.record.size import payload_limit
 from pillarbox.relay.config import BreakerConfig, RelayConfig
 from pillarbox.relay.presets import PRESETS
 
-_STORES = Url("store", ("postgresql", "postgres", "sqlite", "memory"), "postgresql://…, sqlite:///file.db or memory://")
+_STORES = Url("store", plugins.STORES, "postgresql://…, sqlite:///file.db or memory://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,9 @@ class StoreSettings:
     audit_retention: str = key(Span(("forever",)), "how long it is kept what people did", default="365 days")
     max_payload: int = payload_limit("1 MiB")
     """Bytes, from [record]: the tables have the same limit."""
+    options: Mapping[str, Any] | None = key(
+        Pairs(texts=False), "options of a store that another distribution registers", default=None
+    )
 
     @property
     def keeps_history(self) -> bool:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pillarbox import plugins
 from pillarbox.ops.settings.describing import key, listed, maybe
 from pillarbox.ops.settings.kinds import Choice, Import, Pairs, Rate, Span, Text, Texts, Truth, Url, Whole
 
 TRANSPORTS = "amqp://…, stdout:// or handlers:MODULE:OBJECT"
-
-_KINDS = {"amqp": "rabbitmq", "amqps": "rabbitmq", "stdout": "stdout", "memory": "memory"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +66,7 @@ class TransportSettings:
     """A way out: `url` says what it is, or `import` names handlers of the application."""
 
     url: str | None = key(
-        Url("transport", tuple(_KINDS), TRANSPORTS),
+        Url("transport", plugins.TRANSPORTS, TRANSPORTS),
         "`amqp://user:password@host:port/vhost` (`amqps://`), `stdout://`, `memory://`",
         default=None,
         secret=True,
@@ -86,15 +85,18 @@ class TransportSettings:
     heartbeat: str = key(
         Span(), "how soon a dead, idle connection is noticed; `0s` = never", default="30s", only_for=("rabbitmq",)
     )
+    options: Mapping[str, Any] | None = key(
+        Pairs(texts=False), "options of a transport that another distribution registers", default=None
+    )
     exchanges: tuple[ExchangeSettings, ...] = listed(ExchangeSettings)
     queues: tuple[QueueSettings, ...] = listed(QueueSettings)
 
     @property
     def kind(self) -> str:
-        """`rabbitmq`, `handlers`, `stdout` or `memory`; '' where neither was said."""
+        """`rabbitmq`, `handlers`, `stdout`, `memory` or an adapter's own; '' where neither was said."""
         if self.import_ is not None:
             return "handlers"
-        return "" if self.url is None else _KINDS[self.url.partition("://")[0]]
+        return "" if self.url is None else plugins.kind_of_transport(plugins.scheme_of(self.url))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,9 @@ class DestinationSettings:
     )
     handler: str | None = key(
         Text(), "the handler's name; that of the destination where it is left out", default=None, only_for=("handlers",)
+    )
+    options: Mapping[str, Any] | None = key(
+        Pairs(texts=False), "options of a destination behind such a transport", default=None
     )
     body: Literal["payload", "envelope", "cloudevents"] = key(
         Choice(("payload", "envelope", "cloudevents")),

@@ -1,0 +1,84 @@
+"""The names that authors of stores, transports and sources import.
+
+    Transport          how messages leave: `send(batch)`, `ping()`, `aclose()`; `TransportPlugin` makes one of a URL
+    Source, Delivery   how messages arrive at a consumer
+    Store              where messages wait; `StoreOptions` are the settings that it is opened with
+    …Conformance       the test suites to inherit, from the extra `testing`
+
+The errors that an adapter raises are importable from `pillarbox`, and from here as well.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pillarbox.core.errors import (
+    ConfigurationError,
+    NackedError,
+    PermanentError,
+    RejectedError,
+    RowsRefusedError,
+    SchemaError,
+    SendError,
+    StoreUnavailableError,
+    UnavailableError,
+)
+from pillarbox.core.event import Event
+from pillarbox.core.message import Message
+from pillarbox.core.source import Delivery, Incoming, Source
+from pillarbox.core.store import Capabilities, Store
+from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
+from pillarbox.plugins import OpenStore, StoreOptions, TransportDiagnosis, TransportPlugin
+
+if TYPE_CHECKING:
+    from pillarbox.testing.conformance import StoreConformance
+    from pillarbox.testing.conformance.sources import SourceConformance
+    from pillarbox.testing.conformance.transports import TransportConformance
+
+__all__ = [
+    "Address",
+    "AnswersApart",
+    "Capabilities",
+    "ConfigurationError",
+    "Delivery",
+    "Event",
+    "Incoming",
+    "Message",
+    "NackedError",
+    "OpenStore",
+    "Outgoing",
+    "Pace",
+    "PermanentError",
+    "RejectedError",
+    "Result",
+    "RowsRefusedError",
+    "SchemaError",
+    "SendError",
+    "Source",
+    "SourceConformance",
+    "Store",
+    "StoreConformance",
+    "StoreOptions",
+    "StoreUnavailableError",
+    "Transport",
+    "TransportConformance",
+    "TransportDiagnosis",
+    "TransportPlugin",
+    "UnavailableError",
+]
+
+# Loaded when asked for: they need pytest, which an adapter needs in its tests only.
+_SUITES = {
+    "SourceConformance": "pillarbox.testing.conformance.sources",
+    "StoreConformance": "pillarbox.testing.conformance",
+    "TransportConformance": "pillarbox.testing.conformance.transports",
+}
+
+
+if not TYPE_CHECKING:  # a type checker that saw it would accept every name
+
+    def __getattr__(name: str) -> object:
+        if name not in _SUITES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_SUITES[name]), name)

@@ -1,0 +1,232 @@
+"""Stores and transports by the scheme of a URL: ours, and those that other distributions register.
+
+A distribution registers an adapter by entry point, in its pyproject.toml:
+
+    [project.entry-points."pillarbox.stores"]
+    mariadb = "pillarbox_mariadb:open_store"        # (url, StoreOptions) -> Store
+
+    [project.entry-points."pillarbox.transports"]
+    nats = "pillarbox_nats:NatsPlugin"              # a TransportPlugin
+
+The name of the entry point is the scheme of the URL: `nats://…`. From then on the adapter works in `open_store` and
+`open_transport`, in pillarbox.toml, on the command line, in the console and in the doctor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
+
+from pillarbox.core.clock import Duration
+from pillarbox.core.diagnosis import Answer, Check, failed, passed
+from pillarbox.core.errors import ConfigurationError, UnavailableError
+from pillarbox.core.ledger import LedgerKind
+from pillarbox.core.store import Store
+from pillarbox.core.text import Size
+from pillarbox.core.transport import Address, Transport
+
+STORES = "pillarbox.stores"
+TRANSPORTS = "pillarbox.transports"
+
+# Ours are registered here instead of in pyproject.toml: to look through the metadata of all installed distributions
+# would take longer than most commands do.
+_OURS = {
+    STORES: {
+        "postgresql": "pillarbox.stores.plugins:open_postgres",
+        "postgres": "pillarbox.stores.plugins:open_postgres",
+        "sqlite": "pillarbox.stores.plugins:open_sqlite",
+        "memory": "pillarbox.stores.plugins:open_memory",
+    },
+    TRANSPORTS: {
+        "amqp": "pillarbox.transports.plugins:RabbitMQPlugin",
+        "amqps": "pillarbox.transports.plugins:RabbitMQPlugin",
+        "stdout": "pillarbox.transports.plugins:StdoutPlugin",
+        "memory": "pillarbox.transports.plugins:MemoryPlugin",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """The settings of a store besides its URL. An engine ignores those that do not concern it."""
+
+    prefix: str = "outbox_"
+    """What the names of the tables begin with."""
+    schema: str = "public"
+    """PostgreSQL's schema."""
+    history: bool = True
+    """Whether delivered events are kept."""
+    ledger: LedgerKind = False
+    """Whether the store keeps a ledger of what was sent."""
+    max_payload: Size = "1 MiB"
+    """The largest payload that the tables accept."""
+    statement_timeout: Duration = "30s"
+    """How long one statement may take."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the engine's own, from `[store.options]`."""
+
+
+OpenStore = Callable[[str, StoreOptions], Store]
+"""What an entry point of the group `pillarbox.stores` names. It opens no connection and raises ConfigurationError."""
+
+
+class TransportDiagnosis(Protocol):
+    """The doctor's checks of one transport."""
+
+    def checks(self) -> Sequence[Check]:
+        """The checks, in their order."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what the checks opened."""
+        ...
+
+
+class TransportPlugin:
+    """Makes a transport of a URL. Subclass it, and register the subclass as an entry point."""
+
+    kind: ClassVar[str] = ""
+    """What messages call the transport; '': the scheme of the URL."""
+    default_routing: ClassVar[str] = ""
+    """Where events go without any route, in one line: "each event to …"."""
+
+    def open(self, url: str, options: Mapping[str, Any]) -> Transport:
+        """The transport; opens no connection. `options` is the table `[transports.NAME.options]`.
+
+        Raises ConfigurationError.
+        """
+        raise NotImplementedError
+
+    def address(self, destination: str, options: Mapping[str, Any]) -> Address:
+        """The address of a destination. `options` is the table `[destinations.NAME.options]`.
+
+        Raises ConfigurationError.
+        """
+        raise NotImplementedError
+
+    def diagnosis(
+        self, url: str, options: Mapping[str, Any], addresses: Mapping[str, Address]
+    ) -> TransportDiagnosis | None:
+        """The doctor's checks; None: there is nothing to check. Unless overridden, one check pings the transport.
+
+        addresses: those of the destinations behind this transport, by name.
+        """
+        return _Ping(self.open(url, options))
+
+
+class _Ping:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def checks(self) -> Sequence[Check]:
+        return [Check(name="transport.ping", ask=self._ask)]
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    async def _ask(self) -> Answer:
+        try:
+            await self._transport.ping()
+        except UnavailableError as error:
+            return failed(str(error), "make the destination reachable, or correct the transport's url")
+        return passed("the transport can send")
+
+
+def open_store(
+    url: str,
+    *,
+    prefix: str = "outbox_",
+    schema: str = "public",
+    history: bool = True,
+    ledger: LedgerKind = False,
+    max_payload: Size = "1 MiB",
+    statement_timeout: Duration = "30s",
+    options: Mapping[str, Any] | None = None,
+) -> Store:
+    """The store at a URL: `postgresql://…`, `sqlite:///file.db`, `memory://`, or that of an installed adapter.
+
+    Opens no connection. Raises ConfigurationError for a URL that names no store, and ImportError with the extra to
+    install where the engine's driver is missing. The arguments are those of `StoreOptions`; `options` are the engine's
+    own.
+    """
+    given = StoreOptions(
+        prefix=prefix,
+        schema=schema,
+        history=history,
+        ledger=ledger,
+        max_payload=max_payload,
+        statement_timeout=statement_timeout,
+        extra=options or {},
+    )
+    return store_opener(scheme_of(url))(url, given)
+
+
+def open_transport(url: str, **options: Any) -> Transport:
+    """The transport at a URL: `amqp://…`, `stdout://`, `memory://`, or that of an installed adapter.
+
+    Opens no connection. `options` are those of the transport, as in `[transports.NAME]`. Raises ConfigurationError for
+    a URL that names no transport, and ImportError with the extra to install where its driver is missing.
+    """
+    return transport_plugin(scheme_of(url)).open(url, options)
+
+
+def scheme_of(url: str) -> str:
+    """What precedes `://`; '' if nothing does."""
+    scheme, has_scheme, _ = url.partition("://")
+    return scheme if has_scheme else ""
+
+
+def is_registered(group: str, scheme: str) -> bool:
+    """Whether an adapter of that group has this scheme."""
+    return scheme in _OURS[group] or bool(_entry_points(group, scheme))
+
+
+def store_opener(scheme: str) -> OpenStore:
+    """Raises ConfigurationError for a scheme that no store has."""
+    opener: OpenStore = _load(STORES, scheme, "store")
+    return opener
+
+
+def transport_plugin(scheme: str) -> TransportPlugin:
+    """Raises ConfigurationError for a scheme that no transport has."""
+    plugin: type[TransportPlugin] = _load(TRANSPORTS, scheme, "transport")
+    return plugin()
+
+
+def kind_of_transport(scheme: str) -> str:
+    """What messages call the transport of this scheme. Raises ConfigurationError."""
+    return transport_plugin(scheme).kind or scheme
+
+
+def _load(group: str, scheme: str, what: str) -> Any:
+    if scheme in _OURS[group]:
+        module, _, attribute = _OURS[group][scheme].partition(":")
+        return getattr(import_module(module), attribute)
+    found = _entry_points(group, scheme)
+    if not found:
+        known = ", ".join(f"{one}://" for one in _OURS[group])
+        named = f"{scheme}://" if scheme else "a URL without a scheme"
+        raise ConfigurationError(
+            f"there is no {what} for {named}; use {known}, or install a distribution that registers {scheme or 'it'!r} "
+            f"under {group!r}"
+        )
+    if len(found) > 1:
+        names = " and ".join(sorted(point.dist.name if point.dist else point.value for point in found))
+        raise ConfigurationError(f"{names} both register {scheme!r} under {group!r}; uninstall one of them")
+    [point] = found
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(
+            f"the {what} for {scheme}:// cannot be loaded from {point.value}: {error}; reinstall its distribution"
+        ) from error
+
+
+def _entry_points(group: str, scheme: str) -> list[Any]:
+    if not scheme:
+        return []
+    from importlib.metadata import entry_points  # takes longer to import than most commands to run
+
+    return list(entry_points(group=group, name=scheme))
