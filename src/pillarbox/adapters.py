@@ -2,7 +2,7 @@
 
     Transport          how messages leave: `send(batch)`, `ping()`, `aclose()`; `TransportPlugin` makes one of a URL
     Source, Delivery   how messages arrive at a consumer
-    Store              where messages wait; `StoreOptions` are the settings that it is opened with
+    Store              where messages wait; `StorePlugin` makes one of a URL and of `StoreOptions`
     …Conformance       the test suites to inherit, from the extra `testing`
 
 The errors that an adapter raises are importable from `pillarbox`, and from here as well.
@@ -29,7 +29,7 @@ from pillarbox.core.message import Message
 from pillarbox.core.source import Delivery, Incoming, Source
 from pillarbox.core.store import Capabilities, Store
 from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
-from pillarbox.plugins import OpenStore, StoreOptions, TransportDiagnosis, TransportPlugin
+from pillarbox.plugins import Producer, StoreOptions, StorePlugin, TransportDiagnosis, TransportPlugin
 
 if TYPE_CHECKING:
     from pillarbox.testing.conformance import StoreConformance
@@ -46,10 +46,10 @@ __all__ = [
     "Incoming",
     "Message",
     "NackedError",
-    "OpenStore",
     "Outgoing",
     "Pace",
     "PermanentError",
+    "Producer",
     "RejectedError",
     "Result",
     "RowsRefusedError",
@@ -60,6 +60,7 @@ __all__ = [
     "Store",
     "StoreConformance",
     "StoreOptions",
+    "StorePlugin",
     "StoreUnavailableError",
     "Transport",
     "TransportConformance",

@@ -3,7 +3,7 @@
 A distribution registers an adapter by entry point, in its pyproject.toml:
 
     [project.entry-points."pillarbox.stores"]
-    mariadb = "pillarbox_mariadb:open_store"        # (url, StoreOptions) -> Store
+    mariadb = "pillarbox_mariadb:MariaDBPlugin"     # a StorePlugin
 
     [project.entry-points."pillarbox.transports"]
     nats = "pillarbox_nats:NatsPlugin"              # a TransportPlugin
@@ -14,7 +14,8 @@ The name of the entry point is the scheme of the URL: `nats://…`. From then on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
@@ -34,10 +35,10 @@ TRANSPORTS = "pillarbox.transports"
 # would take longer than most commands do.
 _OURS = {
     STORES: {
-        "postgresql": "pillarbox.stores.plugins:open_postgres",
-        "postgres": "pillarbox.stores.plugins:open_postgres",
-        "sqlite": "pillarbox.stores.plugins:open_sqlite",
-        "memory": "pillarbox.stores.plugins:open_memory",
+        "postgresql": "pillarbox.stores.plugins:PostgresPlugin",
+        "postgres": "pillarbox.stores.plugins:PostgresPlugin",
+        "sqlite": "pillarbox.stores.plugins:SqlitePlugin",
+        "memory": "pillarbox.stores.plugins:MemoryPlugin",
     },
     TRANSPORTS: {
         "amqp": "pillarbox.transports.plugins:RabbitMQPlugin",
@@ -68,8 +69,38 @@ class StoreOptions:
     """Options of the engine's own, from `[store.options]`."""
 
 
-OpenStore = Callable[[str, StoreOptions], Store]
-"""What an entry point of the group `pillarbox.stores` names. It opens no connection and raises ConfigurationError."""
+class Producer(Protocol):
+    """A way to record on a store from the command line: transactions on a connection of its own."""
+
+    @property
+    def awaited(self) -> bool:
+        """Whether its connections are for `Outbox.arecord`, not for `Outbox.record`."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        """A connection in a transaction, which commits at the end of the block and rolls back on an exception."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connection; closing twice is fine."""
+        ...
+
+
+class StorePlugin:
+    """Makes a store of a URL. Subclass it, and register the subclass as an entry point."""
+
+    shared: ClassVar[bool] = True
+    """Whether other processes can open the same store."""
+
+    def open(self, url: str, options: StoreOptions) -> Store:
+        """The store; opens no connection. Raises ConfigurationError."""
+        raise NotImplementedError
+
+    def producer(self, url: str) -> Producer:
+        """How `pillarbox record` and `pillarbox bench` record on the store. Raises ConfigurationError."""
+        raise ConfigurationError(
+            f"{scheme_of(url)}:// cannot be recorded on from the command line; record in the application"
+        )
 
 
 class TransportDiagnosis(Protocol):
@@ -121,7 +152,7 @@ class _Ping:
         self._transport = transport
 
     def checks(self) -> Sequence[Check]:
-        return [Check(name="transport.ping", ask=self._ask)]
+        return [Check(name="transport.reachable", ask=self._ask, gate=True)]
 
     async def aclose(self) -> None:
         await self._transport.aclose()
@@ -160,7 +191,7 @@ def open_store(
         statement_timeout=statement_timeout,
         extra=options or {},
     )
-    return store_opener(scheme_of(url))(url, given)
+    return store_plugin(scheme_of(url)).open(url, given)
 
 
 def open_transport(url: str, **options: Any) -> Transport:
@@ -183,10 +214,10 @@ def is_registered(group: str, scheme: str) -> bool:
     return scheme in _OURS[group] or bool(_entry_points(group, scheme))
 
 
-def store_opener(scheme: str) -> OpenStore:
+def store_plugin(scheme: str) -> StorePlugin:
     """Raises ConfigurationError for a scheme that no store has."""
-    opener: OpenStore = _load(STORES, scheme, "store")
-    return opener
+    plugin: type[StorePlugin] = _load(STORES, scheme, "store")
+    return plugin()
 
 
 def transport_plugin(scheme: str) -> TransportPlugin:

@@ -44,7 +44,7 @@ def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_ti
         extra=store.options or {},
     )
     with installed():
-        return plugins.store_opener(plugins.scheme_of(store.url))(store.url, options)
+        return plugins.store_plugin(plugins.scheme_of(store.url)).open(store.url, options)
 
 
 def make_outbox(settings: Settings) -> Outbox:

@@ -2,36 +2,106 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.store import Store
-from pillarbox.plugins import StoreOptions
+from pillarbox.plugins import Producer, StoreOptions, StorePlugin
 
 
-def open_postgres(url: str, options: StoreOptions) -> Store:
+class PostgresPlugin(StorePlugin):
     """`postgresql://…`."""
-    from pillarbox.stores.postgres import PostgresStore
 
-    return PostgresStore(
-        url,
-        schema=options.schema,
-        prefix=options.prefix,
-        history=options.history,
-        ledger=options.ledger,
-        max_payload=options.max_payload,
-        statement_timeout=options.statement_timeout,
-    )
+    def open(self, url: str, options: StoreOptions) -> Store:
+        from pillarbox.stores.postgres import PostgresStore
+
+        return PostgresStore(
+            url,
+            schema=options.schema,
+            prefix=options.prefix,
+            history=options.history,
+            ledger=options.ledger,
+            max_payload=options.max_payload,
+            statement_timeout=options.statement_timeout,
+        )
+
+    def producer(self, url: str) -> Producer:
+        return _PostgresProducer(url)
 
 
-def open_sqlite(url: str, options: StoreOptions) -> Store:
+class SqlitePlugin(StorePlugin):
     """`sqlite:///file.db`."""
-    from pillarbox.stores.sqlite import SqliteStore
 
-    return SqliteStore(
-        url, prefix=options.prefix, history=options.history, ledger=options.ledger, max_payload=options.max_payload
-    )
+    def open(self, url: str, options: StoreOptions) -> Store:
+        from pillarbox.stores.sqlite import SqliteStore
+
+        return SqliteStore(
+            url, prefix=options.prefix, history=options.history, ledger=options.ledger, max_payload=options.max_payload
+        )
+
+    def producer(self, url: str) -> Producer:
+        return _SqliteProducer(url)
 
 
-def open_memory(url: str, options: StoreOptions) -> Store:
+class MemoryPlugin(StorePlugin):
     """`memory://`."""
-    from pillarbox.stores.memory import MemoryStore
 
-    return MemoryStore(history=options.history, ledger=options.ledger)
+    shared = False
+
+    def open(self, url: str, options: StoreOptions) -> Store:
+        from pillarbox.stores.memory import MemoryStore
+
+        return MemoryStore(history=options.history, ledger=options.ledger)
+
+
+class _PostgresProducer:
+    awaited = True
+
+    def __init__(self, url: str) -> None:
+        from pillarbox.stores.postgres.connection import Connection
+
+        # The limits of the tables apply to it, as to any producer.
+        self._connection = Connection(url, internal=False)
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        return self._transaction()
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Any]:
+        async with self._connection.open() as driver, driver.transaction():
+            yield driver
+
+
+class _SqliteProducer:
+    awaited = False
+
+    def __init__(self, url: str) -> None:
+        from pillarbox.stores.sqlite.store import path_of
+
+        self._path = path_of(url)
+        self._connection: sqlite3.Connection | None = None
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        return self._transaction()
+
+    async def aclose(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Any]:
+        try:
+            if self._connection is None:
+                self._connection = sqlite3.connect(self._path, isolation_level="IMMEDIATE")
+            with self._connection:
+                yield self._connection
+        except sqlite3.Error as error:
+            raise StoreUnavailableError(
+                f"SQLite failed on {self._path}: {type(error).__name__}: {error}; check the file and its folder"
+            ) from error

@@ -18,7 +18,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Transport
 from pillarbox.ops.bench.site import Site
-from pillarbox.ops.recording import recorder_of
+from pillarbox.ops.recording import Recorder
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.transports.handlers import Handlers
@@ -115,7 +115,7 @@ class Bench:
 
     async def _fill(self) -> int:
         events, until = 0, time.monotonic() + self._slice / 2
-        async with aclosing(recorder_of(self._site.settings)) as recorder:
+        async with aclosing(Recorder(self._site.settings)) as recorder:
             while events < MOST and (events == 0 or time.monotonic() < until):
                 await recorder.record([event(events + number) for number in range(BATCH)])
                 events += BATCH

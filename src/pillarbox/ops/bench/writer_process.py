@@ -13,13 +13,13 @@ from contextlib import aclosing
 from typing import Any
 
 from pillarbox.ops.bench.measuring import WARM_UP, event
-from pillarbox.ops.recording import recorder_of
+from pillarbox.ops.recording import Recorder
 from pillarbox.ops.settings import Settings
 
 
 async def write(job: dict[str, Any]) -> dict[str, float]:
     recorded = {}
-    async with aclosing(recorder_of(Settings.load(None, {}, job["flags"]))) as recorder:
+    async with aclosing(Recorder(Settings.load(None, {}, job["flags"]))) as recorder:
         began = 0.0
         for number in range(job["events"]):
             if number == 1:

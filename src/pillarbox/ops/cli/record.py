@@ -135,9 +135,9 @@ def _recording(settings: Settings) -> Iterator[Record]:
     """A way to record. Whoever waits for a line does so outside of the event loop, where Ctrl-C is heard at once."""
     import asyncio
 
-    from pillarbox.ops.recording import recorder_of
+    from pillarbox.ops.recording import Recorder
 
-    recorder = recorder_of(settings)
+    recorder = Recorder(settings)
     with asyncio.Runner() as runner:
 
         def record(events: Sequence[Event]) -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import click
 
+from pillarbox import plugins
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import Store
 from pillarbox.ops.asking import anybody
@@ -40,9 +41,10 @@ def with_shared_store(work: Callable[[Store], Awaitable[T]]) -> T:
 
 def refuse_memory(settings: Settings) -> None:
     """Raise ConfigurationError for a store that nobody else can reach."""
-    if settings.store.url.startswith("memory:"):
+    scheme = plugins.scheme_of(settings.store.url)
+    if not plugins.store_plugin(scheme).shared:
         raise ConfigurationError(
-            "memory:// lives in the process that opened it, so this command would see an empty one: "
+            f"{scheme}:// lives in the process that opened it, so this command would see an empty one: "
             "set PILLARBOX_STORE to postgresql://… or sqlite:///file.db"
         )
 

@@ -1,0 +1,116 @@
+"""A store and a transport of another distribution work in pillarbox.toml, on the command line and in the doctor."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli.running import fresh_pillarbox
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SETTINGS = """
+[store]
+url = "toy:///{folder}/shop.db"
+
+[transports.out]
+url = "journal://{folder}/journals"
+[transports.out.options]
+ending = ".log"
+
+[destinations.audit]
+[destinations.audit.options]
+journal = "everything"
+
+[[routes]]
+to = ["audit"]
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder with a distribution that registers a store and a transport."""
+    site = tmp_path / "site"
+    _distribution(site, "toy-adapters", "toy_adapters")
+    return site
+
+
+@pytest.fixture
+def run(tmp_path: Path, installed: Path) -> Run:
+    (tmp_path / "pillarbox.toml").write_text(SETTINGS.format(folder=tmp_path))
+    (tmp_path / "journals").mkdir()
+    return lambda *arguments, **variables: fresh_pillarbox(
+        *arguments, cwd=tmp_path, PYTHONPATH=":".join([str(installed), *sys.path]), **variables
+    )
+
+
+def _distribution(site: Path, name: str, module: str) -> None:
+    info = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    shutil.copy(Path(__file__).with_name("toy_adapters.py"), site / f"{module}.py")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        f"[pillarbox.stores]\ntoy = {module}:ToyPlugin\n\n[pillarbox.transports]\njournal = {module}:JournalPlugin\n"
+    )
+
+
+def test_events_are_recorded_relayed_and_listed(run: Run, tmp_path: Path) -> None:
+    for command in (["schema", "apply"], ["record", "order.placed", '{"id": 42}'], ["relay", "--until-empty"]):
+        done = run(*command)
+        assert (done.returncode, done.stderr if done.returncode else "") == (0, "")
+    assert (tmp_path / "journals" / "everything.log").read_text() == '{"id":42}\n'
+    [event] = json.loads(run("events", "list", "--json").stdout)["events"]
+    assert (event["status"], event["destination"]) == ("PUBLISHED", "audit")
+
+
+def test_the_doctor_checks_them(run: Run, tmp_path: Path) -> None:
+    run("schema", "apply")
+    findings = {one["check"]: one for one in json.loads(run("doctor", "--json").stdout)["findings"]}
+    assert findings["settings.relay"]["result"] == "pass"
+    assert findings["store.schema"]["result"] == "pass"
+    assert findings["transport.reachable"] == findings["transport.reachable"] | {"subject": "out", "result": "pass"}
+    (tmp_path / "journals").rmdir()
+    findings = {one["check"]: one for one in json.loads(run("doctor", "--json").stdout)["findings"]}
+    assert findings["transport.reachable"]["result"] == "fail"
+    assert "there is no folder" in findings["transport.reachable"]["said"]
+
+
+def test_the_relay_describes_where_events_go_without_a_route(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "pillarbox.toml"
+    file.write_text(file.read_text().partition("[destinations")[0])
+    run("schema", "apply")
+    assert "each event to the journal of its type" in run("relay", "--until-empty").stdout
+
+
+def test_a_wrong_option_is_told_with_its_place(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "pillarbox.toml"
+    file.write_text(file.read_text().replace("ending =", "beginning ="))
+    done = run("config", "check")
+    assert done.returncode == 2
+    assert "transports.out" in done.stderr
+    assert "journal has no option 'beginning'; there is ending" in done.stderr
+
+
+def test_a_url_of_another_distribution_is_shown_without_what_may_be_a_secret(run: Run) -> None:
+    assert "the store is toy://***" in run("doctor").stdout
+
+
+def test_a_scheme_that_two_distributions_register_is_refused(run: Run, installed: Path) -> None:
+    _distribution(installed, "more-toys", "more_toys")
+    done = run("schema", "status")
+    assert "more-toys and toy-adapters both register 'journal'" in done.stderr
+
+
+def test_a_scheme_that_nobody_registers_is_refused(run: Run) -> None:
+    done = run("schema", "status", PILLARBOX_STORE="mariadb://db/shop")
+    assert "there is no store for mariadb://" in done.stderr
+
+
+def test_an_adapter_that_cannot_be_imported_is_told(run: Run, installed: Path) -> None:
+    (installed / "toy_adapters.py").write_text("import nothing_like_this\n")
+    done = run("schema", "status")
+    assert "the transport for journal:// cannot be loaded from toy_adapters:JournalPlugin" in done.stderr
