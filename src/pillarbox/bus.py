@@ -15,11 +15,11 @@ from typing import Protocol, runtime_checkable
 from pillarbox.core.errors import RecordError, RejectedError, SendError
 from pillarbox.core.event import Event
 from pillarbox.core.message import Message
+from pillarbox.core.text import Size, payload_limit
 from pillarbox.core.transport import Address, Outgoing, Transport
 from pillarbox.record.outbox import Outbox
 from pillarbox.record.registry import EventTypes
 from pillarbox.record.rows import row_of
-from pillarbox.record.size import Size, payload_limit
 from pillarbox.relay.envelope import compose, outgoing_headers
 from pillarbox.relay.routing import Destination, Place, Route, Routing
 

@@ -25,7 +25,7 @@ from pillarbox.core.diagnosis import Answer, Check, failed, passed
 from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.store import Store
-from pillarbox.core.text import Size
+from pillarbox.core.text import Size, payload_limit
 from pillarbox.core.transport import Address, Transport
 
 STORES = "pillarbox.stores"
@@ -61,8 +61,8 @@ class StoreOptions:
     """Whether delivered events are kept."""
     ledger: LedgerKind = False
     """Whether the store keeps a ledger of what was sent."""
-    max_payload: Size = "1 MiB"
-    """The largest payload that the tables accept."""
+    max_payload: int = 1024**2
+    """Bytes of the largest payload that the tables accept."""
     statement_timeout: Duration = "30s"
     """How long one statement may take."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -187,7 +187,7 @@ def open_store(
         schema=schema,
         history=history,
         ledger=ledger,
-        max_payload=max_payload,
+        max_payload=payload_limit(max_payload),
         statement_timeout=statement_timeout,
         extra=options or {},
     )

@@ -71,6 +71,17 @@ def size_in_bytes(value: Size, *, field: str) -> int:
     raise ConfigurationError(f"{field}: {value!r} is not a size; write for example 256 KiB, 1 MiB or 1048576")
 
 
+LARGEST_PAYLOAD = 64 * 1024**2
+
+
+def payload_limit(value: Size, *, field: str = "max_payload") -> int:
+    """`value` in bytes. Raises ConfigurationError, naming `field`, unless it is from 1 byte to 64 MiB."""
+    number = size_in_bytes(value, field=field)
+    if not 1 <= number <= LARGEST_PAYLOAD:
+        raise ConfigurationError(f"{field}: {value!r} must be from 1 byte to 64 MiB")
+    return number
+
+
 def noun(count: int, one: str, many: str = "") -> str:
     """What is counted, without the count; `many` where more than an s is to be added."""
     return one if count == 1 else many or f"{one}s"

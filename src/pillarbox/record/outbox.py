@@ -16,11 +16,11 @@ from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.event import Event, EventsRecorded, RecordObserver
 from pillarbox.core.names import Names
 from pillarbox.core.row import InProcessTransaction, Row
+from pillarbox.core.text import Size, payload_limit
 from pillarbox.record.postgres import PostgresAppend
 from pillarbox.record.refusals import check_distinct, explain
 from pillarbox.record.registry import EventTypes
 from pillarbox.record.rows import row_of
-from pillarbox.record.size import Size, payload_limit
 from pillarbox.record.sqlite import SqliteAppend
 
 Duplicate = Literal["error", "ignore"]

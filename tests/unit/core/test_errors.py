@@ -19,7 +19,7 @@ def test_the_drawn_tree_is_the_tree_of_the_classes() -> None:
     parents: list[str] = []
     for branch, name, _ in DRAWN:
         depth = len(branch) // 4
-        assert ERRORS[name].__base__.__name__ == (parents[depth - 1] if depth else "Exception")
+        assert ERRORS[name].__bases__[0].__name__ == (parents[depth - 1] if depth else "Exception")
         parents[depth:] = [name]
     assert sorted(name for _, name, _ in DRAWN) == sorted(ERRORS)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pillarbox import ConfigurationError, Outbox
-from pillarbox.record.size import LARGEST_PAYLOAD, payload_limit
+from pillarbox.core.text import LARGEST_PAYLOAD, payload_limit
 
 
 @pytest.mark.parametrize(

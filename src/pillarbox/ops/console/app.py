@@ -25,6 +25,7 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.store import Store
+from pillarbox.core.text import Size, payload_limit
 from pillarbox.ops.console import api
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.desk import Desk
@@ -51,7 +52,6 @@ from pillarbox.ops.console.refusing import refusal
 from pillarbox.ops.console.sessions import Signer
 from pillarbox.ops.console.visiting import action, entrance, page
 from pillarbox.ops.settings import Settings
-from pillarbox.record.size import Size, payload_limit
 
 _STATIC = Path(__file__).parent / "static"
 

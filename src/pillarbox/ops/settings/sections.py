@@ -10,11 +10,11 @@ from pillarbox import plugins
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.row import RETENTION
+from pillarbox.core.text import payload_limit
 from pillarbox.ops.settings.describing import key, part
 from pillarbox.ops.settings.health import HealthSettings
 from pillarbox.ops.settings.kinds import Choice, LedgerMode, Listen, Moment, Pairs, Size, Span, Text, Truth, Url, Whole
 from pillarbox.ops.settings.retrying import BreakerSettings, RetrySettings
-from pillarbox.record.size import payload_limit
 from pillarbox.relay.config import BreakerConfig, RelayConfig
 from pillarbox.relay.presets import PRESETS
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.names import Names
+from pillarbox.core.text import payload_limit
 from pillarbox.ops.settings import relations
 from pillarbox.ops.settings.console import ConsoleSettings
 from pillarbox.ops.settings.describing import listed, named, part
@@ -23,7 +24,6 @@ from pillarbox.ops.settings.sections import (
 )
 from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file
 from pillarbox.ops.settings.ways_out import DestinationSettings, RouteSettings, TransportSettings
-from pillarbox.record.size import payload_limit
 from pillarbox.relay.presets import PRESETS
 
 

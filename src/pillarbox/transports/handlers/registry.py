@@ -16,7 +16,7 @@ from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 
 _PATTERN = re.compile(r"[*?[]")
 
-HandlerFunction = Callable[[ReceivedEvent, HandlerContext], object]
+HandlerFunction = Callable[[ReceivedEvent, HandlerContext], Any]
 """Sync or async; its result is ignored."""
 
 
@@ -28,7 +28,7 @@ class HandlerObject(Protocol):
         """A type, a pattern, or several of them."""
         ...
 
-    def handle(self, event: ReceivedEvent, context: HandlerContext) -> object:
+    def handle(self, event: ReceivedEvent, context: HandlerContext) -> Any:
         """Sync or async, like any handler."""
         ...
 
