@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -108,8 +109,8 @@ def test_the_presets_are_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("sample", sorted((ROOT / "docs/samples").glob("*.toml")), ids=lambda file: file.stem)
-def test_every_sample_is_named(sample: object) -> None:
-    assert f"](../{str(sample).split('/docs/')[1]})" in PAGE
+def test_every_sample_is_named(sample: Path) -> None:
+    assert f"](../{sample.relative_to(ROOT / 'docs').as_posix()})" in PAGE
 
 
 def test_the_blocks_of_the_page_are_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
