@@ -52,7 +52,7 @@ def _psycopg2(*, autocommit: bool = False, begun: bool = True, **options: Any) -
             if not begun:
                 yield connection
                 return
-            with connection:  # begins also in autocommit mode
+            with connection:
                 yield connection
 
     return opened
@@ -197,7 +197,6 @@ POSTGRES = [
         for name, transaction in (
             ("psycopg2 connection", _psycopg2()),
             ("psycopg2 connection with dicts as rows", _psycopg2(cursor_factory=RealDictCursor)),
-            ("psycopg2 connection in autocommit, with", _psycopg2(autocommit=True)),
             ("psycopg2 connection in autocommit, BEGIN", _psycopg2_begun),
             ("psycopg2 from a pool", _psycopg2_pool),
         )

@@ -1,8 +1,10 @@
 """However a psycopg connection was set up (cursors, rows, pipelines, two phases), a record works or is refused."""
 
+from contextlib import closing
 from typing import Any
 
 import psycopg
+import psycopg2
 import pytest
 from psycopg.rows import class_row, dict_row, scalar_row
 
@@ -66,3 +68,14 @@ async def test_in_a_pipeline_a_duplicate_comes_to_light_where_it_was_recorded(po
         with pytest.raises(DuplicateEventError):
             await Outbox().arecord(awaited, EVENT)
         await awaited.rollback()
+
+
+def test_a_block_of_psycopg2_is_a_transaction_also_in_autocommit_mode(postgres_url: str) -> None:
+    with closing(psycopg2.connect(postgres_url)) as connection:
+        connection.autocommit = True
+        with connection:  # the transaction begins with the first statement
+            Outbox().record(connection, Event("order.placed", {}, event_id="evt-001"))
+            assert committed_ids(postgres_url) == []
+        assert committed_ids(postgres_url) == ["evt-001"]
+        with pytest.raises(NotInTransactionError):
+            Outbox().record(connection, Event("order.placed", {}))

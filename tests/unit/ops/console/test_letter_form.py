@@ -92,7 +92,7 @@ def test_headers_that_would_not_come_back_the_same_stay(value: object) -> None:
 @pytest.mark.parametrize(
     ("fields", "said", "field"),
     [
-        ({"payload": "{"}, "no JSON", "payload"),
+        ({"payload": "{"}, "not JSON", "payload"),
         ({"payload": f'["{"x" * LIMIT}"]'}, "max_payload", "payload"),
         ({"headers": "tenant"}, "line 1: write a name, a colon and a value", "headers"),
         ({"headers": "a: 1\n: 2"}, "line 2: write", "headers"),
