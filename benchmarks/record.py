@@ -28,14 +28,13 @@ from sqlalchemy.orm import Session
 
 from pillarbox import Event, Outbox
 from pillarbox.connections.placeholders import Style, render
-from pillarbox.core.names import Names
 from pillarbox.core.row import Row
-from pillarbox.core.sqlfiles import statement
+from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.record.rows import row_of
 from pillarbox.stores.postgres import PostgresStore
 
 PAYLOAD = {"id": 42, "customer": "c-17", "lines": [{"sku": f"sku-{n}", "quantity": n} for n in range(8)]}
-INSERT = statement("pillarbox.record", "postgres/append_one", Names(schema="public"), on_conflict="", notify="true")
+INSERT = StatementSet(Names(schema="public"), load("pillarbox.record", "postgres")).get("append_one")
 PERCENT = render(INSERT, Style.PERCENT)
 CONTENDERS = ("bare", "by hand", "record")
 ROUNDS = 9

@@ -19,16 +19,16 @@ import psycopg
 from benchmarks.record import PAYLOAD, on_database
 from pillarbox import Event, Outbox
 from pillarbox.connections.placeholders import Style, render
-from pillarbox.core.names import Names
 from pillarbox.core.row import Row
-from pillarbox.core.sqlfiles import statement
+from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.record.rows import row_of
 from pillarbox.stores.postgres import PostgresStore
 
 ROUNDS = {1: 1000, 10: 300, 1000: 10}
 NAMES = Names(schema="public")
-UNNEST = statement("pillarbox.record", "postgres/append", NAMES, on_conflict="", notify="true")
-VALUES = statement("pillarbox.record", "postgres/append_one", NAMES, on_conflict="", notify="true")
+STATEMENTS = StatementSet(NAMES, load("pillarbox.record", "postgres"))
+UNNEST = STATEMENTS.get("append")
+VALUES = STATEMENTS.get("append_one")
 # COPY cannot fall back to the database's clock within a column, hence without the two times.
 COPIED = 13
 

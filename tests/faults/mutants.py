@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from pillarbox.core import sqlfiles
+from pillarbox.core import statements
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.transports.rabbitmq import RabbitMQTransport, frames
@@ -59,16 +59,19 @@ def without_held_back() -> None:
 
 
 def _cut_from_fence(guard: str) -> None:
-    text = sqlfiles.text
+    text = statements.text
 
-    def cut(package: str, name: str) -> str:
-        statement = text(package, name)
-        if name != "fence":
-            return statement
-        assert guard in statement
-        return statement.replace(guard, "")
+    def cut(package: str, path: str) -> str:
+        script = text(package, path)
+        if (package, path) != ("pillarbox.stores.postgres", "lanes"):
+            return script
+        before, heading, rest = script.partition("-- fragment: fence\n")
+        fence, blank, after = rest.partition("\n\n")
+        assert guard in fence
+        return "".join([before, heading, fence.replace(guard, ""), blank, after])
 
-    _replace(sqlfiles, "text", cut)
+    _replace(statements, "text", cut)
+    statements.load.cache_clear()
 
 
 def _replace(owner: object, name: str, by: object) -> None:

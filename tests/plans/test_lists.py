@@ -148,12 +148,12 @@ async def test_a_page_of_dead_letters(
 
 
 async def test_dead_letters_by_their_numbers(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("details"), list(range(1, 100 * LIMIT, 100)))
+    cost = await explain.cost(STATEMENTS.get("dead_letter_details"), list(range(1, 100 * LIMIT, 100)))
     assert (cost.returned, cost.everywhere) == (LIMIT, LIMIT), cost
 
 
 async def test_all_of_one_event(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("show"), "h7")
+    cost = await explain.cost(STATEMENTS.get("show_event"), "h7")
     assert cost.everywhere <= 10, cost
 
 

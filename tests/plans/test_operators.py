@@ -33,7 +33,7 @@ ANALYZE public.outbox_request;
 
 
 async def test_a_bite_of_what_people_asked_for_does_not_look_at_the_rest(explain: Explainer) -> None:
-    sql, bite = STATEMENTS.fenced("carry_out", progress=False), 500
+    sql, bite = STATEMENTS.get("execute_requests"), 500
     cost = await explain.cost(sql, LANES, [0] * len(LANES), bite, [], [], prepare=ASKED)
     assert f"Index Scan outbox_request_open_idx rows={bite} " in cost.plan, cost
     # Once to see whose they are, once to send them again.
@@ -75,7 +75,7 @@ async def test_of_thousands_of_keys_that_wait_a_bounded_number_is_looked_at(expl
 
 
 async def test_the_busiest_keys_are_those_of_a_sample(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("keys_hot"), 20, SAMPLE)
+    cost = await explain.cost(STATEMENTS.get("keys_busiest"), 20, SAMPLE)
     assert cost.rows <= SAMPLE + 10, cost
     assert cost.returned > 0
 
@@ -88,31 +88,31 @@ async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
     place = await connection.fetchval("SELECT id FROM outbox_message WHERE event_id = 'b50000'")
     await connection.close()
     at = (datetime(2026, 1, 1, tzinfo=UTC), place, destination)
-    cost = await explain.cost(STATEMENTS.get("keys_line"), "stuck", *at, 5, NEXT)
+    cost = await explain.cost(STATEMENTS.get("keys_queue"), "stuck", *at, 5, NEXT)
     # What nobody has read yet may be looked at in vain; the head and the next few are found at once.
     assert cost.rows <= NEXT + 50, cost
     assert cost.returned == found
 
 
 async def test_an_hour_of_figures_reads_an_hour(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("stat_since"), 3600.0, 20_000, prepare=SOME)
+    cost = await explain.cost(STATEMENTS.get("statistics_since"), 3600.0, 20_000, prepare=SOME)
     assert cost.everywhere <= 400, cost
     assert cost.returned >= 359
 
 
 async def test_consumers_cost_their_names_a_bounded_count_and_a_day_of_tallies(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("consumers"), 100, 51, 86_400.0, prepare=SOME)
+    cost = await explain.cost(STATEMENTS.get("list_consumers"), 100, 51, 86_400.0, prepare=SOME)
     assert cost.returned == 12
     assert cost.everywhere <= 10 * 51 + 12 * 24 + 2 * 13, cost
 
 
-@pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_stats", "prune_tallies"])
+@pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_statistics", "prune_consumer_statistics"])
 async def test_where_nothing_is_old_next_to_nothing_is_looked_at(explain: Explainer, statement: str) -> None:
     cost = await explain.cost(STATEMENTS.get(statement), 1e9, 500, prepare=SOME)
     assert cost.everywhere <= 1_100, cost
 
 
-@pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_stats", "prune_tallies"])
+@pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_statistics", "prune_consumer_statistics"])
 async def test_a_bite_looks_at_what_goes(explain: Explainer, statement: str) -> None:
     cost = await explain.cost(STATEMENTS.get(statement), 0.0, 500, prepare=SOME)
     assert cost.everywhere <= 2_000, cost

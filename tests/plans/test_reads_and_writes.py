@@ -3,7 +3,7 @@
 import asyncpg
 import pytest
 
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.stores.postgres.messages import _by_destination
 from pillarbox.stores.postgres.statements import Statements
 from tests.plans.conftest import HOT_KEYS
@@ -64,7 +64,7 @@ async def in_hand(url: str, most: int) -> tuple[list[str], list[str]]:
 
 
 async def test_a_read_of_what_is_ready(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("read_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, [], [])
+    cost = await explain.cost(STATEMENTS.get("fetch_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
@@ -73,7 +73,7 @@ async def test_a_read_of_what_is_ready(explain: Explainer) -> None:
 async def test_a_read_ahead_of_1500_in_hand(explain: Explainer, bad_day: str) -> None:
     ids, destinations = await in_hand(bad_day, 3 * BATCH)
     cost = await explain.cost(
-        STATEMENTS.get("read_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, ids, destinations
+        STATEMENTS.get("fetch_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, ids, destinations
     )
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS + 3 * BATCH, cost
@@ -82,27 +82,27 @@ async def test_a_read_ahead_of_1500_in_hand(explain: Explainer, bad_day: str) ->
 
 async def test_a_read_of_one_lane_whose_key_is_stuck(explain: Explainer, bad_day: str) -> None:
     lane = await _lane(bad_day, "stuck")
-    cost = await explain.cost(STATEMENTS.get("read_ready"), [lane], BATCH, BATCH, *BYTES, [], [])
+    cost = await explain.cost(STATEMENTS.get("fetch_ready"), [lane], BATCH, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
 
 
 async def test_a_read_of_what_is_due(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("read_due"), LANES, BATCH // 50, BATCH, *BYTES, [], [])
+    cost = await explain.cost(STATEMENTS.get("fetch_due"), LANES, BATCH // 50, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
 
 
 async def test_a_read_of_what_was_put_aside(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("read_aside"), LANES, BATCH // 50, BATCH, *BYTES, [], [], ["closed"])
+    cost = await explain.cost(STATEMENTS.get("fetch_parked"), LANES, BATCH // 50, BATCH, *BYTES, [], [], ["closed"])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
 
 
 async def test_asking_for_whom_something_was_put_aside(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("aside"), LANES)
+    cost = await explain.cost(STATEMENTS.get("parked_destinations"), LANES)
     assert cost.returned == 1
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
@@ -110,7 +110,7 @@ async def test_asking_for_whom_something_was_put_aside(explain: Explainer) -> No
 
 async def test_reading_on_in_a_line_of_100000(explain: Explainer, flowing_lane: int) -> None:
     cost = await explain.cost(
-        STATEMENTS.get("read_behind"), [flowing_lane], BATCH, BATCH, *BYTES, [], [], ["flowing"], ["orders"]
+        STATEMENTS.get("fetch_waiting"), [flowing_lane], BATCH, BATCH, *BYTES, [], [], ["flowing"], ["orders"]
     )
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
@@ -120,7 +120,7 @@ async def test_reading_on_in_a_line_of_100000(explain: Explainer, flowing_lane: 
 async def test_reading_on_in_a_line_whose_head_still_waits(explain: Explainer, bad_day: str) -> None:
     lane = await _lane(bad_day, "stuck")
     cost = await explain.cost(
-        STATEMENTS.get("read_behind"), [lane], BATCH, BATCH, *BYTES, [], [], ["stuck"], ["orders"]
+        STATEMENTS.get("fetch_waiting"), [lane], BATCH, BATCH, *BYTES, [], [], ["stuck"], ["orders"]
     )
     assert cost.returned == 0
     assert cost.rows <= 10, cost
@@ -130,14 +130,14 @@ async def test_asking_for_earlier_ones_of_a_stuck_key(explain: Explainer, bad_da
     lane = await _lane(bad_day, "stuck")
     last = 2**60
     cost = await explain.cost(
-        STATEMENTS.get("earlier"), [lane] * BATCH, ["stuck"] * BATCH, ["orders"] * BATCH, [last] * BATCH
+        STATEMENTS.get("has_earlier"), [lane] * BATCH, ["stuck"] * BATCH, ["orders"] * BATCH, [last] * BATCH
     )
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
 
 
 async def test_looking_for_lines_without_a_head(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("headless"), LANES, -1, "", "", BATCH)
+    cost = await explain.cost(STATEMENTS.get("find_orphaned_queues"), LANES, -1, "", "", BATCH)
     assert cost.returned == 2, cost
     assert cost.rows <= 4 * len(LANES), cost
 
@@ -147,7 +147,7 @@ async def test_settling_delivered_messages(explain: Explainer, bad_day: str) -> 
     destinations = ["orders"] * BATCH
     epochs = [0] * len(LANES)
     cost = await explain.cost(
-        STATEMENTS.fenced("deliver", progress=True),
+        STATEMENTS.get("deliver"),
         LANES,
         epochs,
         events,
@@ -164,7 +164,7 @@ async def test_settling_retries(explain: Explainer, bad_day: str) -> None:
     n = BATCH
     events = [f"k{number}" for number in range(1, n + 1)]
     cost = await explain.cost(
-        STATEMENTS.fenced("place", progress=True),
+        STATEMENTS.get("requeue", "settled"),
         LANES,
         [0] * len(LANES),
         events,
@@ -190,7 +190,7 @@ async def test_settling_dead_letters(explain: Explainer, bad_day: str) -> None:
     n = BATCH
     events = [f"k{number}" for number in range(1, n + 1)]
     cost = await explain.cost(
-        STATEMENTS.fenced("bury", progress=True),
+        STATEMENTS.get("dead_letter"),
         LANES,
         [0] * len(LANES),
         events,

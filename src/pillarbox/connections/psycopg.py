@@ -8,8 +8,7 @@ from typing import Any
 from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, adrive, drive, guarded
 from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
-from pillarbox.core.names import Names
-from pillarbox.core.sqlfiles import statement as load
+from pillarbox.core.statements import Names, load
 
 # libpq's PGTransactionStatusType.
 _IDLE, _ACTIVE = 0, 1
@@ -17,7 +16,7 @@ _IDLE, _ACTIVE = 0, 1
 
 def probe() -> Statement:
     """A statement that changes nothing; after its reply libpq knows whether a transaction is open."""
-    return Statement(load("pillarbox.connections", "catch_up", Names()))
+    return Statement(StatementSet(Names(), load("pillarbox.connections")).get("catch_up"))
 
 
 def guard(connection: Any, *, remedy: str) -> Steps[None]:

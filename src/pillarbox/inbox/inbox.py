@@ -13,11 +13,10 @@ from typing import TypeGuard
 from pillarbox import connections
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
-from pillarbox.core.names import Names
 from pillarbox.core.pruning import bites
 from pillarbox.core.retention import Retention
 from pillarbox.core.row import REDELIVERY, RETENTION, InProcessInbox, Receipt, Tally
-from pillarbox.core.sqlfiles import statement
+from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.core.store import Store
 from pillarbox.inbox.once import Once
 from pillarbox.inbox.receipts import Identified, check_consumer, receipt_of
@@ -47,15 +46,12 @@ class Inbox:
             raise ConfigurationError('schema is empty; name the PostgreSQL schema, usually "public"')
         self._names = Names(prefix=prefix, schema=schema)
         self._retention = _checked(retention, redelivery)
-        unqualified = Names(prefix=prefix)
-        self._admit: dict[str, str] = {
-            "postgresql": statement("pillarbox.inbox", "admit", self._names),
-            "sqlite": statement("pillarbox.inbox", "admit", unqualified),
+        statements = {
+            "postgresql": StatementSet(self._names, load("pillarbox.inbox", "postgres")),
+            "sqlite": StatementSet(Names(prefix=prefix), load("pillarbox.inbox", "sqlite")),
         }
-        self._tally: dict[str, str] = {
-            "postgresql": statement("pillarbox.inbox", "postgres/tally", self._names),
-            "sqlite": statement("pillarbox.inbox", "sqlite/tally", unqualified),
-        }
+        self._admit = {dialect: found.get("admit") for dialect, found in statements.items()}
+        self._tally = {dialect: found.get("count_results") for dialect, found in statements.items()}
 
     def admit(self, connection: object, consumer: str, event: str | Identified) -> bool:
         """Return True if the event is new to the consumer, False if the consumer has processed it already.

@@ -14,8 +14,8 @@ from typing import Literal, TypeGuard
 from pillarbox import connections
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.event import Event, EventsRecorded, RecordObserver
-from pillarbox.core.names import Names
 from pillarbox.core.row import InProcessTransaction, Row
+from pillarbox.core.statements import Names
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.record.postgres import PostgresAppend
 from pillarbox.record.refusals import check_distinct, explain

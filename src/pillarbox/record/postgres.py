@@ -8,24 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.connections import Statement, Steps
-from pillarbox.core.names import Names
 from pillarbox.core.row import Row
-from pillarbox.core.sqlfiles import statement
-
-_PACKAGE = "pillarbox.record"
+from pillarbox.core.statements import Names, StatementSet, load
 
 
 class PostgresAppend:
     """The statements of one outbox."""
 
     def __init__(self, names: Names, *, ignore_duplicates: bool, notify: bool, strict_order: bool) -> None:
-        fragments = {
-            "on_conflict": statement(_PACKAGE, "on_conflict", names) if ignore_duplicates else "",
-            "notify": statement(_PACKAGE, "postgres/notify", names) if notify else "true",
-        }
-        self._one = statement(_PACKAGE, "postgres/append_one", names, **fragments)
-        self._many = statement(_PACKAGE, "postgres/append", names, **fragments)
-        self._lock_keys = statement(_PACKAGE, "postgres/lock_keys", names)
+        statements = StatementSet(names, load("pillarbox.record", "postgres"))
+        chosen = {"ignore_duplicates": ignore_duplicates, "notify": notify}
+        variants = [variant for variant, wanted in chosen.items() if wanted]
+        self._one = statements.get("append_one", *variants)
+        self._many = statements.get("append", *variants)
+        self._lock_keys = statements.get("lock_keys")
         self._strict_order = strict_order
 
     def steps(self, rows: Sequence[Row]) -> Steps[None]:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from pillarbox.connections import driver_errors
 from pillarbox.core.errors import DuplicateEventError, PillarboxError, RecordError, SchemaError
-from pillarbox.core.names import Names
 from pillarbox.core.row import Row
+from pillarbox.core.statements import Names
 
 _MOST_NAMED = 5
 

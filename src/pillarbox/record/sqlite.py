@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from pillarbox.connections import Statement, Steps
-from pillarbox.core.names import Names
 from pillarbox.core.row import Row
-from pillarbox.core.sqlfiles import statement
+from pillarbox.core.statements import Names, StatementSet, load
 
-_PACKAGE = "pillarbox.record"
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -20,8 +18,8 @@ class SqliteAppend:
     """The statement of one outbox."""
 
     def __init__(self, names: Names, *, ignore_duplicates: bool) -> None:
-        on_conflict = statement(_PACKAGE, "on_conflict", names) if ignore_duplicates else ""
-        self._append = statement(_PACKAGE, "sqlite/append", names, on_conflict=on_conflict)
+        variants = ["ignore_duplicates"] if ignore_duplicates else []
+        self._append = StatementSet(names, load("pillarbox.record", "sqlite")).get("append", *variants)
 
     def steps(self, rows: Sequence[Row]) -> Steps[None]:
         yield Statement(self._append, (b"".join(row.payload for row in rows), _texts(rows)))

@@ -1,7 +1,7 @@
 """Whatever the backlog, a check looks at a bounded number of rows."""
 
 from pillarbox.core.diagnosis import LOOKED_AT
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.stores.postgres.statements import Statements
 from tests.databases import Sql
 from tests.plans.explain import Explainer
@@ -16,7 +16,7 @@ async def test_the_search_for_many_tries_ends_after_the_first_rows(sql: Sql, pos
         f" SELECT 'a', '{{}}', 9, 'no' FROM generate_series(1, {WAITING})"
     )
     await sql.execute("VACUUM ANALYZE outbox_message")
-    cost = await Explainer(postgres_url).cost(STATEMENTS.get("diagnosis_tried"), LOOKED_AT, 5)
+    cost = await Explainer(postgres_url).cost(STATEMENTS.get("diagnosis_retried"), LOOKED_AT, 5)
     assert cost.returned == LOOKED_AT, cost
     assert cost.rows <= LOOKED_AT, cost
 

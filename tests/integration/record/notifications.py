@@ -7,7 +7,7 @@ from typing import Self
 
 import psycopg
 
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.stores.postgres.statements import Statements
 
 PUBLIC = Names(schema="public")
@@ -20,7 +20,7 @@ def sleeping_relay(url: str, names: Names = PUBLIC) -> Iterator[None]:
         statements = Statements(names)
         connection.execute(statements.get("sleep").encode())
         yield
-        connection.execute(statements.get("awake").encode())
+        connection.execute(statements.get("wake").encode())
 
 
 class Listener:

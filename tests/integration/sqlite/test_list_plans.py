@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.stores.sqlite.statements import Statements
 
 STATEMENTS = Statements(Names())
@@ -36,49 +36,46 @@ def walks(steps: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("of_waiting", "of_history", "indexes"),
+    ("variants", "indexes"),
     [
-        (None, None, {"message_recorded", "history_recorded", "dead_recorded"}),
-        (None, "browse_of_type", {"message_recorded", "history_type", "dead_recorded"}),
-        (None, "browse_of_key", {"message_recorded", "history_key", "dead_recorded"}),
-        ("browse_blocked", None, {"message_blocked", "history_recorded", "dead_recorded"}),
+        ((), {"message_recorded", "history_recorded", "dead_recorded"}),
+        (("of_type",), {"message_recorded", "history_type", "dead_recorded"}),
+        (("of_key",), {"message_recorded", "history_key", "dead_recorded"}),
+        (("blocked",), {"message_blocked", "history_recorded", "dead_recorded"}),
     ],
 )
-async def test_a_page_of_events(
-    sql: sqlite3.Connection, of_waiting: str | None, of_history: str | None, indexes: set[str]
-) -> None:
-    statement = STATEMENTS.narrowed("browse", wanted="browse_wanted", of_waiting=of_waiting, of_history=of_history)
-    steps = plan(sql, statement, PAGE)
+async def test_a_page_of_events(sql: sqlite3.Connection, variants: tuple[str, ...], indexes: set[str]) -> None:
+    steps = plan(sql, STATEMENTS.get("list_events", *variants), PAGE)
     assert walks(steps) - {"nothing"} == {f"outbox_{name}_idx" for name in indexes}, steps
     # Each walk is in order but for copies of one place; what else is sorted is what the walks brought.
     assert sum("OF ORDER BY" in step for step in steps) == 3, steps
 
 
 @pytest.mark.parametrize(
-    ("narrowed", "index"),
+    ("variants", "index"),
     [
-        (None, "PRIMARY KEY"),
-        ("letters_of_type", "outbox_dead_type_idx"),
-        ("letters_of_key", "outbox_dead_key_idx"),
-        ("letters_of_event", "outbox_dead_event_id_idx"),
+        ((), "PRIMARY KEY"),
+        (("of_type",), "outbox_dead_type_idx"),
+        (("of_key",), "outbox_dead_key_idx"),
+        (("of_event",), "outbox_dead_event_id_idx"),
     ],
 )
-async def test_a_page_of_dead_letters(sql: sqlite3.Connection, narrowed: str | None, index: str) -> None:
-    steps = plan(sql, STATEMENTS.narrowed("letters", narrowed=narrowed), LETTERS)
+async def test_a_page_of_dead_letters(sql: sqlite3.Connection, variants: tuple[str, ...], index: str) -> None:
+    steps = plan(sql, STATEMENTS.get("list_dead_letters", *variants), LETTERS)
     assert index in walks(steps), steps
 
 
 @pytest.mark.parametrize(
-    ("narrowed", "walk"),
+    ("variants", "walk"),
     [
-        (None, "outbox_history_recorded_idx ((recorded_at,id)>(?,?) AND recorded_at<?)"),
-        ("replay_of_type", "outbox_history_type_idx (event_type=? AND (recorded_at,id)>(?,?) AND recorded_at<?)"),
-        ("replay_of_key", "outbox_history_key_idx (key=? AND (recorded_at,id)>(?,?) AND recorded_at<?)"),
-        ("replay_of_event", "outbox_history_event_id_idx (event_id=?)"),
+        ((), "outbox_history_recorded_idx ((recorded_at,id)>(?,?) AND recorded_at<?)"),
+        (("of_type",), "outbox_history_type_idx (event_type=? AND (recorded_at,id)>(?,?) AND recorded_at<?)"),
+        (("of_key",), "outbox_history_key_idx (key=? AND (recorded_at,id)>(?,?) AND recorded_at<?)"),
+        (("of_event",), "outbox_history_event_id_idx (event_id=?)"),
     ],
 )
-async def test_the_count_before_a_replay(sql: sqlite3.Connection, narrowed: str | None, walk: str) -> None:
-    steps = plan(sql, STATEMENTS.narrowed("replay_count", wanted="replay_wanted", narrowed=narrowed), REPLAY)
+async def test_the_count_before_a_replay(sql: sqlite3.Connection, variants: tuple[str, ...], walk: str) -> None:
+    steps = plan(sql, STATEMENTS.get("replay_count", *variants), REPLAY)
     assert any(step.startswith("SEARCH m ") and walk in step for step in steps), steps
 
 
@@ -87,7 +84,7 @@ async def test_the_count_before_a_replay(sql: sqlite3.Connection, narrowed: str 
     [
         ("archive_read_history", "outbox_history_recorded_idx"),
         ("archive_read_dead", "PRIMARY KEY"),
-        ("show", "outbox_history_event_id_idx"),
+        ("show_event", "outbox_history_event_id_idx"),
         ("overview", "outbox_message_recorded_idx"),
         ("overview", "outbox_message_blocked_idx"),
     ],
@@ -98,7 +95,7 @@ async def test_what_else_is_read_goes_by_an_index(sql: sqlite3.Connection, name:
 
 
 async def test_consumers_are_found_along_the_keys_and_no_table_is_walked(sql: sqlite3.Connection) -> None:
-    steps = plan(sql, STATEMENTS.get("consumers"), {"limit": 9, "most": 9, "lately": 9})
+    steps = plan(sql, STATEMENTS.get("list_consumers"), {"limit": 9, "most": 9, "lately": 9})
     assert [step for step in steps if step.startswith("SCAN") and "inbox_" in step] == []
     assert [step for step in steps if re.match("SCAN [rt]( |$)", step)] == []
     assert sum("sqlite_autoindex_inbox_tally_1 (consumer=? AND hour>?)" in step for step in steps) == 1, steps

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.stores.sqlite.statements import Statements, each
 
 STATEMENTS = Statements(Names())
@@ -20,54 +20,54 @@ HOLD_BACK = {
 }
 
 READS: dict[str, tuple[Given, set[str]]] = {
-    "read_ready": (LOOK, {"outbox_message_ready_idx"}),
-    "read_due": (LOOK, {"outbox_message_due_idx"}),
-    "read_aside": (LOOK | {"destinations": '["x"]'}, {"outbox_message_aside_idx"}),
-    "read_behind": (
+    "pick_ready": (LOOK, {"outbox_message_ready_idx"}),
+    "pick_due": (LOOK, {"outbox_message_due_idx"}),
+    "pick_parked": (LOOK | {"destinations": '["x"]'}, {"outbox_message_aside_idx"}),
+    "pick_waiting": (
         LOOK | {"slots": '[["k", "x"]]'},
         {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
     ),
-    "earlier": (
+    "has_earlier": (
         {"probes": '[["k", "x", 5]]'},
         {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
     ),
-    "fetch": ({"rows": "[1]", "judge": True}, HOLD_BACK),
-    "headless": (
+    "fetch_rows": ({"rows": "[1]", "judge": True}, HOLD_BACK),
+    "find_orphaned_queues": (
         {"key": "k", "destination": "x", "limit": 5},
         {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
     ),
 }
 WRITES: dict[str, Given] = {
-    "desk_lay": {"messages": "[]"},
-    "remove_at_once": {"delivered": "{}", "epoch": 1},
-    "resolve": {},
-    "repeats": {},
-    "attempts": {},
+    "fill_settlement": {"messages": "[]"},
+    "remove_delivered": {"delivered": "{}", "epoch": 1},
+    "set_destination": {},
+    "find_duplicates": {},
+    "add_attempts": {},
     "deliver": {},
-    "bury": {},
-    "remove": {},
-    "place": {},
+    "dead_letter": {},
+    "remove_settled": {},
+    "requeue": {},
     "hold": {"held": "aside"},
-    "note": {"charge": 0, "noted": 0, "error": ""},
+    "count_attempt": {"charge": 0, "noted": 0, "error": ""},
     "split_copy": {},
     "split_replace": {},
-    "requests": {"limit": 5},
-    "retry_dead": {"ids": "[]"},
+    "open_requests": {"limit": 5},
+    "retry_dead_letters": {"ids": "[]"},
     "retry_remove": {},
-    "retry_line_up": {},
-    "find": {"event_id": "a"},
+    "retry_enqueue": {},
+    "find_event": {"event_id": "a"},
     "prune_history": {"seconds": 1, "most": 5},
     "prune_dead": {"seconds": 1, "most": 5},
     "prune_attempts": {"seconds": 1, "most": 5},
-    "prune_tallies": {"seconds": 1, "most": 5},
+    "prune_consumer_statistics": {"seconds": 1, "most": 5},
 }
-SMALL = {"temp.desk", "picked", "d", "l", "n", "s", "r", "line", "outbox_event", "sqlite_sequence", "CONSTANT"}
+SMALL = {"temp.settlement", "picked", "d", "l", "n", "s", "r", "line", "outbox_event", "sqlite_sequence", "CONSTANT"}
 SMALL |= {f"{name} VIRTUAL" for name in ("b", "d", "h", "i", "s", "w", "json_each")}
 
 
 @pytest.fixture
 def planner(sql: sqlite3.Connection) -> sqlite3.Connection:
-    for statement in each(STATEMENTS.script("settings")):
+    for statement in each(STATEMENTS.script("connection_settings")):
         sql.execute(statement)
     return sql
 
@@ -81,7 +81,7 @@ def _plan_of(db: sqlite3.Connection, statement: str, given: Given) -> list[str]:
 
 
 def _scanned(plan: list[str]) -> set[str]:
-    # What a subquery scans stands in the plan by itself; of w, in holds_back, only the first entry is asked for.
+    # What a subquery scans stands in the plan by itself; of w, in any_holds_back, only the first entry is asked for.
     scans = (
         re.match(r"SCAN (?!\(subquery-|w )(\S+(?: VIRTUAL)?)(?! USING INDEX outbox_message_ready_idx)(?= |$)", step)
         for step in plan
@@ -97,18 +97,18 @@ async def test_a_read_uses_its_indexes_and_scans_nothing_large(planner: sqlite3.
     assert _scanned(plan) <= SMALL, plan
 
 
-@pytest.mark.parametrize("name", [name for name in READS if name.startswith("read_")])
+@pytest.mark.parametrize("name", ["ready", "due", "parked", "waiting"])
 async def test_a_read_at_once_uses_the_indexes_of_the_read_and_of_the_fetch(
     planner: sqlite3.Connection, name: str
 ) -> None:
-    given, indexes = READS[name]
-    plan = _plan_of(planner, STATEMENTS.at_once(STATEMENTS.get(name)), given | {"judge": True, "most": 1})
+    given, indexes = READS[f"pick_{name}"]
+    plan = _plan(planner, f"fetch_{name}", given | {"judge": True, "most": 1})
     assert {found for step in plan for found in re.findall(r"outbox_message_\w+_idx", step)} == indexes | HOLD_BACK
     assert _scanned(plan) <= SMALL, plan
 
 
 async def test_whether_anything_holds_back_is_the_first_entry_of_three_indexes(planner: sqlite3.Connection) -> None:
-    probes = [step for step in _plan(planner, "holds_back", {}) if " w " in step]
+    probes = [step for step in _plan_of(planner, STATEMENTS.render("{any_holds_back}"), {}) if " w " in step]
     assert [re.sub(r" \(.*", "", step) for step in probes] == [
         "SCAN w USING INDEX outbox_message_head_idx",
         "SCAN w USING INDEX outbox_message_behind_idx",
@@ -116,7 +116,7 @@ async def test_whether_anything_holds_back_is_the_first_entry_of_three_indexes(p
     ]
 
 
-@pytest.mark.parametrize("name", ["read_ready", "read_due"])
+@pytest.mark.parametrize("name", ["pick_ready", "pick_due"])
 async def test_the_hot_looks_need_no_sorting(planner: sqlite3.Connection, name: str) -> None:
     assert not [step for step in _plan(planner, name, READS[name][0]) if "TEMP B-TREE" in step]
 
@@ -129,11 +129,11 @@ async def test_a_write_scans_nothing_large(planner: sqlite3.Connection, name: st
 
 @pytest.mark.parametrize("name", ["deliver", "ledger_settle"])
 async def test_what_is_kept_of_a_delivery_is_found_by_its_row(planner: sqlite3.Connection, name: str) -> None:
-    plan = _plan_of(planner, STATEMENTS.narrowed(name, settled="delivered_at_once"), WRITES["remove_at_once"])
+    plan = _plan_of(planner, STATEMENTS.get(name, "at_once"), WRITES["remove_delivered"])
     assert _scanned(plan) <= SMALL, plan
 
 
 async def test_lines_are_hopped_over_by_seeking(planner: sqlite3.Connection) -> None:
-    plan = _plan(planner, "headless", READS["headless"][0])
+    plan = _plan(planner, "find_orphaned_queues", READS["find_orphaned_queues"][0])
     hops = [step for step in plan if step.startswith("SEARCH x")]
     assert all(re.search(r"\((key>\?|key=\? AND destination>\?)\)", step) for step in hops), hops

@@ -1,27 +1,26 @@
-"""What the statements keep to, so that they can be rendered for any driver."""
+"""What the statements of the inbox keep to, so that they can be rendered for any driver."""
 
 import re
 
 import pytest
 
-from pillarbox.core.names import Names
 from pillarbox.core.row import Receipt, Tally
-from pillarbox.core.sqlfiles import statement, text
+from pillarbox.core.statements import Names, StatementSet, load
 
-STATEMENTS = {"admit": Receipt, "postgres/tally": Tally, "sqlite/tally": Tally}
-
-
-@pytest.mark.parametrize("name", STATEMENTS)
-def test_it_begins_with_a_sentence_of_purpose(name: str) -> None:
-    assert re.match(r"-- [A-Z].*\.", text("pillarbox.inbox", name))
+ENGINES = ("postgres", "sqlite")
+ROWS = {"admit": Receipt, "count_results": Tally}
 
 
-@pytest.mark.parametrize(("name", "row"), STATEMENTS.items())
-def test_its_placeholders_are_those_of_its_row_used_once_and_in_order(name: str, row: type[Receipt | Tally]) -> None:
-    found = re.findall(r"\$\d+", text("pillarbox.inbox", name))
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("name", "row"), ROWS.items())
+def test_its_placeholders_are_those_of_its_row_used_once_and_in_order(
+    engine: str, name: str, row: type[Receipt | Tally]
+) -> None:
+    found = re.findall(r"\$\d+", StatementSet(Names(), load("pillarbox.inbox", engine)).get(name))
     assert found == [f"${number}" for number in range(1, len(row._fields) + 1)]
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
-def test_sqlite_would_not_begin_for_anything_but_an_insert(name: str) -> None:
-    assert statement("pillarbox.inbox", name, Names()).startswith("INSERT")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ROWS)
+def test_sqlite_would_not_begin_for_anything_but_an_insert(engine: str, name: str) -> None:
+    assert StatementSet(Names(), load("pillarbox.inbox", engine)).get(name).startswith("INSERT")

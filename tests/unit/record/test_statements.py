@@ -1,36 +1,29 @@
-"""What every statement in the folder keeps to, so that it can be rendered for any driver."""
+"""What every statement of recording keeps to, so that it can be rendered for any driver."""
 
 import re
-from importlib.resources import files
 
 import pytest
 
-from pillarbox.core.names import Names
 from pillarbox.core.row import Row
-from pillarbox.core.sqlfiles import statement, text
+from pillarbox.core.statements import Names, StatementSet, load
 
-ROOT = files("pillarbox.record") / "sql"
-NAMES = [
-    f"{folder}/{file.name.removesuffix('.sql')}"
-    for folder in ("postgres", "sqlite")
-    for file in sorted((ROOT / folder).iterdir(), key=lambda file: file.name)
+POSTGRES = StatementSet(Names(), load("pillarbox.record", "postgres"))
+SQLITE = StatementSet(Names(), load("pillarbox.record", "sqlite"))
+STATEMENTS = [
+    *(pytest.param(POSTGRES, found.name, id=f"postgres {found.name}") for found in POSTGRES.listed()),
+    *(pytest.param(SQLITE, found.name, id=f"sqlite {found.name}") for found in SQLITE.listed()),
 ]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "on_conflict"])
-def test_it_begins_with_a_sentence_of_purpose(name: str) -> None:
-    assert re.match(r"-- [A-Z].*[.?]", text("pillarbox.record", name))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_its_placeholders_are_used_once_and_in_order(name: str) -> None:
-    numbers = [int(number) for number in re.findall(r"\$(\d+)", text("pillarbox.record", name))]
+@pytest.mark.parametrize(("statements", "name"), STATEMENTS)
+def test_its_placeholders_are_used_once_and_in_order(statements: StatementSet, name: str) -> None:
+    numbers = [int(number) for number in re.findall(r"\$(\d+)", statements.get(name))]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("postgres/append")])
+@pytest.mark.parametrize("name", ["append", "append_one"])
 def test_it_fills_the_columns_of_a_row_in_their_order(name: str) -> None:
-    sql = statement("pillarbox.record", name, Names())
+    sql = POSTGRES.get(name)
     found = re.search(r"\(([^)]*)\)", sql)
     assert found is not None
     assert tuple(found[1].replace("\n", " ").replace(" ", "").split(",")) == Row._fields
@@ -38,4 +31,4 @@ def test_it_fills_the_columns_of_a_row_in_their_order(name: str) -> None:
 
 
 def test_sqlite_would_not_begin_for_anything_but_an_insert() -> None:
-    assert statement("pillarbox.record", "sqlite/append", Names(), on_conflict="").startswith("INSERT")
+    assert SQLITE.get("append").startswith("INSERT")

@@ -6,12 +6,12 @@ import pytest
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.fetch import Bounds
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.stores.postgres.statements import Statements as PostgresStatements
 from pillarbox.stores.sqlite.statements import Statements as SqliteStatements
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
-READS = ("read_ready", "read_due", "read_aside", "read_behind")
+READS = ("fetch_ready", "fetch_due", "fetch_parked", "fetch_waiting")
 
 
 def test_a_time_without_a_zone_is_refused() -> None:
@@ -30,8 +30,8 @@ def test_a_range_in_which_nothing_can_lie_is_refused() -> None:
 def test_a_read_without_a_range_does_not_mention_one(name: str) -> None:
     postgres, sqlite = PostgresStatements(Names(schema="public")), SqliteStatements(Names())
     for plain, ranged in (
-        (postgres.get(name), postgres.ranged(name, taken=8)),
-        (sqlite.get(name), sqlite.ranged(name, row="m")),
+        (postgres.get(name), postgres.get(name, "in_range")),
+        (sqlite.get(name), sqlite.get(name, "in_range")),
     ):
         assert "outside" in ranged
         assert "outside" not in plain

@@ -17,8 +17,7 @@ from pillarbox.core.errors import (
     StoreUnavailableError,
     UnavailableError,
 )
-from pillarbox.core.names import Names
-from pillarbox.core.sqlfiles import statement
+from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.core.store import Store
 from pillarbox.ops.importing import installed
 from pillarbox.ops.settings import Settings, StoreSettings
@@ -107,7 +106,8 @@ class Site:
 
         names = Names(prefix=store.prefix, schema=store.schema)
         async with aclosing(Connection(store.url)) as connection:
-            await connection.execute(statement("pillarbox.ops.bench", "postgres/remove", names, schema=store.schema))
+            remove = StatementSet(names, load("pillarbox.ops.bench")).get("remove", schema=store.schema)
+            await connection.execute(remove)
 
 
 def _remove_file(url: str) -> None:

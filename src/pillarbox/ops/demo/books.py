@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.event import Event
-from pillarbox.core.names import Names
-from pillarbox.core.sqlfiles import statement
+from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.verdict import Step
 from pillarbox.record.outbox import Outbox
@@ -73,7 +72,7 @@ class SqliteBooks:
         def work() -> None:
             # Whichever thread is free; never two at once.
             self._connection = sqlite3.connect(self._path, timeout=PATIENCE, check_same_thread=False)
-            self._connection.execute(self._sql("make_orders"))
+            self._connection.execute(self._sql("create_orders"))
 
         await asyncio.to_thread(work)
 
@@ -108,7 +107,7 @@ class SqliteBooks:
 
     @staticmethod
     def _sql(name: str) -> str:
-        return statement("pillarbox.ops.demo", f"sqlite/{name}", Names(), orders='"orders"')
+        return StatementSet(Names(), load("pillarbox.ops.demo", "sqlite"), orders='"orders"').get(name)
 
 
 class PostgresBooks:
@@ -124,7 +123,7 @@ class PostgresBooks:
         import asyncpg
 
         self._connection = await asyncpg.connect(self._url, timeout=PATIENCE)
-        await self._connection.execute(self._sql("make_orders"))
+        await self._connection.execute(self._sql("create_orders"))
 
     async def write(self, changes: Sequence[Change], *, declined: bool) -> None:
         connection = self._opened()
@@ -152,4 +151,5 @@ class PostgresBooks:
         return self._connection
 
     def _sql(self, name: str) -> str:
-        return statement("pillarbox.ops.demo", f"postgres/{name}", self._names, orders=self._names.qualified("orders"))
+        orders = self._names.qualified("orders")
+        return StatementSet(self._names, load("pillarbox.ops.demo", "postgres"), orders=orders).get(name)

@@ -9,7 +9,7 @@ from pathlib import Path as File
 from typing import Any, Self
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.core.text import payload_limit
 from pillarbox.ops.settings import relations
 from pillarbox.ops.settings.console import ConsoleSettings

@@ -25,8 +25,8 @@ class PostgresArchive:
         self._count = statements.get("archive_count")
         self._read_history = statements.get("archive_read_history")
         self._read_dead = statements.get("archive_read_dead")
-        self._drop_history = statements.get("archive_drop_history")
-        self._drop_dead = statements.get("archive_drop_dead")
+        self._drop_history = statements.get("archive_delete_history")
+        self._drop_dead = statements.get("archive_delete_dead")
 
     async def stale(self, kept: Retention) -> Stale:
         ages = (kept.history, kept.dead, kept.receipts, kept.ledger, kept.audit)

@@ -15,9 +15,9 @@ class PostgresDestinations:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._report = statements.get("report")
-        self._steering = statements.get("steering")
-        self._steer = statements.get("steer")
+        self._report = statements.get("report_destination")
+        self._steering = statements.get("destination_overrides")
+        self._steer = statements.get("override_destination")
 
     async def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
         await self._connection.fetch(

@@ -96,11 +96,11 @@ class PostgresDiagnosis:
         return found
 
     async def tried(self, more_than: int = MANY_TRIES) -> Tried:
-        rows = await self._ask("diagnosis_tried", LOOKED_AT, more_than)
+        rows = await self._ask("diagnosis_retried", LOOKED_AT, more_than)
         return commonest((error, event_id) for error, event_id in rows)
 
     async def footprint(self) -> Footprint:
-        parts = [Part._make(row) for row in await self._ask("diagnosis_footprint")]
+        parts = [Part._make(row) for row in await self._ask("diagnosis_table_sizes")]
         return Footprint(parts, await oldest_transaction(self._ask))
 
     async def _reachable(self) -> Answer:

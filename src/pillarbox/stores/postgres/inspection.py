@@ -18,7 +18,7 @@ class PostgresInspection:
         self._figures = statements.get("overview")
         self._lanes = statements.get("overview_lanes")
         self._relays = statements.get("overview_relays")
-        self._consumers = statements.get("consumers")
+        self._consumers = statements.get("list_consumers")
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         [figures] = await self._connection.fetch(self._figures, counted, COUNTED)

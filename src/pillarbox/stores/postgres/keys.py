@@ -18,8 +18,8 @@ class PostgresKeys:
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._blocked = statements.get("keys_blocked")
-        self._hot = statements.get("keys_hot")
-        self._line = statements.get("keys_line")
+        self._hot = statements.get("keys_busiest")
+        self._line = statements.get("keys_queue")
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
         return [BlockedKey._make(row) for row in await self._connection.fetch(self._blocked, limit, BEHIND, LINES)]

@@ -18,14 +18,14 @@ class PostgresLanes:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._join = statements.get("join")
-        self._renew = statements.get("renew")
-        self._ended = statements.get("ended")
-        self._expire = statements.get("expire")
-        self._take = statements.get("take")
-        self._release = statements.get("release")
+        self._join = statements.get("register_relay")
+        self._renew = statements.get("renew_lease")
+        self._ended = statements.get("find_ended_sessions")
+        self._expire = statements.get("end_leases")
+        self._take = statements.get("acquire_lanes")
+        self._release = statements.get("release_lanes")
         self._leave = statements.get("leave")
-        self._drain = statements.get("drain")
+        self._drain = statements.get("drain_relays")
 
     async def join(self, card: RelayCard, *, lease: float) -> None:
         await self._connection.fetch(self._join, card.id, card.name, card.host, card.version, lease)

@@ -20,11 +20,11 @@ _by_time = attrgetter("available_at", "id")
 
 
 class _Read:
-    """A read and its like with a range of times; `more` counts its parameters beyond those of every read."""
+    """A fetch statement, and its variant with a range of times."""
 
-    def __init__(self, statements: Statements, name: str, *, more: int = 0) -> None:
+    def __init__(self, statements: Statements, name: str) -> None:
         self.plain = statements.get(name)
-        self.ranged = statements.ranged(name, taken=7 + more)
+        self.ranged = statements.get(name, "in_range")
 
 
 class PostgresMessages:
@@ -32,13 +32,13 @@ class PostgresMessages:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._ready = _Read(statements, "read_ready")
-        self._due = _Read(statements, "read_due")
-        self._aside = _Read(statements, "read_aside", more=1)
-        self._behind = _Read(statements, "read_behind", more=2)
-        self._earlier = statements.get("earlier")
-        self._headless = statements.get("headless")
-        self._put_aside = statements.get("aside")
+        self._ready = _Read(statements, "fetch_ready")
+        self._due = _Read(statements, "fetch_due")
+        self._aside = _Read(statements, "fetch_parked")
+        self._behind = _Read(statements, "fetch_waiting")
+        self._earlier = statements.get("has_earlier")
+        self._headless = statements.get("find_orphaned_queues")
+        self._put_aside = statements.get("parked_destinations")
 
     async def read(self, look: Look) -> Fetched:
         match look:

@@ -26,15 +26,15 @@ class PostgresPeople:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._find = statements.get("find")
-        self._dead = statements.get("dead")
-        self._retry = statements.get("retry_dead")
-        self._discard = statements.get("discard_dead")
-        self._amend_read = statements.get("amend_read")
-        self._amend = statements.get("amend_dead")
-        self._ask = statements.get("ask")
-        self._remember = statements.get("remember")
-        self._audit = statements.get("audit")
+        self._find = statements.get("find_event")
+        self._dead = statements.get("read_dead_letters")
+        self._retry = statements.get("retry_dead_letters")
+        self._discard = statements.get("discard_dead_letters")
+        self._amend_read = statements.get("read_dead_letter")
+        self._amend = statements.get("edit_dead_letter")
+        self._ask = statements.get("add_requests")
+        self._remember = statements.get("add_audit_entry")
+        self._audit = statements.get("list_audit")
 
     async def find(self, event_id: str) -> list[EventRow]:
         rows = await self._connection.fetch(self._find, event_id)

@@ -28,9 +28,14 @@ from pillarbox.stores.postgres.statements import Statements
 
 # The driver takes these for the ends of time.
 _EVER, _NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-_NARROWED = {"event": "replay_of_event", "key": "replay_of_key", "type": "replay_of_type", None: None}
+_NARROWED: dict[str | None, tuple[str, ...]] = {
+    "event": ("of_event",),
+    "key": ("of_key",),
+    "type": ("of_type",),
+    None: (),
+}
 # Of a key or an event there is little to bring into the order of delivery; of a type there may be everything.
-_IN_ORDER = _NARROWED | {"type": None}
+_IN_ORDER = _NARROWED | {"type": ()}
 
 
 class PostgresReplays:
@@ -39,15 +44,9 @@ class PostgresReplays:
     def __init__(self, reading: Connection, writing: Connection, statements: Statements) -> None:
         self._reading = reading
         self._writing = writing
-        self._count = {
-            index: statements.narrowed("replay_count", wanted="replay_wanted", narrowed=narrowed)
-            for index, narrowed in _NARROWED.items()
-        }
-        self._chosen = {
-            index: statements.narrowed("replay_chosen", wanted="replay_wanted", narrowed=narrowed)
-            for index, narrowed in _IN_ORDER.items()
-        }
-        self._begin = statements.get("remember")
+        self._count = {index: statements.get("replay_count", *narrowed) for index, narrowed in _NARROWED.items()}
+        self._chosen = {index: statements.get("replay_next", *narrowed) for index, narrowed in _IN_ORDER.items()}
+        self._begin = statements.get("add_audit_entry")
         self._find = statements.get("replay_find")
         self._copy = statements.get("replay_copy")
 

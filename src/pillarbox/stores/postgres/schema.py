@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pillarbox.core.errors import ConfigurationError, SchemaError
 from pillarbox.core.lane import LANES
-from pillarbox.core.names import IDENTIFIER
 from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.statements import IDENTIFIER
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -33,7 +33,7 @@ class PostgresSchema:
         self._statements = statements
         self._max_payload = max_payload
         self._limit = statements.get("schema_limit", max_payload=str(int(max_payload)))
-        self._aliases = statements.script("aliases")
+        self._aliases = statements.script("compatibility_views")
         self._migrations = statements.migrations()
         self._wanted = max(self._migrations)
 
@@ -116,7 +116,7 @@ class PostgresSchema:
         return self._statements.get("schema_register", version=str(number), migration=name)
 
     async def _version(self, connection: Driver) -> int:
-        if not await self._ask(connection, "schema_has_ledger"):
+        if not await self._ask(connection, "schema_has_migrations"):
             return 0
         return int(await self._ask(connection, "schema_version"))
 

@@ -15,9 +15,9 @@ class PostgresStats:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._add = statements.get("stat_add")
-        self._since = statements.get("stat_since")
-        self._recorded = statements.get("stat_recorded")
+        self._add = statements.get("add_statistics")
+        self._since = statements.get("statistics_since")
+        self._recorded = statements.get("recorded_so_far")
 
     async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
         texts = [json.dumps(written(one)) for one in figures.values()]

@@ -7,7 +7,7 @@ from functools import partial
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.lane import LANES
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.core.store import Capabilities
 from pillarbox.stores.postgres.archive import PostgresArchive
 from pillarbox.stores.postgres.browsing import PostgresBrowsing

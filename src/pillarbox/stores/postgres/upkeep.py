@@ -18,16 +18,16 @@ class PostgresUpkeep:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._make = statements.get("history_make")
-        self._drop = statements.get("history_drop")
+        self._make = statements.get("create_history_days")
+        self._drop = statements.get("drop_history_days")
         self._history = statements.get("prune_history")
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
-        self._receipts = statements.get("prune_receipts")
-        self._tallies = statements.get("prune_tallies")
+        self._receipts = statements.get("prune_inbox")
+        self._tallies = statements.get("prune_consumer_statistics")
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
-        self._samples = statements.get("prune_stats")
+        self._samples = statements.get("prune_statistics")
 
     async def prepare(self) -> None:
         await self._connection.fetch(self._make, DAYS_AHEAD)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pillarbox.core.diagnosis import Answer, failed, passed, shortened, warned
 from pillarbox.core.footprint import OpenTransaction
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 
 if TYPE_CHECKING:
     import asyncpg

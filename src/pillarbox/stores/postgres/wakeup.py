@@ -36,7 +36,7 @@ class PostgresWakeup:
         self._listener = listener
         self._channel = statements.names.channel
         self._lock = statements.get("sleep")
-        self._unlock = statements.get("awake")
+        self._unlock = statements.get("wake")
         self._limit = NotificationLimit()
         self._notified = asyncio.Event()
         self._asked = False

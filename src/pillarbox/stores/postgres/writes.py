@@ -23,7 +23,7 @@ NOTHING = Settled(held=frozenset(), count=0)
 
 
 class Placement(NamedTuple):
-    """Where one message waits from now on; the columns of `place.sql`."""
+    """Where one message waits from now on; the columns of `requeue`."""
 
     event_id: str
     destination: str
@@ -44,7 +44,7 @@ class Placement(NamedTuple):
 
 
 class Burial(NamedTuple):
-    """One message given up on; the columns of `bury.sql`."""
+    """One dead-lettered message; the columns of `dead_letter`."""
 
     event_id: str
     destination: str
@@ -77,14 +77,14 @@ class PostgresWrites:
 
     def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
-        delivered, failed = ("ledger_delivered", "ledger_failed") if ledger else (None, None)
-        self._deliver = statements.fenced("deliver" if history else "deliver_forget", progress=True, ledger=delivered)
+        noted = ("ledger",) if ledger else ()
+        self._deliver = statements.get("deliver" if history else "deliver_without_history", *noted)
         self._history = history
-        self._bury = statements.fenced("bury", progress=True, ledger=failed)
-        self._settle_place = statements.fenced("place", progress=True)
-        self._place = statements.fenced("place", progress=False)
-        self._carry_out = statements.fenced("carry_out", progress=False)
-        self._refuse = statements.fenced("request_refuse", progress=False)
+        self._bury = statements.get("dead_letter", *noted)
+        self._settle_place = statements.get("requeue", "settled")
+        self._place = statements.get("requeue")
+        self._carry_out = statements.get("execute_requests")
+        self._refuse = statements.get("reject_request")
 
     async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
         arrivals = [verdict for verdict in verdicts if isinstance(verdict.outcome, Delivered)]
@@ -229,8 +229,8 @@ def _charged(outcome: Retry | Dead) -> int:
 
 
 def _columns(units: Units, *, history: bool) -> list[list[object]]:
-    """The arrays that the statement for these units takes: `deliver.sql` takes the seconds of each send as well,
-    `deliver_forget.sql` does not."""
+    """The arrays that the statement for these units takes: `deliver` takes the seconds of each send as well,
+    `deliver_without_history` does not."""
     delivered = [unit for unit in units if isinstance(unit, Verdict)]
     if not delivered:
         rows = [row for unit in units if isinstance(unit, Unit) for row in unit.rows]

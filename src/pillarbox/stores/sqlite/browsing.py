@@ -38,16 +38,13 @@ class SqliteBrowsing:
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._statements = statements
-        self._details = statements.get("details")
-        self._show = statements.get("show")
+        self._details = statements.get("dead_letter_details")
+        self._show = statements.get("show_event")
         self._failures = statements.get("show_failures")
         self._requests = statements.get("show_requests")
 
     async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
-        of_history = None if wanted.index is None else f"browse_of_{wanted.index}"
-        sql = self._statements.narrowed(
-            "browse", wanted="browse_wanted", of_waiting=_of_waiting(wanted), of_history=of_history
-        )
+        sql = self._statements.get("list_events", *_variants(wanted))
         # Nothing but the hot table knows of these.
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
         after = wanted.after(after)
@@ -74,8 +71,8 @@ class SqliteBrowsing:
         return event_page([_event(row) for row in rows], limit=limit)
 
     async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
-        narrowed = None if wanted.index is None else f"letters_of_{wanted.index}"
-        sql = self._statements.narrowed("letters", narrowed=narrowed)
+        narrowed = () if wanted.index is None else (f"of_{wanted.index}",)
+        sql = self._statements.get("list_dead_letters", *narrowed)
         given = {
             "before": _LAST if before is None else before,
             "event_id": wanted.event_id,
@@ -156,7 +153,10 @@ def _letter(row: Iterable[Any]) -> FoundLetter:
     return FoundLetter(letter, bool(wanted), bool(edge))
 
 
-def _of_waiting(wanted: EventFilter) -> str | None:
+def _variants(wanted: EventFilter) -> list[str]:
+    variants = [] if wanted.index is None else [f"of_{wanted.index}"]
     if wanted.blocked or wanted.status is Status.FAILED:
-        return "browse_blocked"
-    return "browse_in_hand" if wanted.status is Status.PROCESSING else None
+        variants.append("blocked")
+    elif wanted.status is Status.PROCESSING:
+        variants.append("in_flight")
+    return variants

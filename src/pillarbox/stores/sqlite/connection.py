@@ -59,7 +59,7 @@ class Connection:
                 f"{'.'.join(map(str, OLDEST))} or newer"
             )
         self._path = path
-        self._settings = statements.script("settings")
+        self._settings = statements.script("connection_settings")
         self._busy_timeout = busy_timeout
         self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pillarbox-sqlite")

@@ -16,10 +16,10 @@ class SqliteDestinations:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._report = statements.get("report")
-        self._steering = statements.get("steering")
-        self._steer = statements.get("steer")
-        self._audit = statements.get("steer_audit")
+        self._report = statements.get("report_destination")
+        self._steering = statements.get("destination_overrides")
+        self._steer = statements.get("override_destination")
+        self._audit = statements.get("override_audit")
 
     async def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
         text = None if error is None else legible(error)

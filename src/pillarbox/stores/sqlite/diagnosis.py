@@ -57,7 +57,7 @@ class SqliteDiagnosis:
         self._connection = connection
         self._schema = schema
         self._facts = statements.get("diagnosis_file")
-        self._tried = statements.get("diagnosis_tried")
+        self._tried = statements.get("diagnosis_retried")
 
     def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
         return [

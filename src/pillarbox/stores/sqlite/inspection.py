@@ -20,7 +20,7 @@ class SqliteInspection:
         self._figures = statements.get("overview")
         self._lanes = statements.get("overview_lanes")
         self._relays = statements.get("overview_relays")
-        self._consumers = statements.get("consumers")
+        self._consumers = statements.get("list_consumers")
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         def work(db: sqlite3.Connection) -> Overview:

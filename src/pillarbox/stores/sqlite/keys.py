@@ -20,8 +20,8 @@ class SqliteKeys:
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._blocked = statements.get("keys_blocked")
-        self._hot = statements.get("keys_hot")
-        self._line = statements.get("keys_line")
+        self._hot = statements.get("keys_busiest")
+        self._line = statements.get("keys_queue")
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
         given = {"limit": limit, "most": BEHIND, "lines": LINES}

@@ -24,19 +24,19 @@ class SqliteLanes:
     def __init__(self, connection: Connection, statements: Statements, locks: RelayLocks) -> None:
         self._connection = connection
         self._locks = locks
-        self._join = statements.get("join")
-        self._renew = statements.get("renew")
-        self._others = statements.get("others")
-        self._sessions = statements.get("sessions")
+        self._join = statements.get("register_relay")
+        self._renew = statements.get("renew_lease")
+        self._others = statements.get("other_breakers")
+        self._sessions = statements.get("other_sessions")
         self._end_lease = statements.get("end_lease")
-        self._alive = statements.get("alive")
-        self._expire = statements.get("expire")
-        self._take = statements.get("take")
-        self._release = statements.get("release")
-        self._let_go = statements.get("let_go")
+        self._alive = statements.get("is_alive")
+        self._expire = statements.get("delete_expired_relays")
+        self._take = statements.get("acquire_lanes")
+        self._release = statements.get("release_lanes")
+        self._let_go = statements.get("release_all_lanes")
         self._leave = statements.get("leave")
-        self._asked_to_drain = statements.get("asked_to_drain")
-        self._drain = statements.get("drain")
+        self._asked_to_drain = statements.get("drain_requested")
+        self._drain = statements.get("drain_relays")
         self._drain_audit = statements.get("drain_audit")
 
     async def join(self, card: RelayCard, *, lease: float) -> None:

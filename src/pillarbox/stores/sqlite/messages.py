@@ -30,13 +30,13 @@ PAYLOAD, OCCURRED_AT, RECORDED_AT, AVAILABLE_AT, BEHIND = (
 
 
 class _Read:
-    """A read and its like with a range of times; `row` is what both call a row that they pick."""
+    """The statements that pick rows and that fetch what they pick at once, and their variants with a range of times."""
 
-    def __init__(self, statements: Statements, name: str, *, row: str) -> None:
-        self.plain = statements.get(name)
-        self.ranged = statements.ranged(name, row=row)
-        self.plain_at_once = statements.at_once(self.plain)
-        self.ranged_at_once = statements.at_once(self.ranged)
+    def __init__(self, statements: Statements, name: str) -> None:
+        self.plain = statements.get(f"pick_{name}")
+        self.ranged = statements.get(f"pick_{name}", "in_range")
+        self.plain_at_once = statements.get(f"fetch_{name}")
+        self.ranged_at_once = statements.get(f"fetch_{name}", "in_range")
 
 
 class SqliteMessages:
@@ -45,15 +45,15 @@ class SqliteMessages:
     def __init__(self, connection: Connection, statements: Statements, bell: Bell) -> None:
         self._connection = connection
         self._bell = bell
-        self._ready = _Read(statements, "read_ready", row="m")
-        self._due = _Read(statements, "read_due", row="m")
-        self._aside = _Read(statements, "read_aside", row="a")
-        self._behind = _Read(statements, "read_behind", row="b")
-        self._fetch = statements.get("fetch")
-        self._left_out = statements.get("fetch_left_out")
-        self._earlier = statements.get("earlier")
-        self._headless = statements.get("headless")
-        self._put_aside = statements.get("aside")
+        self._ready = _Read(statements, "ready")
+        self._due = _Read(statements, "due")
+        self._aside = _Read(statements, "parked")
+        self._behind = _Read(statements, "waiting")
+        self._fetch = statements.get("fetch_rows")
+        self._left_out = statements.get("fetch_oversized")
+        self._earlier = statements.get("has_earlier")
+        self._headless = statements.get("find_orphaned_queues")
+        self._put_aside = statements.get("parked_destinations")
 
     async def read(self, look: Look) -> Fetched:
         match look:

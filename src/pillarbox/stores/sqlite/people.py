@@ -25,22 +25,22 @@ class SqlitePeople:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._find = statements.get("find")
-        self._dead = statements.get("dead")
-        self._retry = statements.get("retry_dead")
+        self._find = statements.get("find_event")
+        self._dead = statements.get("read_dead_letters")
+        self._retry = statements.get("retry_dead_letters")
         self._retry_audit = statements.get("retry_audit")
-        self._ledger_again = statements.get("ledger_again")
+        self._ledger_again = statements.get("retry_ledger")
         self._retry_remove = statements.get("retry_remove")
-        self._retry_line_up = statements.get("retry_line_up")
-        self._discard = statements.get("discard_dead")
+        self._retry_line_up = statements.get("retry_enqueue")
+        self._discard = statements.get("discard_dead_letters")
         self._discard_audit = statements.get("discard_audit")
-        self._amend_read = statements.get("amend_read")
-        self._amend_content = statements.get("amend_content")
-        self._amend_audit = statements.get("amend_audit")
-        self._ask = statements.get("ask")
-        self._grow = statements.get("act_grow")
-        self._remember = statements.get("remember")
-        self._audit = statements.get("audit")
+        self._amend_read = statements.get("read_dead_letter")
+        self._amend_content = statements.get("edit_content")
+        self._amend_audit = statements.get("edit_audit")
+        self._ask = statements.get("add_requests")
+        self._grow = statements.get("audit_progress")
+        self._remember = statements.get("add_audit_entry")
+        self._audit = statements.get("list_audit")
 
     async def find(self, event_id: str) -> list[EventRow]:
         given = {"event_id": event_id}

@@ -32,9 +32,14 @@ from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements
 
-_NARROWED = {"event": "replay_of_event", "key": "replay_of_key", "type": "replay_of_type", None: None}
+_NARROWED: dict[str | None, tuple[str, ...]] = {
+    "event": ("of_event",),
+    "key": ("of_key",),
+    "type": ("of_type",),
+    None: (),
+}
 # Of a key or an event there is little to bring into the order of delivery; of a type there may be everything.
-_IN_ORDER = _NARROWED | {"type": None}
+_IN_ORDER = _NARROWED | {"type": ()}
 
 
 class SqliteReplays:
@@ -42,18 +47,12 @@ class SqliteReplays:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._count = {
-            index: statements.narrowed("replay_count", wanted="replay_wanted", narrowed=narrowed)
-            for index, narrowed in _NARROWED.items()
-        }
-        self._chosen = {
-            index: statements.narrowed("replay_chosen", wanted="replay_wanted", narrowed=narrowed)
-            for index, narrowed in _IN_ORDER.items()
-        }
-        self._begin = statements.get("remember")
+        self._count = {index: statements.get("replay_count", *narrowed) for index, narrowed in _NARROWED.items()}
+        self._chosen = {index: statements.get("replay_next", *narrowed) for index, narrowed in _IN_ORDER.items()}
+        self._begin = statements.get("add_audit_entry")
         self._find = statements.get("replay_find")
         self._copy = statements.get("replay_copy")
-        self._move = statements.get("replay_move")
+        self._move = statements.get("replay_progress")
 
     async def count(self, plan: Replay, *, enough: int, look: int, after: Position | None = None) -> Counted:
         asked = _asked(plan)

@@ -16,11 +16,11 @@ class SqliteSchema:
     def __init__(self, connection: Connection, statements: Statements, *, max_payload: int) -> None:
         self._connection = connection
         self._statements = statements
-        self._ledger = statements.script("ledger")
-        self._guard = statements.script("guard", max_payload=str(int(max_payload)))
-        self._aliases = statements.script("aliases")
-        self._objects = statements.get("objects")
-        self._version_now = statements.get("version")
+        self._ledger = statements.script("schema_migrations")
+        self._guard = statements.script("schema_limit", max_payload=str(int(max_payload)))
+        self._aliases = statements.compatibility_views()
+        self._objects = statements.get("schema_objects")
+        self._version_now = statements.get("schema_version")
         self._migrations = statements.migrations()
         self._wanted = max(self._migrations)
 
@@ -69,7 +69,7 @@ class SqliteSchema:
         for number, (name, script) in self._migrations.items():
             if number > version:
                 yield script
-                yield self._statements.script("register", version=str(number), migration=name)
+                yield self._statements.script("schema_register", version=str(number), migration=name)
 
     def _names_beyond(self, version: int) -> list[str]:
         return [name for number, (name, _) in self._migrations.items() if number > version]

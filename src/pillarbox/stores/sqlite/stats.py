@@ -16,9 +16,9 @@ class SqliteStats:
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._add = statements.get("stat_add")
-        self._since = statements.get("stat_since")
-        self._recorded = statements.get("stat_recorded")
+        self._add = statements.get("add_statistics")
+        self._since = statements.get("statistics_since")
+        self._recorded = statements.get("recorded_so_far")
 
     async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
         rows = json.dumps([[destination, json.dumps(written(one))] for destination, one in figures.items()])

@@ -9,7 +9,7 @@ from pathlib import Path
 from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.names import Names
+from pillarbox.core.statements import Names
 from pillarbox.core.store import Capabilities
 from pillarbox.stores.sqlite.archive import SqliteArchive
 from pillarbox.stores.sqlite.browsing import SqliteBrowsing

@@ -20,12 +20,12 @@ class SqliteUpkeep:
         self._history = statements.get("prune_history")
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
-        self._receipts = statements.get("prune_receipts")
-        self._tallies = statements.get("prune_tallies")
+        self._receipts = statements.get("prune_inbox")
+        self._tallies = statements.get("prune_consumer_statistics")
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
         self._requests = statements.get("prune_requests")
-        self._samples = statements.get("prune_stats")
+        self._samples = statements.get("prune_statistics")
 
     async def prepare(self) -> None:
         """Nothing: the history is one table."""

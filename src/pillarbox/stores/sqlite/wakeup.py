@@ -45,8 +45,8 @@ class SqliteWakeup:
     def __init__(self, connection: Connection, statements: Statements, bell: Bell) -> None:
         self._connection = connection
         self._bell = bell
-        self._doze = statements.get("doze")
-        self._rouse = statements.get("rouse")
+        self._doze = statements.get("sleep")
+        self._rouse = statements.get("wake")
 
     async def doze(self, relay: str, seconds: float) -> None:
         given = {"relay": relay, "seconds": seconds}

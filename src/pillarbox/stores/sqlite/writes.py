@@ -1,8 +1,8 @@
 """What became of it: each verb is one transaction that compares the epoch first, whatever the size of the batch.
 
 `BEGIN IMMEDIATE` makes the transaction the only writer, so the epoch it saw is the epoch it commits under. The messages
-of a write are laid on a desk, a temporary table, and every statement works from there: their number is constant. A
-batch of deliveries goes without the desk: where nothing is kept, in one statement that compares the epoch itself.
+of a write go into a temporary table, `settlement`, and every statement works from there: their number is constant. A
+batch of deliveries goes without it: where nothing is kept, in one statement that compares the epoch itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOST = Settled(held=frozenset(), count=0, lost=OURS)
 
 
 class Entry(NamedTuple):
-    """One message on the desk, as `desk_lay.sql` reads it."""
+    """One message that is settled, as `fill_settlement` reads it."""
 
     id: int
     destination: str
@@ -63,7 +63,7 @@ class SqliteWrites:
         self._ledger = ledger
         self._sql = statements.get
         kept = [name for name, keeps in (("deliver", history), ("ledger_settle", ledger)) if keeps]
-        self._keep = [statements.narrowed(name, settled="delivered_at_once") for name in kept]
+        self._keep = [statements.get(name, "at_once") for name in kept]
         """What a delivery leaves behind."""
         self._moved: int | None = None
         """The epoch under which crashes were forgotten: more are counted only with the next one."""
@@ -77,16 +77,16 @@ class SqliteWrites:
         return await self._fenced(epochs, entries, self._settle)
 
     async def _deliver(self, epoch: int | None, verdicts: Sequence[Verdict]) -> int:
-        """What most settlements are, without the desk; returns how many went: none if the lane was lost."""
+        """What most settlements are, without the temporary table; returns how many went: none if the lane was lost."""
         given = {"epoch": epoch, "delivered": _delivered(verdicts)}
         moved = self._moved == epoch
 
         def work(db: sqlite3.Connection) -> int:
             for statement in self._keep:
                 db.execute(statement, given)
-            count = db.execute(self._sql("remove_at_once"), given).rowcount
+            count = db.execute(self._sql("remove_delivered"), given).rowcount
             if count and not moved:
-                db.execute(self._sql("progress"))
+                db.execute(self._sql("clear_crashes"))
             return count
 
         alone = moved and not self._keep
@@ -97,17 +97,17 @@ class SqliteWrites:
 
     def _settle(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> Settled:
         self._lay(db, entries)
-        db.execute(self._sql("resolve"))
+        db.execute(self._sql("set_destination"))
         duplicates = self._drop_repeats(db)
-        db.execute(self._sql("attempts"))
+        db.execute(self._sql("add_attempts"))
         if self._history:
             db.execute(self._sql("deliver"))
-        db.execute(self._sql("bury"))
+        db.execute(self._sql("dead_letter"))
         if self._ledger:
             db.execute(self._sql("ledger_settle"))
-        count = db.execute(self._sql("remove")).rowcount
-        count += db.execute(self._sql("place")).rowcount
-        db.execute(self._sql("progress"))
+        count = db.execute(self._sql("remove_settled")).rowcount
+        count += db.execute(self._sql("requeue")).rowcount
+        db.execute(self._sql("clear_crashes"))
         return Settled(held=OURS, count=count - duplicates, duplicates=duplicates)
 
     async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
@@ -122,7 +122,7 @@ class SqliteWrites:
             for message, destination in messages
         ]
         given = {"error": legible(error), "charge": charge, "noted": noted}
-        return await self._stay(epochs, entries, "note", given)
+        return await self._stay(epochs, entries, "count_attempt", given)
 
     async def _stay(
         self, epochs: Epochs, entries: Sequence[Entry], statement: str, given: Mapping[str, object]
@@ -131,10 +131,10 @@ class SqliteWrites:
 
         def work(db: sqlite3.Connection, entries: Sequence[Entry]) -> Settled:
             self._lay(db, entries)
-            db.execute(self._sql("resolve"))
+            db.execute(self._sql("set_destination"))
             duplicates = self._drop_repeats(db)
-            db.execute(self._sql("bury"))
-            db.execute(self._sql("remove"))
+            db.execute(self._sql("dead_letter"))
+            db.execute(self._sql("remove_settled"))
             count = db.execute(self._sql(statement), given).rowcount
             return Settled(held=OURS, count=count, duplicates=duplicates)
 
@@ -151,7 +151,7 @@ class SqliteWrites:
             self._lay(db, entries)
             count = db.execute(self._sql("split_copy")).rowcount
             duplicates = self._drop_repeats(db)
-            db.execute(self._sql("bury"))
+            db.execute(self._sql("dead_letter"))
             db.execute(self._sql("split_replace"))
             return Settled(held=OURS, count=count, duplicates=duplicates)
 
@@ -164,7 +164,7 @@ class SqliteWrites:
             if not self._owns(db, epochs):
                 return CarriedOut(0, [])
             # As many more as may be in flight: those are left open and must not keep others from their turn.
-            requests = db.execute(self._sql("requests"), {"limit": limit + len(in_flight)})
+            requests = db.execute(self._sql("open_requests"), {"limit": limit + len(in_flight)})
             columns = [column for column, *_ in requests.description]
             asked = [dict(zip(columns, row, strict=True)) for row in requests.fetchall()]
             places = [(request.pop("id"), request["destination"]) for request in asked]
@@ -186,9 +186,9 @@ class SqliteWrites:
     def _carry_out(self, db: sqlite3.Connection, request: dict[str, object]) -> None:
         again = request["action"] in ("retry", "reschedule")
         if request["action"] == "bury":
-            db.execute(self._sql("request_bury"), request)
+            db.execute(self._sql("request_dead_letter"), request)
         # An earlier request of the same bite may have discarded the message: only the count tells.
-        done = db.execute(self._sql("request_again" if again else "request_discard"), request).rowcount
+        done = db.execute(self._sql("request_retry" if again else "request_discard"), request).rowcount
         result = "done" if done else "not found"
         db.execute(self._sql("request_close"), {"request_id": request["request_id"], "result": result})
         if not done:
@@ -196,7 +196,7 @@ class SqliteWrites:
         if request["act"] is None:
             db.execute(self._sql("request_audit"), request)
         else:
-            db.execute(self._sql("act_grow"), {"act": request["act"], "done": done})
+            db.execute(self._sql("audit_progress"), {"act": request["act"], "done": done})
 
     async def _fenced(self, epochs: Epochs, entries: Sequence[Entry], work: Work) -> Settled:
         if not entries:
@@ -239,16 +239,16 @@ class SqliteWrites:
                 await self._isolating(epochs, [_refused(entries, str(error))], self._settle, results, refused)
 
     def _owns(self, db: sqlite3.Connection, epochs: Epochs) -> bool:
-        (epoch,) = db.execute(self._sql("fence")).fetchone()
+        (epoch,) = db.execute(self._sql("lane_epoch")).fetchone()
         return bool(epoch == epochs.get(LANE))
 
     def _lay(self, db: sqlite3.Connection, entries: Iterable[Entry]) -> None:
-        db.execute(self._sql("desk_clear"))
-        db.execute(self._sql("desk_lay"), {"messages": json.dumps(list(entries))})
+        db.execute(self._sql("clear_settlement"))
+        db.execute(self._sql("fill_settlement"), {"messages": json.dumps(list(entries))})
 
     def _drop_repeats(self, db: sqlite3.Connection) -> int:
         """Mark what already waits under its new destination; returns how many are mere repeats."""
-        outcomes = db.execute(self._sql("repeats")).fetchall()
+        outcomes = db.execute(self._sql("find_duplicates")).fetchall()
         return outcomes.count(("repeat",))
 
 
@@ -262,7 +262,7 @@ def _refused(entries: Sequence[Entry], error: str) -> Entry:
 
 
 def _delivered(verdicts: Sequence[Verdict]) -> str:
-    """As `delivered_at_once.sql` reads them; those that were answered together have everything but the id in common."""
+    """As `delivered_at_once` reads them; those that were answered together have everything but the id in common."""
     groups: defaultdict[tuple[str, str, float | None], list[int]] = defaultdict(list)
     for message, _, destination, seconds in verdicts:
         groups[message.destination, destination, seconds].append(message.id)

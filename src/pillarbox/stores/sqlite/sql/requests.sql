@@ -1,8 +1,91 @@
--- What people asked for and nobody did yet, in the order of asking, with the row and the place of
--- the message if it is pending.
+-- name: open_requests
+-- Read open operator requests in their order, with the row and the sequence of the message if it is pending.
 SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, r.asked_by, r.act, m.row_id, m.id
   FROM {request} AS r
   LEFT JOIN {message} AS m ON m.event_id = r.event_id AND m.destination = r.destination
  WHERE r.done_at IS NULL
  ORDER BY r.request_id
- LIMIT :limit;
+ LIMIT :limit
+
+-- name: request_retry
+-- Make a pending message due now or later. It counts a deferral at least, so that it stays the first of its ordering queue.
+UPDATE {message}
+   SET held = NULL,
+       available_at = coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :delay)),
+                               '9999-12-31T23:59:59.999Z'),
+       attempts = CASE :action WHEN 'retry' THEN 0 ELSE attempts END,
+       tries = max(tries, 1)
+ WHERE row_id = :row_id
+
+-- name: request_dead_letter
+-- Copy a pending message to the dead letters, because an operator wants its key to go on.
+INSERT INTO {dead} ({dead_columns})
+SELECT id, event_id, destination, {about}, ordering_key, key, {content}, occurred_at,
+       recorded_at, attempts, tries, coalesce(last_error, 'sent to the dead letters by a person'),
+       coalesce(first_failed_at, {now}), last_attempt_at
+  FROM {message} WHERE row_id = :row_id
+
+-- name: request_discard
+-- Delete a pending message.
+DELETE FROM {message} WHERE row_id = :row_id
+
+-- name: request_close
+-- Close a request with its result.
+UPDATE {request} SET done_at = {now}, result = :result WHERE request_id = :request_id
+
+-- name: request_audit
+-- Write to the audit log who requested what for which event.
+INSERT INTO {audit} (who, what, subject, detail)
+VALUES (:asked_by, :action, :event_id,
+        CASE :action
+          WHEN 'reschedule' THEN json_object('destination', :destination, 'request_id', :request_id, 'delay', :delay)
+          ELSE json_object('destination', :destination, 'request_id', :request_id)
+        END)
+
+-- name: report_destination
+-- Store how sends to a destination fare. Overrides stay, and a report without news writes nothing.
+INSERT INTO {destination} AS d (destination, last_error, next_try_at)
+VALUES (:destination, :error,
+        CASE WHEN :next_try IS NOT NULL
+             THEN coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :next_try)),
+                           '9999-12-31T23:59:59.999Z')
+        END)
+ON CONFLICT (destination) DO UPDATE SET last_error = excluded.last_error, next_try_at = excluded.next_try_at
+ WHERE (d.last_error, d.next_try_at) IS NOT (excluded.last_error, excluded.next_try_at)
+
+-- name: destination_overrides
+-- Read the destinations that have an override or a reported error.
+SELECT destination, paused, breaker, rate_limit, last_error
+  FROM {destination}
+ WHERE paused OR breaker IS NOT NULL OR rate_limit IS NOT NULL OR last_error IS NOT NULL
+ ORDER BY destination
+
+-- name: override_destination
+-- Override the state of a destination: those of paused, breaker and rate_limit that :want names.
+INSERT INTO {destination} AS d (destination, paused, breaker, rate_limit, changed_by)
+VALUES (:destination, coalesce(json_extract(:want, '$.paused'), 0), json_extract(:want, '$.breaker'),
+        json_extract(:want, '$.rate_limit'), :by)
+ON CONFLICT (destination) DO UPDATE
+   SET paused = CASE WHEN json_type(:want, '$.paused') IS NULL THEN d.paused ELSE excluded.paused END,
+       breaker = CASE WHEN json_type(:want, '$.breaker') IS NULL THEN d.breaker ELSE excluded.breaker END,
+       rate_limit = CASE WHEN json_type(:want, '$.rate_limit') IS NULL THEN d.rate_limit ELSE excluded.rate_limit END,
+       changed_at = {now},
+       changed_by = excluded.changed_by
+
+-- name: override_audit
+-- Write to the audit log who overrode what of which destination.
+INSERT INTO {audit} (who, what, subject, detail) VALUES (:by, 'steer', :destination, :want)
+
+-- fragment: outages
+-- What events wait for in an outage: the error and the next attempt of each destination that fails, and under '' the
+-- first of them while no relay can send anywhere, for events that are not routed yet.
+(
+  SELECT d.destination, d.last_error, d.next_try_at FROM {destination} AS d
+  UNION ALL
+  SELECT * FROM (SELECT '', d.last_error, d.next_try_at FROM {destination} AS d
+                  WHERE d.last_error IS NOT NULL
+                    AND EXISTS (SELECT 1 FROM {relay} AS r, json_each(r.breakers) AS b
+                                 WHERE r.lease_until > {now} AND b.key = d.destination AND b.value <> 'closed')
+                    AND NOT EXISTS (SELECT 1 FROM {relay} AS r, json_each(r.breakers) AS b
+                                     WHERE r.lease_until > {now} AND b.value = 'closed')
+                  ORDER BY d.next_try_at LIMIT 1))

@@ -1,2 +1,0 @@
--- Change nothing: its reply tells how far a pipeline has come, and so whether a transaction is open.
-SELECT 1;

@@ -1,2 +1,0 @@
--- Leave out what already waits. Without a target it needs no right to read the table.
-ON CONFLICT DO NOTHING

@@ -1,2 +1,0 @@
--- Fragment: of what was delivered, only one type, by its own index.
-AND m.event_type = $6

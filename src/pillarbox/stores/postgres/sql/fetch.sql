@@ -1,0 +1,238 @@
+-- name: fetch_ready
+-- Fetch events that are ready: per lane, in order, without those in flight, within a number and a sum of bytes.
+-- variant in_range: outside=outside_range in_range=in_range after=$8::timestamptz before=$9::timestamptz
+WITH lanes AS MATERIALIZED (
+  -- Most lanes have nothing waiting: ask once per lane instead of once per message.
+  SELECT l.lane,
+         EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND ({holds_queue:h.}) OFFSET 0)
+         OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held = 'behind' OFFSET 0)
+         OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held IS NULL AND h.available_at <= now() OFFSET 0) AS waiting
+  FROM unnest($1::text::smallint[]) AS l(lane)
+)
+SELECT {columns}, CASE WHEN m.waiting THEN {waits_for_earlier} ELSE false END AS behind
+FROM ({outside}
+  SELECT l.waiting, x.*, {running_bytes}
+  FROM lanes l CROSS JOIN LATERAL (
+    SELECT {fetched} FROM {message} y
+    WHERE y.lane = l.lane AND y.held IS NULL AND y.available_at IS NULL AND {not_in_flight} {in_range}
+    ORDER BY y.id LIMIT $2) x
+  LIMIT $3
+) m
+WHERE {within_window}
+
+-- name: fetch_due
+-- Fetch retries and delayed events that are due: per lane, the longest due first.
+-- variant in_range: outside=outside_range in_range=in_range after=$8::timestamptz before=$9::timestamptz
+SELECT {columns}, {waits_for_earlier} AS behind
+FROM ({outside}
+  SELECT x.*, {running_bytes}
+  FROM unnest($1::text::smallint[]) AS l(lane) CROSS JOIN LATERAL (
+    SELECT {fetched} FROM {message} y
+    WHERE y.lane = l.lane AND y.held IS NULL AND y.available_at <= now() AND {not_in_flight} {in_range}
+    ORDER BY y.available_at LIMIT $2) x
+  LIMIT $3
+) m
+WHERE {within_window}
+
+-- name: fetch_waiting
+-- Fetch from ordering queues whose first event is settled: the waiting events in order, up to the first that holds the queue.
+-- variant in_range: outside=outside_range in_range=in_range after=$10::timestamptz before=$11::timestamptz
+SELECT {columns}, false AS behind
+FROM ({outside}
+  SELECT x.*, {running_bytes}
+  FROM unnest($1::text::smallint[], $8::text::text[], $9::text::text[]) AS s(lane, key, destination)
+  CROSS JOIN LATERAL ({first_blocker}) AS b(id)
+  CROSS JOIN LATERAL (
+    SELECT {fetched} FROM {message} y
+    WHERE y.lane = s.lane AND y.key = s.key AND y.destination = s.destination AND y.held = 'behind'
+      AND y.id < b.id AND {not_in_flight} {in_range}
+    ORDER BY y.id LIMIT $2) x
+  LIMIT $3
+) m
+WHERE {within_window}
+
+-- name: fetch_parked
+-- Fetch events that are parked for these destinations: per lane, in order.
+-- variant in_range: outside=outside_range in_range=in_range after=$9::timestamptz before=$10::timestamptz
+SELECT {columns}, {waits_for_earlier} AS behind
+FROM ({outside}
+  SELECT x.*, {running_bytes}
+  FROM unnest($1::text::smallint[]) AS l(lane) CROSS JOIN LATERAL (
+    SELECT z.* FROM unnest($8::text::text[]) AS d(destination) CROSS JOIN LATERAL (
+      SELECT {fetched} FROM {message} y
+      WHERE y.lane = l.lane AND y.destination = d.destination AND y.held = 'aside' AND {not_in_flight} {in_range}
+      ORDER BY y.id LIMIT $2) z
+    ORDER BY z.id LIMIT $2) x
+  LIMIT $3
+) m
+WHERE {within_window}
+
+-- name: has_earlier
+-- Tell, for each position of an ordering queue, whether an earlier event of its key is pending.
+SELECT {waits_for_earlier} AS behind
+FROM unnest($1::text::smallint[], $2::text::text[], $3::text::text[], $4::text::bigint[])
+  WITH ORDINALITY AS m(lane, key, destination, id, n)
+ORDER BY m.n
+
+-- name: find_orphaned_queues
+-- Find ordering queues whose events wait although nothing holds them. Hops along the index from queue to queue.
+WITH RECURSIVE line AS (
+  SELECT $2::smallint AS lane, $3::text COLLATE "C" AS key, $4::text COLLATE "C" AS destination, NULL::bigint AS id
+  UNION ALL
+  SELECT f.lane, f.key, f.destination, f.id
+  FROM line CROSS JOIN LATERAL (
+    (SELECT h.lane, h.key, h.destination, h.id FROM {message} h
+     WHERE h.held = 'behind' AND h.lane = line.lane AND (h.key, h.destination) > (line.key, line.destination)
+     ORDER BY h.key, h.destination, h.id LIMIT 1)
+    UNION ALL
+    -- Nothing more in this lane: the first line of the next lane that has one.
+    (SELECT n.lane, g.key, g.destination, g.id FROM unnest($1::text::smallint[]) AS n(lane) CROSS JOIN LATERAL (
+       SELECT h.key, h.destination, h.id FROM {message} h
+       WHERE h.held = 'behind' AND h.lane = n.lane AND h.key IS NOT NULL
+       ORDER BY h.key, h.destination, h.id LIMIT 1) g
+     WHERE n.lane > line.lane ORDER BY n.lane LIMIT 1)
+    LIMIT 1) f
+), s AS MATERIALIZED (SELECT * FROM line LIMIT $5 + 1)
+SELECT s.lane, s.key, s.destination, s.id < (SELECT b.id FROM ({first_blocker}) AS b(id)) AS headless
+FROM s WHERE s.id IS NOT NULL
+
+-- name: parked_destinations
+-- List the destinations that have parked events: one index probe per destination.
+SELECT DISTINCT a.destination
+  FROM unnest($1::text::smallint[]) AS l(lane)
+ CROSS JOIN LATERAL (
+   WITH RECURSIVE step AS (
+     (SELECT m.destination FROM {message} m WHERE m.lane = l.lane AND m.held = 'aside' ORDER BY m.destination LIMIT 1)
+     UNION ALL
+     SELECT (SELECT m.destination FROM {message} m
+              WHERE m.lane = l.lane AND m.held = 'aside' AND m.destination > step.destination
+              ORDER BY m.destination LIMIT 1)
+       FROM step WHERE step.destination IS NOT NULL
+   )
+   SELECT destination FROM step WHERE destination IS NOT NULL
+ ) AS a
+
+-- fragment: about
+-- What a message is about.
+{row}event_type, {row}aggregate_type, {row}aggregate_id
+
+-- fragment: content
+-- What a message carries.
+{row}payload, {row}content_type, {row}headers, {context:row}
+
+-- fragment: context
+-- The version and the trace of a message.
+{row}schema_version, {row}correlation_id, {row}causation_id, {row}trace_id
+
+-- fragment: columns
+-- The columns of a message, in the order of its fields. One that exceeds the bytes comes without its content.
+m.id, m.lane, m.event_id, m.destination, {about:m.}, m.key,
+CASE WHEN {within_bytes} THEN m.payload END AS payload, m.content_type,
+CASE WHEN {within_bytes} THEN m.headers END AS headers, m.schema_version,
+CASE WHEN {within_bytes} THEN m.correlation_id END AS correlation_id,
+CASE WHEN {within_bytes} THEN m.causation_id END AS causation_id, CASE WHEN {within_bytes} THEN m.trace_id END AS trace_id,
+m.occurred_at, m.recorded_at, m.available_at, m.held, m.attempts, m.tries
+
+-- fragment: fetched
+-- What a fetch reads of a row, its headers as text: converted once, for its size and for the result.
+y.id, y.lane, y.event_id, y.destination, y.event_type, y.aggregate_type, y.aggregate_id, y.key, y.payload, y.content_type,
+y.headers::text AS headers, y.schema_version, y.correlation_id, y.causation_id, y.trace_id, y.occurred_at, y.recorded_at,
+y.available_at, y.held, y.attempts, y.tries
+
+-- fragment: holds_queue
+-- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
+{row}held IN ('aside', 'blocked')
+OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}tries > 0)
+
+-- fragment: is_delayed
+-- Whether a message was recorded with a delay and not sent yet. Word for word the predicate of the partial index.
+{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}tries = 0
+
+-- fragment: waits_for_earlier
+-- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe per partial index.
+CASE WHEN m.key IS NULL THEN false
+     WHEN m.destination = '' THEN
+       EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND ({holds_queue:h.}) OFFSET 0)
+       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND h.held = 'behind' OFFSET 0)
+       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND {is_delayed:h.}
+                  AND h.available_at <= now() OFFSET 0)
+     ELSE
+       EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = m.destination
+               AND h.id < m.id AND ({holds_queue:h.}) OFFSET 0)
+       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = ''
+                  AND h.id < m.id AND ({holds_queue:h.}) OFFSET 0)
+       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = m.destination
+                  AND h.id < m.id AND h.held = 'behind' OFFSET 0)
+       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = ''
+                  AND h.id < m.id AND h.held = 'behind' OFFSET 0)
+       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id
+                  AND {is_delayed:h.} AND h.available_at <= now() AND h.destination IN ('', m.destination) OFFSET 0)
+END
+
+-- fragment: first_blocker
+-- The sequence of the first message that holds ordering queue s back; the largest number if there is none.
+SELECT least(
+  (SELECT h.id FROM {message} h WHERE h.lane = s.lane AND h.key = s.key AND h.destination = s.destination AND ({holds_queue:h.})
+   ORDER BY h.id LIMIT 1),
+  -- '' counts for all: whatever waits without a destination holds every line of its key …
+  (SELECT h.id FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
+   AND h.destination = '' AND ({holds_queue:h.}) ORDER BY h.id LIMIT 1),
+  (SELECT h.id FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
+   AND h.destination = '' AND h.held = 'behind' ORDER BY h.id LIMIT 1),
+  -- … and is held by all of them.
+  (SELECT min(h.id) FROM {message} h WHERE s.destination = '' AND h.lane = s.lane AND h.key = s.key
+   AND h.destination > '' AND ({holds_queue:h.})),
+  (SELECT min(h.id) FROM {message} h WHERE s.destination = '' AND h.lane = s.lane AND h.key = s.key
+   AND h.destination > '' AND h.held = 'behind'),
+  (SELECT min(h.id) FROM {message} h WHERE h.lane = s.lane AND h.key = s.key AND {is_delayed:h.}
+   AND h.available_at <= now() AND (s.destination = '' OR h.destination IN ('', s.destination))),
+  9223372036854775807)
+
+-- fragment: not_in_flight
+-- Whether a row is not in flight. A subselect is hashed by every plan, an array only by a plan made for its value.
+(y.id, y.destination) NOT IN (SELECT i.id, d.destination
+  FROM unnest($6::text::text[], $7::text::text[]) AS d(ids, destination)
+  CROSS JOIN LATERAL unnest(d.ids::bigint[]) AS i(id))
+
+-- fragment: size
+-- The bytes of a message that count towards the bound of a fetch.
+octet_length(x.payload) + octet_length(x.headers) + coalesce(octet_length(x.correlation_id), 0)
++ coalesce(octet_length(x.causation_id), 0) + coalesce(octet_length(x.trace_id), 0)
+
+-- fragment: running_bytes
+-- The sum of bytes so far, in the order of the lanes as given: no sort, and the limit cuts off the end of a lane or whole lanes.
+{size} AS size, sum({size}) OVER (ROWS UNBOUNDED PRECEDING) AS bytes,
+row_number() OVER (ROWS UNBOUNDED PRECEDING) AS number
+
+-- fragment: within_bytes
+-- Whether a message fits: $4 bounds the sum, $5 the first message.
+m.bytes <= $4::bigint OR (m.bytes = m.size AND m.size <= $5::bigint)
+
+-- fragment: within_window
+-- What fits, and the first that does not: the relay must know that there is more.
+m.bytes - m.size <= $4::bigint OR m.number = 2
+
+-- fragment: outside_range
+-- The first message outside the range of times, by key, and by key and destination: one scan of the hot table. It is one
+-- object, because a join became a scan of all keys for each message whenever the planner estimated too few rows.
+WITH outside AS MATERIALIZED (
+  SELECT jsonb_object_agg(f.key || CASE f.all_together WHEN 0 THEN E'\n' || f.destination ELSE '' END, f.id) AS first
+  FROM (SELECT o.key, o.destination, grouping(o.destination) AS all_together, min(o.id) AS id FROM {message} o
+        WHERE o.lane = ANY (ARRAY(SELECT unnest($1::text::smallint[]))) AND o.key IS NOT NULL
+          AND (o.recorded_at < {after} OR o.recorded_at >= {before})
+        GROUP BY o.key, ROLLUP (o.destination)) f
+)
+
+-- fragment: in_range
+-- Whether y lies in the range of times, and nothing before it in its key lies outside.
+AND y.recorded_at >= coalesce({after}, '-infinity') AND y.recorded_at < coalesce({before}, 'infinity')
+AND coalesce(y.id < CASE y.destination
+  WHEN '' THEN ((SELECT first FROM outside) ->> y.key)::bigint
+  ELSE least(((SELECT first FROM outside) ->> (y.key || E'\n' || y.destination))::bigint,
+             ((SELECT first FROM outside) ->> (y.key || E'\n'))::bigint) END, true)
+
+-- fragment: same_row
+-- Whether m is the row that a names, at the same sequence: another row with the same event id and destination is left alone.
+-- Such conditions cannot be hashed or merged, so that every plan probes the primary key once for each a. With
+-- m.event_id = a.event_id, a plan made while the table was small scans the whole table once it has grown.
+m.event_id = ANY (ARRAY[a.event_id]) AND m.destination = a.destination AND (m.id = a.id) IS TRUE

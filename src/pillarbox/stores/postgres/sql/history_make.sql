@@ -1,2 +1,0 @@
--- Make days of history ahead.
-SELECT {history_make}($1::integer)

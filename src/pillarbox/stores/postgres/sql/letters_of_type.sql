@@ -1,2 +1,0 @@
--- Fragment: dead letters of one type, by its own index.
-AND m.event_type = $2

@@ -1,2 +1,0 @@
--- A replay by its number.
-SELECT at, count, detail::text FROM {audit} WHERE audit_id = $1 AND what = 'replay'

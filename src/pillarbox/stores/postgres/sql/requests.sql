@@ -1,0 +1,114 @@
+-- name: execute_requests
+-- Execute what operators requested for messages of these lanes: retry, discard, dead-letter or reschedule. Close requests
+-- whose message is not pending any more.
+-- with: progress=false
+WITH {fence}, seen AS MATERIALIZED (
+  -- Along the index of what is open, in the order of asking: a bite costs no more for all that waits behind it. As many
+  -- more as may be in flight: those stay open until they are decided and must not keep others from their turn.
+  SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found, m.id,
+    m.id IS NOT NULL AND (m.id, m.destination) IN (SELECT * FROM unnest($4::text::bigint[], $5::text::text[])) AS in_flight
+  FROM {request} r LEFT JOIN {message} m ON m.event_id = ANY (ARRAY[r.event_id]) AND m.destination = r.destination
+  WHERE r.done_at IS NULL
+    -- A request for a message that does not wait is anybody's to close.
+    AND (m.event_id IS NULL OR m.lane = ANY (ARRAY(SELECT lane FROM fence)))
+  ORDER BY r.request_id LIMIT $3 + cardinality($4::text::bigint[])
+), asked AS MATERIALIZED (
+  SELECT * FROM seen WHERE NOT in_flight ORDER BY request_id LIMIT $3
+), mine AS MATERIALIZED (
+  -- Of several requests for one message the others wait for the next call.
+  SELECT DISTINCT ON (event_id, destination) * FROM asked ORDER BY event_id, destination, request_id
+), discarded AS (
+  DELETE FROM {message} m USING mine w
+  WHERE w.action = 'discard' AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
+  RETURNING w.request_id
+), taken AS (
+  DELETE FROM {message} m USING mine w
+  WHERE w.action = 'bury' AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
+  RETURNING m.*
+), buried AS (
+  INSERT INTO {dead} ({dead_columns})
+  SELECT id, event_id, destination, {about}, ordering_key, key, {content}, {readable}(occurred_at), {readable}(recorded_at), attempts, tries,
+    coalesce(last_error, 'sent to the dead letters by a person'), coalesce(first_failed_at, now()), last_attempt_at FROM taken
+), again AS (
+  -- It keeps a time, so that it stays the head of its line and nothing behind it slips past.
+  UPDATE {message} m SET held = NULL, available_at = now() + w.delay * interval '1 second',
+    attempts = CASE WHEN w.action = 'retry' THEN 0 ELSE m.attempts END, tries = greatest(m.tries, 1)
+  FROM mine w
+  WHERE w.action IN ('retry', 'reschedule') AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
+  RETURNING w.request_id
+), closed AS (
+  UPDATE {request} r SET done_at = now(),
+    result = CASE WHEN NOT w.found THEN 'not found' ELSE 'done' END
+  FROM mine w WHERE r.request_id = ANY (ARRAY[w.request_id]) AND r.done_at IS NULL
+  RETURNING r.request_id, r.action, r.event_id, r.destination, r.delay, r.asked_by, r.result, r.act
+), noted AS (
+  INSERT INTO {audit} (who, what, subject, detail)
+  SELECT asked_by, action, event_id, jsonb_build_object('destination', destination, 'request_id', request_id)
+    || CASE WHEN action = 'reschedule' THEN jsonb_build_object('delay', delay) ELSE '{}' END
+  FROM closed WHERE result = 'done' AND act IS NULL
+), done AS MATERIALIZED (
+  SELECT act, count(*) AS done FROM closed WHERE result = 'done' AND act IS NOT NULL GROUP BY act
+), acts AS MATERIALIZED (
+  -- In the same order for all: relays that carry out parts of the same acts never wait for each other in a circle.
+  SELECT audit_id FROM {audit} WHERE audit_id = ANY (ARRAY(SELECT act FROM done)) ORDER BY audit_id FOR NO KEY UPDATE
+), grown AS (
+  UPDATE {audit} a SET {audit_progress} FROM done g JOIN acts ON acts.audit_id = g.act WHERE a.audit_id = ANY (ARRAY[g.act])
+)
+SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM closed) AS count,
+       ARRAY(SELECT id::text FROM seen WHERE in_flight ORDER BY request_id) AS deferred_ids,
+       ARRAY(SELECT destination FROM seen WHERE in_flight ORDER BY request_id) AS deferred_destinations
+
+-- name: reject_request
+-- Close the first open request for a message of these lanes that the database rejects, with the reason.
+-- with: progress=false
+WITH {fence}, first AS MATERIALIZED (
+  SELECT r.request_id FROM {request} r LEFT JOIN {message} m ON m.event_id = ANY (ARRAY[r.event_id]) AND m.destination = r.destination
+  WHERE r.done_at IS NULL AND (m.event_id IS NULL OR m.lane = ANY (ARRAY(SELECT lane FROM fence)))
+    AND (m.id IS NULL OR (m.id, m.destination) NOT IN (SELECT * FROM unnest($4::text::bigint[], $5::text::text[])))
+  ORDER BY r.request_id LIMIT 1
+), closed AS (
+  UPDATE {request} r SET done_at = now(), result = $3 FROM first WHERE r.request_id = ANY (ARRAY[first.request_id]) RETURNING 1
+)
+SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM closed) AS count, 0 AS duplicates
+
+-- name: report_destination
+-- Store how sends to a destination fare. Overrides stay, and a report without news writes nothing.
+INSERT INTO {destination} AS d (destination, last_error, next_try_at)
+VALUES ($1, $2, now() + $3::double precision * interval '1 second')
+ON CONFLICT (destination) DO UPDATE SET last_error = excluded.last_error, next_try_at = excluded.next_try_at
+WHERE (d.last_error, d.next_try_at) IS DISTINCT FROM (excluded.last_error, excluded.next_try_at)
+
+-- name: destination_overrides
+-- Read the destinations that have an override or a reported error.
+SELECT destination, paused, breaker, rate_limit, last_error FROM {destination}
+WHERE paused OR breaker IS NOT NULL OR rate_limit IS NOT NULL OR last_error IS NOT NULL
+ORDER BY destination COLLATE "C"
+
+-- name: override_destination
+-- Override the state of a destination: those of paused, breaker and rate_limit that $2 names; and write who did to the audit log.
+WITH asked AS (
+  SELECT $2::jsonb AS want, coalesce(nullif($3, ''), current_user) AS who
+), noted AS (
+  INSERT INTO {audit} (who, what, subject, detail) SELECT who, 'steer', $1, want FROM asked
+)
+INSERT INTO {destination} AS d (destination, paused, breaker, rate_limit, changed_by)
+SELECT $1, coalesce((want->>'paused')::boolean, false), want->>'breaker', (want->>'rate_limit')::double precision, who
+FROM asked
+ON CONFLICT (destination) DO UPDATE SET
+  paused = CASE WHEN $2::jsonb ? 'paused' THEN excluded.paused ELSE d.paused END,
+  breaker = CASE WHEN $2::jsonb ? 'breaker' THEN excluded.breaker ELSE d.breaker END,
+  rate_limit = CASE WHEN $2::jsonb ? 'rate_limit' THEN excluded.rate_limit ELSE d.rate_limit END,
+  changed_at = now(), changed_by = excluded.changed_by
+
+-- fragment: outages
+-- What events wait for in an outage: the error and the next attempt of each destination that fails, and under '' the
+-- first of them while no relay can send anywhere, for events that are not routed yet.
+(
+  SELECT d.destination, d.last_error, d.next_try_at FROM {destination} d
+  UNION ALL
+  (SELECT '', d.last_error, d.next_try_at FROM {destination} d
+   WHERE d.last_error IS NOT NULL
+     AND EXISTS (SELECT FROM {relay} r, jsonb_each_text(r.breakers) b
+                 WHERE r.lease_until > now() AND b.key = d.destination AND b.value <> 'closed')
+     AND NOT EXISTS (SELECT FROM {relay} r, jsonb_each_text(r.breakers) b WHERE r.lease_until > now() AND b.value = 'closed')
+   ORDER BY d.next_try_at LIMIT 1))

@@ -1,2 +1,0 @@
--- How many lanes there are.
-SELECT count(*) FROM {lane}

@@ -1,2 +1,0 @@
--- Remember that a migration was applied.
-INSERT INTO {schema} (version, name) VALUES ({version}, '{migration}')

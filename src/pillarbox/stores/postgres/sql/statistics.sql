@@ -1,0 +1,77 @@
+-- name: add_statistics
+-- Add what a relay measured of its destinations since its last report.
+INSERT INTO {stat} (relay, destination, figures)
+SELECT $1, i.destination, i.figures::jsonb FROM unnest($2::text[], $3::text[]) AS i(destination, figures)
+
+-- name: recorded_so_far
+-- The last number drawn for a message, from its sequence: this reads no table. A role without the right to see it gets 0.
+SELECT coalesce(CASE WHEN has_sequence_privilege(s.name, 'SELECT') THEN pg_sequence_last_value(s.name::regclass) END, 0)
+FROM (SELECT pg_get_serial_sequence('{message}', 'id') AS name) AS s
+
+-- name: overview
+-- Count pending events, dead letters and blocked keys, each up to a limit; beyond the limit, pending events are the server's
+-- own count or estimate. The age is that of the oldest event that could have been sent: among the first recorded, else
+-- the first of each lane; a delayed event ages once it is due.
+WITH first AS MATERIALIZED (
+  SELECT id, event_id,
+         {readable}(CASE WHEN held IS NULL AND available_at IS NOT NULL AND attempts + tries = 0 THEN available_at
+                         ELSE recorded_at END) AS since
+  FROM {message} ORDER BY recorded_at, id LIMIT $2::int + 1
+), looked AS MATERIALIZED (
+  SELECT count(*) AS waiting, count(*) <= $2::int AS complete FROM first
+), oldest AS MATERIALIZED (
+  SELECT since, event_id FROM (
+    SELECT id, event_id, since FROM first WHERE since <= now()
+    UNION ALL
+    SELECT head.id, head.event_id, head.recorded_at
+    FROM {lane} n CROSS JOIN LATERAL (
+      SELECT x.id, x.event_id, {readable}(x.recorded_at) AS recorded_at FROM {message} x
+      WHERE x.lane = n.lane AND x.held IS NULL AND x.available_at IS NULL ORDER BY x.id LIMIT 1) AS head
+    WHERE NOT (SELECT complete FROM looked)
+  ) AS due ORDER BY since, id LIMIT 1
+), counted AS MATERIALIZED (
+  SELECT CASE WHEN l.complete OR $1::bigint <= $2::int THEN l.waiting
+              ELSE (SELECT count(*) FROM (SELECT FROM {message} LIMIT $1::bigint + 1) AS w) END AS waiting
+  FROM looked l
+)
+SELECT CASE WHEN c.waiting <= $1::bigint THEN c.waiting
+            ELSE greatest(c.waiting, coalesce(nullif(pg_stat_get_live_tuples('{message}'::regclass), 0), (
+              SELECT reltuples::bigint FROM pg_class WHERE oid = '{message}'::regclass))) END,
+       extract(epoch FROM now() - (SELECT since FROM oldest))::float8,
+       c.waiting <= $1::bigint,
+       (SELECT count(*) FROM (SELECT FROM {dead} LIMIT $2::int + 1) AS d),
+       (SELECT count(*) FROM (SELECT FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT $2::int + 1) AS b),
+       (SELECT event_id FROM oldest)
+FROM counted c
+
+-- name: overview_lanes
+-- List every lane and its owner.
+SELECT lane, owner, epoch, crashes FROM {lane} ORDER BY lane
+
+-- name: overview_relays
+-- List every relay: the time left of its lease, its breakers, its age, what has been in flight for long.
+SELECT id, name, host, extract(epoch FROM lease_until - now())::float8, breakers::text, version,
+       extract(epoch FROM now() - started_at)::float8, jsonb_array_length(in_hand), drain_asked_by IS NOT NULL, stalled
+FROM {relay} ORDER BY id
+
+-- name: list_consumers
+-- List the consumers that have inbox records or statistics, by name: their records, counted up to a limit, and their latest
+-- statistics. One hop along the indexes per name. Records are counted in the order of their index, because the planner
+-- would otherwise search the table for a rare consumer.
+WITH RECURSIVE named AS (
+  SELECT least((SELECT min(consumer) FROM {inbox_receipt}), (SELECT min(consumer) FROM {inbox_tally})) AS consumer
+  UNION ALL
+  SELECT least((SELECT min(r.consumer) FROM {inbox_receipt} r WHERE r.consumer > n.consumer),
+               (SELECT min(t.consumer) FROM {inbox_tally} t WHERE t.consumer > n.consumer))
+  FROM named n WHERE n.consumer IS NOT NULL
+)
+SELECT n.consumer, (SELECT count(*) FROM (SELECT FROM {inbox_receipt} r WHERE r.consumer = n.consumer
+                                          ORDER BY r.event_id LIMIT $2) AS r),
+       t.handled, t.repeated, t.failed, t.given_up, t.last_error, t.last_failed_at
+FROM named n CROSS JOIN LATERAL (
+  SELECT sum(handled)::bigint AS handled, sum(repeated)::bigint AS repeated, sum(failed)::bigint AS failed,
+         sum(given_up)::bigint AS given_up, max(last_failed_at) AS last_failed_at,
+         (array_agg(last_error ORDER BY last_failed_at DESC NULLS LAST))[1] AS last_error
+  FROM {inbox_tally} WHERE consumer = n.consumer AND hour > now() - $3::double precision * interval '1 second'
+) AS t
+WHERE n.consumer IS NOT NULL LIMIT $1

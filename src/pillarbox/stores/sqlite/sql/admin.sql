@@ -1,0 +1,508 @@
+-- name: list_events
+-- A page of events from one snapshot of hot table, history and dead letters. Each is walked along an index from a position
+-- back to a time, for a limited number of rows; the last of these is brought whether it is wanted or not.
+-- variant blocked: of_waiting=list_blocked
+-- variant in_flight: of_waiting=list_in_flight
+-- variant of_key: of_history=list_of_key
+-- variant of_type: of_history=list_of_type
+WITH hand (event_id, destination) AS MATERIALIZED (
+  SELECT DISTINCT json_extract(h.value, '$[0]'), json_extract(h.value, '$[1]')
+    FROM {relay} AS r, json_each(r.in_hand) AS h
+   WHERE r.lease_until > {now}
+), waiting AS (
+  SELECT w.*, row_number() OVER (ORDER BY w.recorded_at DESC, w.id DESC, w.destination DESC) AS n,
+         CASE WHEN w.held = 'blocked' THEN 'FAILED'
+              WHEN EXISTS (SELECT 1 FROM hand AS h
+                            WHERE h.event_id = w.event_id AND w.destination IN ('', h.destination)) THEN 'PROCESSING'
+              ELSE 'PENDING' END AS status,
+         o.next_try_at, o.last_error AS outage
+    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
+                 m.attempts, m.tries, m.last_error, m.last_attempt_at, m.available_at, m.held
+            FROM {message} AS m
+           WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since {of_waiting}
+           ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
+           LIMIT :waiting) AS w
+    LEFT JOIN {outages} AS o ON o.destination = w.destination AND (w.destination = '' OR w.held IS 'aside' OR w.tries > 0)
+                           AND coalesce(w.held, '') NOT IN ('blocked', 'behind')
+), delivered AS (
+  SELECT h.*, row_number() OVER (ORDER BY h.recorded_at DESC, h.id DESC, h.destination DESC) AS n
+    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
+                 m.attempts, m.tries, m.last_error, m.last_attempt_at, m.published_at
+            FROM {history} AS m
+           WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since {of_history}
+           ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
+           LIMIT :delivered) AS h
+), dead AS (
+  SELECT d.*, row_number() OVER (ORDER BY d.recorded_at DESC, d.id DESC, d.destination DESC) AS n
+    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
+                 m.attempts, m.tries, m.error AS last_error, m.last_attempt_at
+            FROM {dead} AS m
+           WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since
+           ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
+           LIMIT :dead) AS d
+), looked_at AS (
+  SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count,
+         coalesce(last_error, outage) AS last_error, last_attempt_at,
+         CASE WHEN held IS NOT 'blocked' THEN coalesce(available_at, next_try_at) END AS next_retry_at,
+         NULL AS published_at,
+         {list_wanted} AND status = coalesce(:status, status)
+           AND (NOT :retrying OR (attempts + tries > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED')) AS wanted,
+         n = :waiting AS edge, n, 1 AS source
+    FROM waiting AS m
+  UNION ALL
+  SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END, last_error, last_attempt_at, NULL,
+         published_at, {list_wanted}, n = :delivered, n, 2
+    FROM delivered AS m
+  UNION ALL
+  SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END, last_error, last_attempt_at, NULL, NULL,
+         {list_wanted}, n = :dead, n, 3
+    FROM dead AS m
+), ranked AS (
+  SELECT *, row_number() OVER (PARTITION BY source ORDER BY n) AS rank FROM looked_at WHERE wanted OR edge
+)
+SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, retry_count, last_error, last_attempt_at,
+       next_retry_at, published_at, wanted, edge
+  FROM ranked
+ WHERE rank <= :most
+
+-- fragment: list_wanted
+-- Is a row of the type, the key, the destination and the aggregate that were asked for, and has it that error?
+(m.event_type = coalesce(:type, m.event_type) AND (:key IS NULL OR m.key IS :key)
+ AND m.destination = coalesce(:destination, m.destination)
+ AND (:aggregate_type IS NULL OR m.aggregate_type IS :aggregate_type)
+ AND (:aggregate_id IS NULL OR m.aggregate_id IS :aggregate_id)
+ AND (:error IS NULL OR instr(m.last_error, :error) > 0))
+
+-- fragment: list_blocked
+-- Of what waits, only that which holds its key until a person decides.
+AND m.held = 'blocked'
+
+-- fragment: list_in_flight
+-- Of what waits, only that which a relay has in hand.
+AND m.event_id IN (SELECT event_id FROM hand)
+
+-- fragment: list_of_key
+-- Of what was delivered, only one key, by its own index.
+AND m.key = :key
+
+-- fragment: list_of_type
+-- Of what was delivered, only one type, by its own index.
+AND m.event_type = :type
+
+-- name: show_event
+-- All of one event: waiting, delivered and given up, with the number of its dead letter.
+SELECT v.id, v.event_id, v.destination, v.status, v.event_type, v.aggregate_type, v.aggregate_id, v.key, v.payload_bytes,
+       v.content_type, v.headers, v.schema_version, v.correlation_id, v.causation_id, v.trace_id, v.occurred_at,
+       v.created_at, v.published_at, h.seconds, v.attempts, v.retry_count, v.last_error, v.last_attempt_at, v.next_retry_at,
+       v.locked_by, v.locked_at, d.dead_id, d.first_failed_at, d.died_at
+  FROM {event} AS v
+  LEFT JOIN {history} AS h
+    ON h.event_id = v.event_id AND h.id = v.id AND h.destination = v.destination AND h.published_at = v.published_at
+  LEFT JOIN {dead} AS d
+    ON v.status = 'FAILED' AND d.event_id = v.event_id AND d.id = v.id AND d.destination = v.destination
+ WHERE v.event_id = :event_id
+ ORDER BY v.created_at, v.id, v.destination
+
+-- name: show_failures
+-- The latest failed sends of one event.
+SELECT destination, attempt, charged, error, attempted_at, seconds
+  FROM {attempt}
+ WHERE event_id = :event_id
+ ORDER BY attempt_id DESC
+ LIMIT 100
+
+-- name: show_requests
+-- What people asked for of one event and no relay did yet, in the order of asking.
+SELECT action, destination, delay, asked_by, asked_at
+  FROM {request}
+ WHERE event_id = :event_id AND done_at IS NULL
+ ORDER BY request_id
+ LIMIT 100
+
+-- name: find_event
+-- Everything known of an event.
+SELECT event_id, destination, status, event_type, key, attempts, retry_count, last_error, next_retry_at, published_at,
+       locked_by
+  FROM {event}
+ WHERE event_id = :event_id
+ ORDER BY id, destination
+
+-- name: list_dead_letters
+-- A page of dead letters, the newest first, for a limited number of rows; the last of these is brought whether it is wanted
+-- or not.
+-- variant of_event: narrowed=dead_of_event
+-- variant of_key: narrowed=dead_of_key
+-- variant of_type: narrowed=dead_of_type
+SELECT dead_id, event_id, destination, event_type, key, error, attempts, recorded_at, first_failed_at, died_at, wanted, edge
+  FROM (SELECT m.*, n = :walk AS edge,
+               m.event_type = coalesce(:type, m.event_type) AND (:key IS NULL OR m.key IS :key)
+                 AND m.destination = coalesce(:destination, m.destination) AND m.died_at >= :since
+                 AND (:error IS NULL OR instr(m.error, :error) > 0)
+                 AND m.event_id = coalesce(:event_id, m.event_id) AS wanted
+          FROM (SELECT l.*, row_number() OVER (ORDER BY l.dead_id DESC) AS n
+                  FROM (SELECT m.dead_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts, m.recorded_at,
+                               m.first_failed_at, m.died_at
+                          FROM {dead} AS m
+                         WHERE m.dead_id < :before {narrowed}
+                         ORDER BY m.dead_id DESC
+                         LIMIT :walk) AS l) AS m)
+ WHERE wanted OR edge
+ ORDER BY dead_id DESC
+ LIMIT :most
+
+-- fragment: dead_of_event
+-- Dead letters of one event, by its own index.
+AND m.event_id = :event_id
+
+-- fragment: dead_of_key
+-- Dead letters of one key, by its own index.
+AND m.key = :key
+
+-- fragment: dead_of_type
+-- Dead letters of one type, by its own index.
+AND m.event_type = :type
+
+-- name: read_dead_letters
+-- A page of dead letters, the newest first.
+SELECT dead_id, event_id, destination, event_type, key, CAST(payload AS BLOB), error, attempts, first_failed_at, died_at
+  FROM {dead}
+ WHERE dead_id < coalesce(:before, 9223372036854775807)
+ ORDER BY dead_id DESC
+ LIMIT :limit
+
+-- name: dead_letter_details
+-- Dead letters by their numbers, whole, the newest first.
+SELECT id, event_id, destination, 'FAILED', {about}, key, CAST(payload AS BLOB),
+       content_type, headers, {context}, occurred_at, recorded_at, NULL, NULL,
+       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
+       error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
+  FROM {dead}
+ WHERE dead_id IN (SELECT value FROM json_each(:letters))
+ ORDER BY dead_id DESC
+
+-- name: read_dead_letter
+-- What a dead letter carries; it never changes as long as it is there.
+SELECT destination, CAST(payload AS BLOB), headers FROM {dead} WHERE dead_id = :letter
+
+-- name: add_requests
+-- Ask the lane's owner for something, for each event of a list.
+INSERT INTO {request} (action, event_id, destination, delay, asked_by, act)
+SELECT :action, json_extract(e.value, '$[0]'), json_extract(e.value, '$[1]'), :delay, :by, :act
+  FROM json_each(:events) AS e
+ ORDER BY e.key
+RETURNING request_id
+
+-- name: add_audit_entry
+-- Enter in the audit what a person did, or begins to do.
+INSERT INTO {audit} (who, what, subject, count, detail) VALUES (:by, :what, :subject, :count, :detail)
+RETURNING audit_id, at
+
+-- name: list_audit
+-- A page of the audit, the newest first, for a limited number of rows; the last of these is brought whether it is wanted or
+-- not.
+SELECT audit_id, at, who, what, subject, count, detail, wanted, edge
+  FROM (SELECT m.*, n = :walk AS edge,
+               m.who = coalesce(:who, m.who) AND m.what = coalesce(:what, m.what) AND m.at >= :since AS wanted
+          FROM (SELECT l.*, row_number() OVER (ORDER BY l.audit_id DESC) AS n
+                  FROM (SELECT * FROM {audit} WHERE audit_id < :before ORDER BY audit_id DESC LIMIT :walk) AS l) AS m)
+ WHERE wanted OR edge
+ ORDER BY audit_id DESC
+ LIMIT :most
+
+-- name: replay_count
+-- The history by the time of recording, as far as one look goes, and whether a replay wants each; the reader stops early.
+-- variant of_event: narrowed=replay_of_event
+-- variant of_key: narrowed=replay_of_key
+-- variant of_type: narrowed=replay_of_type
+SELECT m.recorded_at, m.id, m.destination, {replay_wanted}
+  FROM {history} AS m
+ WHERE (m.recorded_at, m.id, m.destination) > (:recorded_at, :id, :place) AND m.recorded_at < :until {narrowed}
+ ORDER BY m.recorded_at, m.id, m.destination
+ LIMIT :look
+
+-- name: replay_next
+-- The history in the order of delivery, as far as one look goes, and whether a replay wants each; the reader stops early.
+-- variant of_event: narrowed=replay_of_event
+-- variant of_key: narrowed=replay_of_key
+-- variant of_type: narrowed=replay_of_type
+SELECT m.published_at, m.id, m.destination, m.event_id, length(CAST(m.payload AS BLOB)), {replay_wanted}
+  FROM {history} AS m
+ WHERE m.published_at >= :published_at AND m.published_at <= :began
+   AND (m.published_at, m.id, m.destination) > (:published_at, :id, :place) {narrowed}
+ ORDER BY m.published_at, m.id, m.destination
+ LIMIT :look
+
+-- fragment: replay_wanted
+-- Does a replay want a row?
+m.event_type = coalesce(:type, m.event_type) AND (:key IS NULL OR m.key IS :key)
+  AND m.destination = coalesce(:destination, m.destination)
+  AND m.recorded_at >= :since AND m.recorded_at < :until
+  AND CASE WHEN :events IS NULL THEN json_type(m.headers, '$.replayof') IS NULL
+           ELSE m.event_id IN (SELECT value FROM json_each(:events)) END
+  -- An event goes once to each place, whatever the number of its deliveries.
+  AND NOT EXISTS (
+    SELECT 1 FROM {history} AS o
+     WHERE o.event_id = m.event_id
+       AND (o.published_at, o.id, o.destination) < (m.published_at, m.id, m.destination)
+       AND o.destination = coalesce(:destination, CASE WHEN :to IS NULL THEN m.destination ELSE o.destination END)
+       AND o.recorded_at >= :since AND o.recorded_at < :until)
+
+-- fragment: replay_of_event
+-- Of what was delivered, only some events, by their own index.
+AND m.event_id IN (SELECT value FROM json_each(:events))
+
+-- fragment: replay_of_key
+-- Of what was delivered, only one key, by its own index.
+AND m.key = :key
+
+-- fragment: replay_of_type
+-- Of what was delivered, only one type, by its own index.
+AND m.event_type = :type
+
+-- name: replay_find
+-- A replay by its number.
+SELECT at, count, detail FROM {audit} WHERE audit_id = :number AND what = 'replay'
+
+-- name: archive_count
+-- How much is old enough to go, counted up to a limit; a missing age counts nothing.
+SELECT (SELECT count(*)
+          FROM (SELECT 1 FROM {history}
+                 WHERE published_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:history))
+                   AND :history IS NOT NULL
+                 LIMIT :most)),
+       (SELECT count(*)
+          FROM (SELECT 1 FROM {dead}
+                 WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:dead))
+                   AND :dead IS NOT NULL
+                 LIMIT :most)),
+       (SELECT count(*)
+          FROM (SELECT 1 FROM {inbox_receipt}
+                 WHERE received_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:receipts))
+                   AND :receipts IS NOT NULL
+                 LIMIT :most)),
+       (SELECT count(*)
+          FROM (SELECT 1 FROM {processed_event}
+                 WHERE created_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:ledger))
+                   AND status <> 'PROCESSING' AND :ledger IS NOT NULL
+                 LIMIT :most)),
+       (SELECT count(*)
+          FROM (SELECT 1 FROM {audit}
+                 WHERE at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:audit))
+                   AND :audit IS NOT NULL
+                 LIMIT :most))
+
+-- name: archive_read_history
+-- Old history, whole, by the time it was recorded.
+SELECT id, event_id, destination, 'PUBLISHED', {about}, key, CAST(payload AS BLOB),
+       content_type, headers, {context}, occurred_at, recorded_at, published_at,
+       seconds, attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
+       last_error, last_attempt_at, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM {history} INDEXED BY {prefix}history_recorded_idx
+ WHERE published_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older))
+   AND (recorded_at, id, destination) > (:recorded_at, :id, :destination)
+ ORDER BY recorded_at, id, destination
+ LIMIT :limit
+
+-- name: archive_read_dead
+-- Old dead letters, whole, by their number.
+SELECT id, event_id, destination, 'FAILED', {about}, key, CAST(payload AS BLOB),
+       content_type, headers, {context}, occurred_at, recorded_at, NULL, NULL,
+       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
+       error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
+  FROM {dead}
+ WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older)) AND dead_id > :letter
+ ORDER BY dead_id
+ LIMIT :limit
+
+-- name: archive_delete_history
+-- Drop exactly these rows of the history.
+DELETE FROM {history}
+ WHERE rowid IN (SELECT h.rowid
+                   FROM json_each(:rows) AS k
+                   JOIN {history} AS h
+                     ON h.event_id = json_extract(k.value, '$[0]') AND h.id = json_extract(k.value, '$[1]')
+                    AND h.destination = json_extract(k.value, '$[2]')
+                    AND h.published_at = json_extract(k.value, '$[3]'))
+
+-- name: archive_delete_dead
+-- Drop exactly these dead letters.
+DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:rows))
+
+-- name: keys_blocked
+-- Keys that stand still: first those whose head waits for a person, then, of so many lines, those whose head waits for its retry
+-- with others behind it, the longest first. Hops over the index from line to line; 100,000 heads with nobody behind cost nothing.
+WITH RECURSIVE line (key, destination) AS (
+  SELECT * FROM (SELECT key, destination FROM {message}
+                  WHERE held = 'behind' AND key IS NOT NULL ORDER BY key, destination, id LIMIT 1)
+  UNION ALL
+  SELECT b.key, b.destination
+    FROM line AS l
+   CROSS JOIN {message} AS b
+   WHERE b.row_id = coalesce(
+           (SELECT x.row_id FROM {message} AS x
+             WHERE x.held = 'behind' AND x.key = l.key AND x.destination > l.destination
+             ORDER BY x.destination, x.id LIMIT 1),
+           (SELECT x.row_id FROM {message} AS x
+             WHERE x.held = 'behind' AND x.key > l.key
+             ORDER BY x.key, x.destination, x.id LIMIT 1))
+   LIMIT :lines
+), retrying AS (
+  SELECT m.*, coalesce(m.first_failed_at, m.recorded_at) AS since
+    FROM line AS l
+   CROSS JOIN {message} AS m
+   WHERE m.row_id = (SELECT h.row_id FROM {message} AS h
+                      WHERE h.key = l.key AND h.destination = l.destination
+                        AND ({holds_queue:h.})
+                      ORDER BY h.id LIMIT 1)
+     AND m.held IS NULL AND m.available_at > {now}
+   ORDER BY since LIMIT :limit
+)
+SELECT * FROM (
+  SELECT m.key, m.destination, m.event_id, m.event_type, m.last_error, coalesce(m.last_attempt_at, m.recorded_at) AS since,
+         (SELECT count(*) FROM (SELECT 1 FROM {message} b WHERE b.key = m.key AND b.destination IN (m.destination, '')
+                                 AND b.held = 'behind' LIMIT :most + 1)) AS behind,
+         NULL AS next_try
+    FROM {message} m WHERE m.held = 'blocked' ORDER BY m.recorded_at DESC, m.id DESC LIMIT :limit)
+UNION ALL
+SELECT * FROM (
+  SELECT r.key, r.destination, r.event_id, r.event_type, r.last_error, r.since,
+         (SELECT count(*) FROM (SELECT 1 FROM {message} b WHERE b.key = r.key AND b.destination IN (r.destination, '')
+                                 AND b.held = 'behind' LIMIT :most + 1)),
+         r.available_at
+    FROM retrying AS r ORDER BY r.since)
+LIMIT :limit
+
+-- name: keys_busiest
+-- The keys with the most messages among those that were recorded first.
+SELECT key, count(*) FROM (SELECT key FROM {message} ORDER BY recorded_at, id LIMIT :most)
+ WHERE key IS NOT NULL GROUP BY key ORDER BY count(*) DESC, key LIMIT :limit
+
+-- name: keys_queue
+-- What holds a place of a key up on the way to its destination, and the next few behind it, each walked along an index. What nobody
+-- has read yet is known by its place only, dead letters by their number: of either, a bounded number is looked at.
+WITH later AS (
+  SELECT * FROM (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} AS h
+                  WHERE h.key = :key AND h.destination = :destination AND h.id > :id AND h.held = 'behind'
+                  ORDER BY h.id LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} AS h
+                  WHERE h.key = :key AND :destination <> '' AND h.destination = '' AND h.id > :id AND h.held = 'behind'
+                  ORDER BY h.id LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} AS h
+                  WHERE h.key = :key AND h.destination IN ('', :destination) AND h.id > :id
+                    AND ({holds_queue:h.})
+                  ORDER BY h.id LIMIT :limit)
+  UNION ALL
+  SELECT * FROM (SELECT r.recorded_at, r.id, r.destination, r.event_id, r.event_type, r.held
+                   FROM (SELECT * FROM {message} AS m
+                          WHERE m.id > :id AND m.held IS NULL AND m.available_at IS NULL
+                          ORDER BY m.id LIMIT :walk) AS r
+                  WHERE r.key = :key AND r.destination IN ('', :destination) ORDER BY r.id LIMIT :limit)
+)
+SELECT * FROM (
+  SELECT 1 AS is_head, h.recorded_at, h.id, h.destination, h.event_id, '' AS status, h.event_type, h.held,
+         CASE WHEN h.held IS NULL THEN h.available_at END AS next_try
+    FROM {message} AS h
+   WHERE h.key = :key AND (:destination = '' OR h.destination IN ('', :destination)) AND h.id < :id
+     AND ({holds_queue:h.})
+   ORDER BY h.id LIMIT 1)
+UNION ALL
+SELECT * FROM (
+  SELECT 0, recorded_at, id, destination, event_id, status, event_type, NULL, NULL
+    FROM (SELECT recorded_at, id, destination, event_id, event_type,
+                 CASE WHEN held = 'blocked' THEN 'FAILED' ELSE 'PENDING' END AS status
+            FROM later
+          UNION ALL
+          SELECT * FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, 'PUBLISHED' FROM {history} AS m
+                          WHERE m.key = :key AND (m.recorded_at, m.id) > (:recorded_at, :id)
+                          ORDER BY m.recorded_at, m.id LIMIT :limit)
+          UNION ALL
+          SELECT * FROM (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED'
+                           FROM (SELECT * FROM {dead} AS m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :walk) AS d
+                          WHERE d.id > :id ORDER BY d.id LIMIT :limit))
+   ORDER BY id, destination LIMIT :limit)
+
+-- name: statistics_since
+-- Samples of the last so many seconds, the newest first, up to a limit.
+SELECT at, relay, destination, figures FROM {stat}
+ WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+ ORDER BY at DESC LIMIT :most
+
+-- name: retry_dead_letters
+-- Dead letters become waiting messages again, unless their event already waits; a place below zero says which letter.
+INSERT OR IGNORE INTO {message} (
+  place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
+SELECT -dead_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
+  FROM {dead}
+ WHERE dead_id IN (SELECT value FROM json_each(:ids))
+ ORDER BY id, dead_id
+
+-- name: retry_audit
+-- Remember who sent which dead letters again.
+INSERT INTO {audit} (who, what, subject, detail)
+SELECT :by, 'retry', event_id, json_object('destination', destination, 'dead_id', dead_id)
+  FROM {dead}
+ WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0)
+
+-- name: retry_ledger
+-- A person wants these dead letters sent, whatever the ledger says.
+UPDATE {processed_event} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
+ WHERE (event_id, destination) IN (SELECT event_id, destination FROM {message} WHERE place < 0)
+
+-- name: retry_remove
+-- Dead letters that wait again are dead no longer.
+DELETE FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0)
+
+-- name: retry_enqueue
+-- Each goes to the end of its line: its own row is its place.
+UPDATE {message} SET place = NULL WHERE place < 0
+
+-- name: discard_dead_letters
+-- Drop dead letters for good.
+DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:ids))
+
+-- name: discard_audit
+-- Remember who dropped which dead letters.
+INSERT INTO {audit} (who, what, subject, detail)
+SELECT :by, 'discard', event_id, json_object('destination', destination, 'dead_id', dead_id)
+  FROM {dead}
+ WHERE dead_id IN (SELECT value FROM json_each(:ids))
+
+-- name: edit_content
+-- A dead letter that waits again gets another content.
+UPDATE {message} SET payload = :payload, headers = :headers WHERE place < 0
+
+-- name: edit_audit
+-- Remember who sent a dead letter again with another content.
+INSERT INTO {audit} (who, what, subject, detail)
+SELECT :by, 'edit', event_id, :detail FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0)
+
+-- name: audit_progress
+-- An entry of the audit grows by what was done, and so much less is left.
+UPDATE {audit}
+   SET count = count + :done, detail = json_set(detail, '$.left', json_extract(detail, '$.left') - :done)
+ WHERE audit_id = :act
+
+-- name: replay_copy
+-- Copy delivered messages, each to the end of its key: [[event id, id, destination, published at, copy's id], …].
+INSERT OR IGNORE INTO {message} (
+  event_id, destination, {about}, ordering_key, {content}, occurred_at)
+SELECT json_extract(i.value, '$[4]'), coalesce(:to, m.destination), m.event_type, m.aggregate_type, m.aggregate_id,
+       -- The history has the key and not where it came from.
+       CASE WHEN m.key IS NOT coalesce(m.aggregate_type || ':' || m.aggregate_id, m.aggregate_id) THEN m.key END,
+       m.payload, m.content_type,
+       json_set(m.headers, '$.replayof', coalesce(json_extract(m.headers, '$.replayof'), m.event_id)),
+       {context:m.}, m.occurred_at
+  FROM json_each(:rows) AS i
+ CROSS JOIN {history} AS m
+ WHERE m.event_id = json_extract(i.value, '$[0]') AND m.id = json_extract(i.value, '$[1]')
+   AND m.destination = json_extract(i.value, '$[2]') AND m.published_at = json_extract(i.value, '$[3]')
+ ORDER BY i.key
+
+-- name: replay_progress
+-- Write how far a replay is.
+UPDATE {audit} SET count = count + :copied, detail = json_patch(detail, :position) WHERE audit_id = :number

@@ -1,2 +1,0 @@
--- Empty the desk.
-DELETE FROM temp.desk;

@@ -1,2 +1,0 @@
--- Remember who asked which relay to drain.
-INSERT INTO {audit} (who, what, subject) VALUES (:by, 'drain', :id);

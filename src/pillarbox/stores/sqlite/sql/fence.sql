@@ -1,2 +1,0 @@
--- The epoch under which the lane is owned now; asked inside the transaction that writes, which locks everybody out.
-SELECT epoch FROM {lane} WHERE lane = 0;

@@ -1,0 +1,108 @@
+-- name: register_relay
+-- Register a relay with its first lease.
+INSERT INTO {relay} (id, name, host, version, lease_until, lease_length, lease_end)
+VALUES (:id, :name, :host, :version,
+        coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :lease)), '9999-12-31T23:59:59.999Z'),
+        :lease, elapsed() + :lease)
+ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, lease_length = excluded.lease_length,
+                               lease_end = excluded.lease_end
+
+-- name: renew_lease
+-- Heartbeat: renew the lease, and report what is in flight since when, the breakers and a stall.
+UPDATE {relay}
+   SET lease_until = coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :lease)),
+                              '9999-12-31T23:59:59.999Z'),
+       lease_length = :lease,
+       lease_end = elapsed() + :lease,
+       in_hand = (SELECT json_group_array(json_array(
+                           json_extract(value, '$[0]'), json_extract(value, '$[1]'),
+                           strftime('%Y-%m-%dT%H:%M:%fZ', 'now',
+                                    printf('%+.3f seconds', -json_extract(value, '$[2]')))))
+                    FROM json_each(:in_hand)),
+       breakers = :breakers,
+       stalled = :stalled,
+       session = :session
+ WHERE id = :relay
+
+-- name: other_breakers
+-- The breakers of each other live relay.
+SELECT breakers FROM {relay} WHERE id <> :relay AND {lease_is_valid} ORDER BY id
+
+-- name: other_sessions
+-- List every other relay with a valid lease that holds a lock.
+SELECT id, session FROM {relay} WHERE id <> :relay AND {lease_is_valid} AND session IS NOT NULL ORDER BY id
+
+-- name: end_lease
+-- End the lease of a relay whose lock is free, so that other relays need not wait. This acquires no lane.
+UPDATE {relay} SET lease_until = {now}, lease_length = 0, lease_end = elapsed() WHERE id = :relay AND session = :session
+
+-- name: is_alive
+-- Does this relay have a valid lease?
+SELECT count(*) FROM {relay} WHERE id = :relay AND {lease_is_valid}
+
+-- name: delete_expired_relays
+-- Delete relays whose lease has ended: their next heartbeat finds nothing.
+DELETE FROM {relay} WHERE NOT {lease_is_valid} AND id <> :relay
+RETURNING id
+
+-- name: acquire_lanes
+-- Acquire the lane if it is free or its owner is gone, under a new epoch; count a crash if the owner did not leave.
+UPDATE {lane} AS l
+   SET owner = :relay, epoch = l.epoch + 1, crashes = l.crashes + (l.owner IS NOT NULL)
+ WHERE l.owner IS NULL OR NOT EXISTS (SELECT 1 FROM {relay} AS r WHERE r.id = l.owner)
+RETURNING lane, epoch, crashes
+
+-- name: release_lanes
+-- Release the lane. Under another epoch it belongs to another relay and stays.
+UPDATE {lane} SET owner = NULL WHERE lane = 0 AND owner = :relay AND epoch = :epoch
+
+-- name: release_all_lanes
+-- Release every lane of a relay.
+UPDATE {lane} SET owner = NULL WHERE owner = :relay
+
+-- name: leave
+-- Delete a relay.
+DELETE FROM {relay} WHERE id = :relay
+
+-- name: drain_requested
+-- Was this relay asked to drain?
+SELECT drain_asked_by IS NOT NULL FROM {relay} WHERE id = :relay
+
+-- name: drain_relays
+-- Ask a relay, or every live relay, to drain.
+UPDATE {relay} SET drain_asked_by = :by
+ WHERE {lease_is_valid} AND (id = :relay OR name = :relay OR :relay = '*')
+RETURNING id
+
+-- name: drain_audit
+-- Write to the audit log who asked which relay to drain.
+INSERT INTO {audit} (who, what, subject) VALUES (:by, 'drain', :id)
+
+-- name: lane_epoch
+-- The current epoch of the lane, read inside the transaction that writes, which is the only writer.
+SELECT epoch FROM {lane} WHERE lane = 0
+
+-- name: clear_crashes
+-- Reset the crashes of the lane, because it makes progress.
+UPDATE {lane} SET crashes = 0 WHERE lane = 0 AND crashes > 0
+
+-- fragment: lease_is_valid
+-- Whether a relay's lease is valid, by the elapsed time of the host. One that ends later than its length from now is from
+-- before a restart of the host. A lease without an elapsed time is compared with the wall clock.
+coalesce(lease_end > elapsed() AND lease_end <= elapsed() + lease_length, lease_until > {now})
+
+-- name: sleep
+-- Write until when a relay sleeps.
+UPDATE {relay}
+   SET asleep_until = coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :seconds)),
+                               '9999-12-31T23:59:59.999Z')
+ WHERE id = :relay
+
+-- name: wake
+-- Write that a relay is awake.
+UPDATE {relay} SET asleep_until = NULL WHERE id = :relay AND asleep_until IS NOT NULL
+
+-- name: arrivals
+-- Numbers that grow with every message and every request that is committed, and with nothing else.
+SELECT json_array(max(seq) FILTER (WHERE name = '{prefix}message'), max(seq) FILTER (WHERE name = '{prefix}request'))
+  FROM sqlite_sequence

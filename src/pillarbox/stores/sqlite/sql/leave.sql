@@ -1,2 +1,0 @@
--- A relay is gone.
-DELETE FROM {relay} WHERE id = :relay;

@@ -1,2 +1,0 @@
--- Give everything back that a relay owns.
-UPDATE {lane} SET owner = NULL WHERE owner = :relay;

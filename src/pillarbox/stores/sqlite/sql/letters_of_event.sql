@@ -1,2 +1,0 @@
--- Fragment: dead letters of one event, by its own index.
-AND m.event_id = :event_id

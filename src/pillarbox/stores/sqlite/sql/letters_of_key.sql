@@ -1,2 +1,0 @@
--- Fragment: dead letters of one key, by its own index.
-AND m.key = :key

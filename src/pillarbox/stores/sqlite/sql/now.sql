@@ -1,2 +1,0 @@
--- Fragment: the database's clock, as every time is written.
-strftime('%Y-%m-%dT%H:%M:%fZ', 'now')

@@ -1,2 +1,0 @@
--- Note that a migration ran.
-INSERT INTO {schema} (version, name) VALUES ({version}, '{migration}');

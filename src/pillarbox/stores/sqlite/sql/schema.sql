@@ -1,0 +1,78 @@
+-- name: connection_settings
+-- How the store's own connection works; producers choose for theirs.
+PRAGMA journal_mode = WAL;
+-- In WAL mode NORMAL may forget the last commits of this connection when the power fails, never corrupt them:
+-- a forgotten settlement is a duplicate, not a loss. Events are committed by their producers' connections.
+PRAGMA synchronous = NORMAL;
+PRAGMA temp_store = MEMORY;
+-- What a write is about, so that it takes the same few statements for one message as for a thousand.
+CREATE TEMP TABLE IF NOT EXISTS settlement (
+  row_id      INTEGER NOT NULL,
+  destination TEXT NOT NULL,
+  outcome     TEXT NOT NULL,
+  charge      INTEGER,
+  noted       INTEGER,
+  delay       REAL,
+  error       TEXT,
+  seconds     REAL
+);
+CREATE INDEX IF NOT EXISTS temp.settlement_row_id_idx ON settlement (row_id)
+
+-- name: schema_migrations
+-- Create the table of the migrations that were applied.
+CREATE TABLE {schema} (
+  version    INTEGER PRIMARY KEY,
+  name       TEXT NOT NULL,
+  applied_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+)
+
+-- name: schema_version
+-- The newest migration that was applied.
+SELECT coalesce(max(version), 0) FROM {schema}
+
+-- name: schema_register
+-- Enter a migration that was applied.
+INSERT INTO {schema} (version, name) VALUES ({version}, '{migration}')
+
+-- name: schema_objects
+-- List tables, indexes, views and triggers by name, with their text; what SQLite creates by itself has no text.
+SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name
+
+-- name: schema_limit
+-- Reject payloads above the configured limit; copies and retried dead letters were accepted once and stay so.
+DROP TRIGGER IF EXISTS "{prefix}message_guard";
+CREATE TRIGGER "{prefix}message_guard" BEFORE INSERT ON {message}
+WHEN NEW.place IS NULL AND length(CAST(NEW.payload AS BLOB)) > {max_payload}
+BEGIN
+  SELECT RAISE(ABORT, 'the payload is larger than max_payload, {max_payload} bytes');
+END
+
+-- fragment: uuid7
+-- A UUIDv7: milliseconds since 1970, the version, random bits with the variant before them.
+lower(printf('%08x-%04x-7%s-%s%s-%s',
+  (strftime('%s', 'now') || substr(strftime('%f', 'now'), 4)) >> 16,
+  (strftime('%s', 'now') || substr(strftime('%f', 'now'), 4)) & 65535,
+  substr(hex(randomblob(2)), 2), substr('89ab', 1 + (random() & 3), 1),
+  substr(hex(randomblob(2)), 2), hex(randomblob(6))))
+
+-- fragment: alias_retry
+-- Part of a trigger: move the dead letters of the old row to the end of their key, and request a retry of what is blocked or
+-- waits for its retry.
+INSERT OR IGNORE INTO {message} (
+    place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
+  SELECT -dead_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
+    FROM {dead}
+   WHERE event_id = OLD.id AND destination = OLD.destination
+   ORDER BY dead_id;
+  INSERT INTO {audit} (what, subject, detail)
+  SELECT 'retry', event_id, json_object('destination', destination, 'dead_id', dead_id)
+    FROM {dead}
+   WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
+  UPDATE {processed_event} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
+   WHERE event_id = OLD.id AND destination = OLD.destination AND EXISTS (SELECT 1 FROM {message} WHERE place < 0);
+  DELETE FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
+  UPDATE {message} SET place = NULL WHERE place < 0;
+  INSERT INTO {request} (action, event_id, destination)
+  SELECT 'retry', event_id, destination
+    FROM {message}
+   WHERE event_id = OLD.id AND destination = OLD.destination AND (held = 'blocked' OR available_at IS NOT NULL)

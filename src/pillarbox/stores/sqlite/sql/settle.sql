@@ -1,0 +1,150 @@
+-- name: clear_settlement
+-- Empty the table of what is settled.
+DELETE FROM temp.settlement
+
+-- name: fill_settlement
+-- Enter what is settled, by sequence: [[id, destination, new destination, outcome, charge, noted, delay, error, attempts, tries,
+-- seconds], …]. What was counted before, so that only the answer was lost, is not counted again. A copy is found by the
+-- sequence it shares, every other message by its row.
+INSERT INTO temp.settlement (row_id, destination, outcome, charge, noted, delay, error, seconds)
+SELECT m.row_id, v.destination, v.outcome, v.charge, v.noted, v.delay, v.error, v.seconds
+  FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS waits_for,
+               json_extract(value, '$[2]') AS destination, json_extract(value, '$[3]') AS outcome,
+               json_extract(value, '$[4]') AS charge, json_extract(value, '$[5]') AS noted,
+               json_extract(value, '$[6]') AS delay, json_extract(value, '$[7]') AS error,
+               json_extract(value, '$[8]') AS attempts, json_extract(value, '$[9]') AS tries,
+               json_extract(value, '$[10]') AS seconds
+          FROM json_each(:messages)) AS v
+ CROSS JOIN {message} AS m
+ WHERE m.row_id = coalesce((SELECT c.row_id FROM {message} AS c
+                             WHERE c.place = v.id AND c.destination = v.waits_for), v.id)
+   AND m.id = v.id AND m.destination = v.waits_for
+   AND (v.attempts IS NULL OR (m.attempts = v.attempts AND m.tries = v.tries))
+
+-- name: set_destination
+-- Give messages that stay pending the destination they are routed to, except where that event is already pending for it.
+UPDATE OR IGNORE {message} AS m
+   SET destination = d.destination
+  FROM temp.settlement AS d
+ WHERE m.row_id = d.row_id AND m.destination <> d.destination AND d.outcome IN ('retry', 'blocked', 'hold', 'note')
+
+-- name: find_duplicates
+-- Find messages whose event is already pending for their new destination: a duplicate is removed, and with other bytes it is
+-- dead-lettered.
+UPDATE temp.settlement AS d
+   SET outcome = CASE WHEN CAST(o.payload AS BLOB) = CAST(m.payload AS BLOB) THEN 'repeat' ELSE 'dead' END,
+       charge = 0,
+       error = 'the same event id already waits for ' || d.destination
+               || ' with other bytes; give each event an id of its own'
+  FROM {message} AS m
+ CROSS JOIN {message} AS o
+ WHERE m.row_id = d.row_id AND m.destination <> d.destination
+   AND d.outcome IN ('retry', 'blocked', 'hold', 'note', 'split')
+   AND o.event_id = m.event_id AND o.destination = d.destination
+   AND (d.outcome <> 'split' OR o.id <> m.id)
+RETURNING outcome
+
+-- name: add_attempts
+-- Record every send that failed.
+INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)
+SELECT m.event_id, d.destination, m.attempts + m.tries + 1 - d.noted, d.charge, d.error, d.seconds
+  FROM temp.settlement AS d
+ CROSS JOIN {message} AS m
+ WHERE m.row_id = d.row_id AND (d.outcome = 'retry' OR (d.outcome IN ('dead', 'blocked') AND d.charge))
+
+-- name: deliver
+-- Copy what was delivered to the history.
+-- with: settled=temp.settlement
+-- variant at_once: settled=delivered_at_once
+INSERT INTO {history} (id, event_id, destination, {about}, key, {content}, occurred_at, recorded_at,
+                       attempts, tries, last_error, last_attempt_at, published_at, seconds)
+SELECT m.id, m.event_id, d.destination, {about:m.}, m.key, {content:m.}, m.occurred_at, m.recorded_at,
+       m.attempts, m.tries, m.last_error, m.last_attempt_at, {now}, d.seconds
+  FROM {settled} AS d
+ CROSS JOIN {message} AS m
+ WHERE m.row_id = d.row_id AND d.outcome = 'delivered'
+
+-- fragment: delivered_at_once
+-- What was delivered, as the table of what is settled has it, straight from
+-- {"destination so far": {"new destination": {"seconds": [id, …]}}}; nothing under another epoch, because a writer locks out all
+-- others before its first row. fill_settlement tells how a sequence is found.
+(SELECT m.row_id, d.key AS destination, 'delivered' AS outcome, CAST(nullif(s.key, 'null') AS REAL) AS seconds
+   FROM json_each(:delivered) AS w
+  CROSS JOIN json_each(w.value) AS d
+  CROSS JOIN json_each(d.value) AS s
+  CROSS JOIN json_each(s.value) AS i
+  CROSS JOIN {message} AS m
+  WHERE m.row_id = coalesce((SELECT c.row_id FROM {message} AS c WHERE c.place = i.value AND c.destination = w.key), i.value)
+    AND m.id = i.value AND m.destination = w.key
+    AND (SELECT l.epoch FROM {lane} AS l WHERE l.lane = 0) = :epoch)
+
+-- name: remove_delivered
+-- Delete what was delivered; a transaction of its own where nothing is kept.
+DELETE FROM {message} WHERE row_id IN (SELECT row_id FROM {delivered_at_once})
+
+-- name: dead_letter
+-- Copy messages without attempts left to the dead letters.
+INSERT INTO {dead} ({dead_columns})
+SELECT m.id, m.event_id, d.destination, {about:m.}, m.ordering_key, m.key, {content:m.}, m.occurred_at,
+       m.recorded_at, m.attempts + d.charge - d.noted, m.tries, d.error, coalesce(m.first_failed_at, {now}),
+       CASE WHEN d.charge THEN {now} ELSE m.last_attempt_at END
+  FROM temp.settlement AS d
+ CROSS JOIN {message} AS m
+ WHERE m.row_id = d.row_id AND d.outcome = 'dead'
+ ORDER BY m.id
+
+-- name: remove_settled
+-- Delete what was delivered, dead-lettered or a duplicate.
+DELETE FROM {message}
+ WHERE row_id IN (SELECT row_id FROM temp.settlement WHERE outcome IN ('delivered', 'dead', 'repeat'))
+
+-- name: requeue
+-- Requeue what failed: a retry until its time, a blocked one until an operator decides.
+UPDATE {message} AS m
+   SET held = CASE d.outcome WHEN 'blocked' THEN 'blocked' END,
+       available_at = CASE d.outcome
+         WHEN 'blocked' THEN m.available_at
+         ELSE coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', d.delay)),
+                       '9999-12-31T23:59:59.999Z')
+       END,
+       attempts = min(m.attempts + d.charge - d.noted, 1000000000),
+       tries = min(m.tries + (d.outcome = 'retry' AND NOT d.charge), 1000000000),
+       last_error = d.error,
+       first_failed_at = coalesce(m.first_failed_at, {now}),
+       last_attempt_at = CASE WHEN d.outcome = 'retry' OR d.charge THEN {now} ELSE m.last_attempt_at END
+  FROM temp.settlement AS d
+ WHERE m.row_id = d.row_id AND d.outcome IN ('retry', 'blocked')
+
+-- name: hold
+-- Mark what is settled as waiting or parked.
+UPDATE {message} SET held = :held WHERE row_id IN (SELECT row_id FROM temp.settlement WHERE outcome = 'hold')
+
+-- name: count_attempt
+-- Count an attempt; the message stays where it is.
+UPDATE {message}
+   SET attempts = min(attempts + :charge - :noted, 1000000000), tries = min(tries + NOT :charge, 1000000000), last_error = :error,
+       first_failed_at = coalesce(first_failed_at, {now}), last_attempt_at = {now}
+ WHERE row_id IN (SELECT row_id FROM temp.settlement WHERE outcome = 'note')
+
+-- name: split_copy
+-- Add one copy per destination, each at the sequence of its original; one that is already pending stays.
+INSERT OR IGNORE INTO {message} (
+  place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, available_at, held,
+  attempts, tries, last_error, first_failed_at, last_attempt_at)
+SELECT m.id, m.event_id, d.destination, {about:m.}, m.ordering_key, {content:m.}, m.occurred_at,
+       m.recorded_at, m.available_at, m.held, m.attempts, m.tries, m.last_error, m.first_failed_at, m.last_attempt_at
+  FROM temp.settlement AS d
+ CROSS JOIN {message} AS m
+ WHERE m.row_id = d.row_id AND m.destination <> d.destination
+
+-- name: split_replace
+-- Delete the originals, except one that is among its own destinations.
+DELETE FROM {message}
+ WHERE row_id IN (SELECT row_id FROM temp.settlement)
+   AND NOT EXISTS (SELECT 1 FROM temp.settlement AS d
+                    WHERE d.row_id = {message}.row_id AND d.destination = {message}.destination)
+
+-- fragment: dead_columns
+-- The columns of a dead letter, in the order in which a message fills them.
+id, event_id, destination, {about}, ordering_key, key, {content}, occurred_at,
+recorded_at, attempts, tries, error, first_failed_at, last_attempt_at

@@ -1,2 +1,0 @@
--- Fragment: what is settled.
-temp.desk
