@@ -16,7 +16,7 @@ Names are validated once and always quoted, so that a prefix or a schema cannot 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
@@ -208,6 +208,13 @@ def _statement(name: str, theme: str, lines: list[str], *, is_fragment: bool) ->
     )
 
 
+def unknown(name: str, names: Sequence[str]) -> str:
+    """What to tell of a name that none of these statements has."""
+    nearest = get_close_matches(name, names, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else "`pillarbox schema statements` lists the names"
+    return f"there is no SQL statement {name!r}: {hint}"
+
+
 class StatementSet:
     """The statements of themed files, rendered for one outbox."""
 
@@ -253,9 +260,7 @@ class StatementSet:
     def _find(self, name: str) -> Statement:
         statement = self._statements.get(name)
         if statement is None or statement.is_fragment:
-            nearest = get_close_matches(name, [one.name for one in self.listed()], n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else "`pillarbox schema statements` lists the names"
-            raise LookupError(f"there is no SQL statement {name!r}: {hint}")
+            raise LookupError(unknown(name, [one.name for one in self.listed()]))
         return statement
 
     def _rendered(self, name: str, variants: tuple[str, ...], values: Mapping[str, str]) -> str:

@@ -41,6 +41,7 @@ from pillarbox.core.people import Action, DeadLetter, EventRow
 from pillarbox.core.replay import Replays
 from pillarbox.core.retention import Retention
 from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.statements import StatementSet
 from pillarbox.core.stats import Stats
 from pillarbox.core.steering import KEEP, Forced, Keep, Steering
 
@@ -375,6 +376,10 @@ class Schema(Protocol):
 
     async def status(self) -> SchemaStatus:
         """What is there and what is wanted."""
+        ...
+
+    def statements(self) -> StatementSet | None:
+        """The SQL statements that the store sends, by name; None if it sends no SQL."""
         ...
 
 

@@ -89,3 +89,52 @@ def test_a_database_that_is_away_is_a_failure_in_one_line() -> None:
 def test_help_has_examples() -> None:
     result = pillarbox("schema", "--help")
     assert "pillarbox schema sql | psql shop" in result.stdout
+
+
+def test_the_statements_are_listed_with_their_purpose(store: str) -> None:
+    lines = [line.split("\t") for line in pillarbox("schema", "statements", store=store).stdout.splitlines()]
+    assert lines[0] == ["name", "theme", "purpose", "variants"]
+    listed = {name: (theme, purpose, variants) for name, theme, purpose, variants in lines[1:]}
+    theme, purpose, variants = listed["fetch_ready"]
+    assert (theme, variants) == ("fetch", "in_range")
+    assert purpose.startswith("Fetch events that are ready")
+    assert {listed["append"][0], listed["admit"][0]} == {"record", "inbox"}
+    told = json.loads(pillarbox("schema", "statements", "--json", store=store).stdout)
+    assert {
+        one["name"]: (one["theme"], one["purpose"], " ".join(one["variants"])) for one in told["statements"]
+    } == listed
+
+
+def test_every_statement_is_printed_as_it_is_sent(store: str) -> None:
+    listed = json.loads(pillarbox("schema", "statements", "--json", store=store).stdout)["statements"]
+    assert {"acquire_lanes", "deliver", "prune_history", "append", "admit"} <= {one["name"] for one in listed}
+    printed = pillarbox("schema", "statements", "acquire_lanes", store=store)
+    assert printed.returncode == 0
+    assert 'outbox_lane"' in printed.stdout
+    assert "--" not in printed.stdout.splitlines()[0]
+    ranged = json.loads(pillarbox("schema", "statements", "fetch_ready+in_range", "--json", store=store).stdout)
+    assert (ranged["name"], ranged["theme"], ranged["variants"]) == ("fetch_ready", "fetch", ["in_range"])
+    assert "outside" in ranged["sql"]
+    assert "outside" not in pillarbox("schema", "statements", "fetch_ready", store=store).stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("fetch_redy", "there is no SQL statement 'fetch_redy': did you mean 'fetch_ready'?"),
+        ("nothing_like_it", "`pillarbox schema statements` lists the names"),
+        ("fetch_ready+backwards", "has no variant 'backwards': it has in_range"),
+    ],
+)
+def test_a_statement_that_does_not_exist_is_an_error_with_the_nearest_name(
+    sqlite_store: str, wrong: str, told: str
+) -> None:
+    answer = pillarbox("schema", "statements", wrong, store=sqlite_store)
+    assert answer.returncode == 2
+    assert told in answer.stderr
+
+
+def test_the_memory_store_sends_no_statements() -> None:
+    answer = pillarbox("schema", "statements", store="memory://")
+    assert answer.returncode == 2
+    assert "the memory store sends no SQL" in answer.stderr

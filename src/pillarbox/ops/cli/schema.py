@@ -1,11 +1,15 @@
-"""`pillarbox schema`: see the tables' SQL, apply it, check it, see how large they are."""
+"""`pillarbox schema`: print the SQL of the tables and of the statements, apply it, check it, show table sizes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.statements import Statement, StatementSet, load, unknown
 from pillarbox.core.store import Schema
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, span
@@ -26,6 +30,7 @@ def schema() -> None:
       pillarbox schema apply
       pillarbox schema status --json
       pillarbox schema sizes
+      pillarbox schema statements fetch_ready
     """
 
 
@@ -123,6 +128,72 @@ def sizes(as_json: bool) -> None:
             f"the oldest open transaction: pid {oldest.pid} ({clean(oldest.who)}, {clean(oldest.application)}, "
             f"{oldest.state}) for {span(oldest.seconds)}: {clean(oldest.query)}"
         )
+
+
+@schema.command("statements")
+@click.argument("name", required=False)
+@as_json
+def statements(name: str | None, as_json: bool) -> None:
+    """Print an SQL statement as it is sent; without NAME, list the statements.
+
+    NAME+VARIANT prints a variant, for example fetch_ready+in_range. Parts in braces, such as {max_payload}, are filled
+    when the statement is sent. The statements of `record` and of the inbox are included.
+
+    \b
+    Examples:
+      pillarbox schema statements
+      pillarbox schema statements fetch_ready
+      pillarbox schema statements deliver+ledger --json
+    """
+    found = _statements()
+    if name is None:
+        _list_statements([statement for statement, _ in found.values()], as_json=as_json)
+        return
+    plain, *variants = name.split("+")
+    if plain not in found:
+        raise ConfigurationError(unknown(plain, list(found)))
+    statement, source = found[plain]
+    try:
+        sql = source.shown(plain, *variants)
+    except LookupError as error:
+        raise ConfigurationError(str(error)) from None
+    if as_json:
+        print_json({**_described(statement), "sql": sql})
+    else:
+        click.echo(sql)
+
+
+def _statements() -> dict[str, tuple[Statement, StatementSet]]:
+    """Name → statement and where it comes from: the store, `record` or the inbox."""
+    settings = current_settings().store
+    own = open_store(settings).schema.statements()
+    if own is None:
+        raise ConfigurationError("the memory store sends no SQL; set PILLARBOX_STORE to the URL of a database")
+    found = {statement.name: (statement, own) for statement in own.listed()}
+    engine = next((engine for engine in ("postgres", "sqlite") if settings.url.startswith(engine)), None)
+    for package in ("record", "inbox") if engine is not None else ():
+        more = StatementSet(own.names, load(f"pillarbox.{package}", engine))
+        found |= {statement.name: (replace(statement, theme=package), more) for statement in more.listed()}
+    return found
+
+
+def _list_statements(statements: Sequence[Statement], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"statements": [_described(statement) for statement in statements]})
+        return
+    print_table(
+        ["name", "theme", "purpose", "variants"],
+        [[one.name, one.theme, one.purpose, " ".join(one.variants)] for one in statements],
+    )
+
+
+def _described(statement: Statement) -> dict[str, object]:
+    return {
+        "name": statement.name,
+        "theme": statement.theme,
+        "purpose": statement.purpose,
+        "variants": list(statement.variants),
+    }
 
 
 def _about(rows: int | None) -> str:

@@ -15,6 +15,9 @@ class MemorySchema:
     def sql(self, *, aliases: bool = False) -> str:
         return "-- The memory store has no tables of a database.\n"
 
+    def statements(self) -> None:
+        """The memory store sends no SQL."""
+
     @verb
     def apply(self, *, aliases: bool = False) -> list[str]:
         return []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pillarbox.core.errors import ConfigurationError, SchemaError
 from pillarbox.core.lane import LANES
 from pillarbox.core.schema import SchemaStatus
-from pillarbox.core.statements import IDENTIFIER
+from pillarbox.core.statements import IDENTIFIER, StatementSet
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -74,6 +74,9 @@ class PostgresSchema:
             pending = tuple(name for number, (name, _) in self._migrations.items() if number > version)
             problems = await self._problems(connection) if version else []
         return SchemaStatus(version=version, wanted=self._wanted, pending=pending, problems=tuple(problems))
+
+    def statements(self) -> StatementSet:
+        return self._statements
 
     async def _lock(self, connection: Driver) -> None:
         """One process at a time. Asked again and again: a statement that waits holds a snapshot, and the other

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.statements import StatementSet
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements, each
 
@@ -52,6 +53,9 @@ class SqliteSchema:
         if self._connection.has_file:
             return await self._found()
         return SchemaStatus(version=0, wanted=self._wanted, pending=tuple(self._names_beyond(0)))
+
+    def statements(self) -> StatementSet:
+        return self._statements
 
     async def _found(self) -> SchemaStatus:
         def work(db: sqlite3.Connection) -> SchemaStatus:
