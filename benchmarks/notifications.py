@@ -102,7 +102,7 @@ def carry(pg: PostgresServer, mq: RabbitMQServer, events: int, folder: Path) -> 
             used, memory = processor_time(relay.pid) - began, peak_memory(relay.pid)
             relay.terminate()
             assert relay.wait() == 0, relay.story()
-            assert town.number("SELECT count(*) FROM processed_event WHERE status = 'SUCCESS'") == events
+            assert town.number("SELECT count(*) FROM outbox_ledger WHERE status = 'SUCCESS'") == events
         return Figures(events, wall, used, memory, duplicates(mq.url(), events))
     finally:
         relay.end()

@@ -42,11 +42,11 @@ def test_every_column_of_the_view_is_documented(database: sqlite3.Connection) ->
 
 
 def test_every_column_of_the_ledger_is_documented(database: sqlite3.Connection) -> None:
-    assert undocumented(database, "processed_event") == []
+    assert undocumented(database, "outbox_ledger") == []
 
 
 def test_the_ledger_takes_one_entry_each_and_known_states_only(database: sqlite3.Connection) -> None:
-    entry = "INSERT INTO processed_event (event_id, destination, status) VALUES (?, ?, ?)"
+    entry = "INSERT INTO outbox_ledger (event_id, destination, status) VALUES (?, ?, ?)"
     for status in ("PROCESSING", "SUCCESS", "FAILED"):
         database.execute(entry, ("evt-001", status, status))
     for refused in [

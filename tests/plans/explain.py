@@ -9,7 +9,7 @@ import asyncpg
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import SETTINGS
 
-OURS = ("outbox_", "processed_event", "inbox_receipt", "inbox_tally")
+OURS = ("outbox_",)
 
 
 @dataclass(frozen=True, slots=True)

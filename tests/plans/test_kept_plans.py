@@ -44,7 +44,7 @@ INSERT INTO outbox_message (event_type, payload, ordering_key, available_at)
 SELECT 'a', 'x', 'delayed ' || g % 100, now() + interval '1 hour' FROM generate_series(1, 15000) g;
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination, available_at, attempts)
 SELECT 'a', 'x', 'retry ' || g, 'orders', now() - interval '1 minute', 1 FROM generate_series(1, 10000) g;
-INSERT INTO processed_event (event_id, destination, status)
+INSERT INTO outbox_ledger (event_id, destination, status)
 SELECT 'p' || g, 'orders', 'SUCCESS' FROM generate_series(1, 20000) g;
 INSERT INTO outbox_request (action, event_id, done_at) SELECT 'retry', 'q' || g, now() FROM generate_series(1, 20000) g;
 """

@@ -14,14 +14,15 @@ INSERT INTO public.outbox_stat (at, relay, destination, figures)
 SELECT now() - g * interval '10 seconds', 'r' || g % 3, 'orders', '{}' FROM generate_series(1, 20000) g;
 INSERT INTO public.outbox_audit (what, at)
 SELECT 'retry', now() - (20000 - g) * interval '1 minute' FROM generate_series(1, 20000) g;
-INSERT INTO public.processed_event (event_id, status, created_at)
+INSERT INTO public.outbox_ledger (event_id, status, created_at)
 SELECT 'p' || g, 'SUCCESS', now() - (20000 - g) * interval '1 minute' FROM generate_series(1, 20000) g;
-INSERT INTO public.inbox_receipt (consumer, event_id)
+INSERT INTO public.outbox_inbox (consumer, event_id)
 SELECT 'c' || g % 10, 'e' || g FROM generate_series(1, 20000) g;
-INSERT INTO public.inbox_tally (consumer, hour, handled)
+INSERT INTO public.outbox_inbox_statistics (consumer, hour, handled)
 SELECT 'c' || g % 12, date_trunc('hour', now()) - g / 12 * interval '1 hour', 1 FROM generate_series(0, 23999) g;
 UPDATE public.outbox_message SET held = 'blocked', available_at = NULL WHERE event_id = 'head';
-ANALYZE public.outbox_stat, public.outbox_audit, public.processed_event, public.inbox_receipt, public.inbox_tally;
+ANALYZE public.outbox_stat, public.outbox_audit, public.outbox_ledger;
+ANALYZE public.outbox_inbox, public.outbox_inbox_statistics;
 """
 
 

@@ -2,7 +2,7 @@
 
 False             nobody asks: a repeat of an event that was delivered is sent again
 "history"         the history answers, for as long as it is kept; asked at the first send of an event only
-True              a ledger of its own (`processed_event`) is written before every send and at every settlement
+True              a ledger of its own (`outbox_ledger`) is written before every send and at every settlement
 """
 
 from __future__ import annotations

@@ -43,8 +43,12 @@ _TABLES = (
     "audit",
     "schema",
     "event",
+    "ledger",
+    "inbox",
+    "inbox_statistics",
 )
-_BESIDE = ("inbox_receipt", "inbox_tally", "processed_event")
+# Tables as the first migrations call them. The ledger's is a compatibility view today.
+_BEFORE = ("inbox_receipt", "inbox_tally", "processed_event")
 _HOLE = re.compile(r"\{([a-z_0-9]+)(?::([a-z]+\.|row))?\}")
 _HEADING = re.compile(r"-- (name|fragment): ([a-z][a-z0-9_]*)")
 _DEEPEST = 10
@@ -68,7 +72,7 @@ class Names:
 
     @property
     def stem(self) -> str:
-        """What stands before the names that are not the outbox's own, such as `inbox_receipt`."""
+        """What stands before the names of compatibility views, such as `event_outbox`."""
         return self.prefix.removesuffix("outbox_")
 
     @property
@@ -101,7 +105,7 @@ class Names:
         """What `{message}` and its like stand for."""
         return {
             **{table: self.qualified(self.prefix + table) for table in _TABLES},
-            **{table: self.qualified(self.stem + table) for table in _BESIDE},
+            **{table: self.qualified(self.stem + table) for table in _BEFORE},
             "schema_name": f'"{self.schema}"' if self.schema else "",
             "prefix": self.prefix,
             "stem": self.stem,

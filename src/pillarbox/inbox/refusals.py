@@ -21,8 +21,8 @@ class Deed(NamedTuple):
     rights: str
 
 
-RECEIPTS = Deed("admit", "inbox_receipt", "INSERT")
-TALLIES = Deed("tally", "inbox_tally", "SELECT, INSERT, UPDATE")
+RECEIPTS = Deed("admit", "inbox", "INSERT")
+TALLIES = Deed("tally", "inbox_statistics", "SELECT, INSERT, UPDATE")
 
 
 def explain(error: Exception, names: Names, deed: Deed) -> PillarboxError | None:
@@ -39,7 +39,7 @@ def explain(error: Exception, names: Names, deed: Deed) -> PillarboxError | None
 
 
 def _not_allowed(error: Exception, names: Names, deed: Deed) -> InboxError:
-    table = names.qualified(names.stem + deed.table)
+    table = names.qualified(names.prefix + deed.table)
     told = driver_errors.driver_message(error)
     return InboxError(
         f"the role may not {deed.word} ({told}); GRANT {deed.rights} ON {table} to it, and "

@@ -32,7 +32,7 @@ def test_two_at_once_and_once_more_leave_one_database_that_fits_the_code(empty: 
     assert [(one.returncode, one.stdout) for one in done] == [(0, "the database is up to date\n")] * 3, done
     engine = open_engine(empty)
     with engine.begin() as connection:
-        assert {"documents", "idempotency_keys", "outbox_message", "inbox_receipt"} <= set(
+        assert {"documents", "idempotency_keys", "outbox_message", "outbox_inbox"} <= set(
             inspect(connection).get_table_names()
         )
         assert "outbox_events" in inspect(connection).get_view_names()

@@ -53,7 +53,7 @@ async def test_nobody_to_tell_is_done_with_nothing(town: Town) -> None:
     town.record(reservation("evt-1"))
     await carry(town)
     assert (town.told(), town.dead()) == ([], [])
-    assert town.number("SELECT count(*) FROM inbox_receipt") == 1
+    assert town.number("SELECT count(*) FROM outbox_inbox") == 1
 
 
 async def test_choices_and_defaults_decide_the_channels(town: Town) -> None:
@@ -154,6 +154,6 @@ async def test_the_number_of_statements_does_not_depend_on_the_number_of_recipie
         with town.noting_statements() as sent:
             await carry(town)
         # The tally is written once in ten seconds, whatever comes.
-        counts.append(len([one for one in sent if not one.startswith("BEGIN") and "inbox_tally" not in one]))
+        counts.append(len([one for one in sent if not one.startswith("BEGIN") and "inbox_statistics" not in one]))
     assert counts[1] == counts[2] <= 6
     assert len(town.told()) == 2 * 1502 == len(town.asked_for())

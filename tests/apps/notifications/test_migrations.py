@@ -84,8 +84,8 @@ def test_several_processes_may_migrate_at_once(empty: str, engine: Engine) -> No
 def test_both_outboxes_have_tables_of_their_own(empty: str, engine: Engine) -> None:
     migrate(empty)
     made = tables(engine)
-    assert {"outbox_message", "inbox_receipt", "processed_event"} <= made
-    assert {"delivery_message", "delivery_inbox_receipt", "delivery_processed_event"} <= made
+    assert {"outbox_message", "outbox_inbox", "outbox_ledger"} <= made
+    assert {"delivery_message", "delivery_inbox", "delivery_ledger"} <= made
 
 
 def test_a_notification_is_unique_by_event_user_and_channel(empty: str, engine: Engine) -> None:

@@ -70,7 +70,7 @@ async def test_one_of_ten_that_exists_already_does_not_hinder_the_others(
     assert town.told() == everybody(["evt-001"], users, [EMAIL, PUSH])
     assert town.asked_for() == [told for told in town.told() if told != ("evt-001", 4, "PUSH")]
     assert town.number("SELECT count(*) FROM restaurant_user_notification WHERE title = 'as it was'") == 1
-    assert town.number("SELECT count(*) FROM inbox_receipt") == 1
+    assert town.number("SELECT count(*) FROM outbox_inbox") == 1
     lines = [record for record in caplog.records if "already exists" in record.message]
     assert [(line.levelname, line.message) for line in lines] == [
         ("DEBUG", "notification already exists, skipping: event_id=evt-001 user_id=4 channel=PUSH")
@@ -97,7 +97,7 @@ async def test_a_single_recipient_whom_nobody_knows_is_an_error_and_tried_again(
     assert "event e is for user 99, who is not among the recipients" in error
     [line] = [record for record in caplog.records if record.levelname == "ERROR"]
     assert "event_id=e " in line.message
-    assert town.number("SELECT count(*) FROM inbox_receipt") == 0
+    assert town.number("SELECT count(*) FROM outbox_inbox") == 0
 
 
 @pytest.mark.parametrize("aggregate_id", ["five", None])

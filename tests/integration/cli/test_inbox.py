@@ -15,7 +15,7 @@ def test_consumers_are_listed_with_what_they_met_and_nothing_where_nobody_counts
     with stock.transaction() as transaction:
         Inbox().admit(transaction, "by hand", "e1")
         Inbox().tally(transaction, Tally("billing", 1234, 1, 2, 1, "no address", 0.0))
-        transaction.execute("UPDATE inbox_receipt SET received_at = '2001-01-01T00:00:00.000Z'")
+        transaction.execute("UPDATE outbox_inbox SET received_at = '2001-01-01T00:00:00.000Z'")
     done = pillarbox("inbox", "list", PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "receipts are kept for 120 days, 1 are older: `pillarbox prune`\n"

@@ -78,7 +78,7 @@ def test_the_notification_producer_reaches_the_queue_of_each_audience(
     carry("notifications", tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=vhost)
     assert [take_all(vhost, f"notification.{audience}") for audience in audiences] == [[], [], [], []]
     with psycopg.connect(postgres_url) as connection:
-        noted = connection.execute("SELECT event_id, status FROM processed_event ORDER BY id").fetchall()
+        noted = connection.execute("SELECT event_id, status FROM outbox_ledger ORDER BY id").fetchall()
     assert sorted(noted) == sorted((audience, "SUCCESS") for audience in audiences)
 
 

@@ -69,7 +69,7 @@ async def test_an_event_reaches_the_function_in_a_transaction_of_its_own(tmp_pat
         till.consumer.on("order.*")(till.effect)
         await till.carry(Event("order.placed", {}, event_id="e1"), Event("order.paid", {}, event_id="e2"))
         assert sorted(till.ask("SELECT event_id FROM effect")) == [("e1",), ("e2",)]
-        assert sorted(till.ask("SELECT consumer, event_id FROM inbox_receipt")) == [
+        assert sorted(till.ask("SELECT consumer, event_id FROM outbox_inbox")) == [
             ("billing", "e1"),
             ("billing", "e2"),
         ]
@@ -84,7 +84,7 @@ async def test_an_event_that_comes_again_after_its_commit_is_skipped(tmp_path: P
         await till.carry(Event("order.placed", {}, event_id="e1"))
         assert till.ask("SELECT * FROM effect") == [("e1", 1)]
         assert [type(one) for one in till.told] == [EventHandled, EventRepeated]
-        assert till.ask("SELECT sum(handled), sum(repeated), sum(failed) FROM inbox_tally") == [(1, 1, 0)]
+        assert till.ask("SELECT sum(handled), sum(repeated), sum(failed) FROM outbox_inbox_statistics") == [(1, 1, 0)]
 
 
 async def test_what_fails_is_rolled_back_and_tried_again_by_the_relay(tmp_path: Path, store: SqliteStore) -> None:
@@ -118,7 +118,7 @@ async def test_what_always_fails_is_a_dead_letter_of_the_outbox(tmp_path: Path, 
         await till.carry(Event("order.placed", {}, event_id="e1"))
         assert till.ask("SELECT * FROM effect") == []
         assert till.ask("SELECT event_id, destination, attempts FROM outbox_dead") == [("e1", "billing", 3)]
-        assert till.ask("SELECT sum(failed), sum(given_up), max(last_error) FROM inbox_tally") == [
+        assert till.ask("SELECT sum(failed), sum(given_up), max(last_error) FROM outbox_inbox_statistics") == [
             (3, 0, "ValueError: never")
         ]
 
@@ -133,4 +133,4 @@ async def test_without_a_transaction_nothing_is_charged(tmp_path: Path, store: S
         till.away = False
         await till.carry(Event("order.placed", {}, event_id="e2"))
         assert sorted(till.ask("SELECT event_id FROM effect")) == [("e1",), ("e2",)]
-        assert till.ask("SELECT sum(handled), sum(failed) FROM inbox_tally") == [(2, 0)]
+        assert till.ask("SELECT sum(handled), sum(failed) FROM outbox_inbox_statistics") == [(2, 0)]

@@ -96,16 +96,16 @@ async def test_without_the_table_events_are_handled_and_the_counts_come_later(
     till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tally, "EVERY", 0.02)
-    till.execute("ALTER TABLE inbox_tally RENAME TO elsewhere")
+    till.execute("ALTER TABLE outbox_inbox_statistics RENAME TO elsewhere")
     async with till.consumer:
         till.source.queue.put(incoming("e1"))
         await until(lambda: till.count(TallyFailed))
         till.source.queue.put(incoming("e2"))
         await until(lambda: till.count(EventHandled) == 2)
-        till.execute("ALTER TABLE elsewhere RENAME TO inbox_tally")
+        till.execute("ALTER TABLE elsewhere RENAME TO outbox_inbox_statistics")
         await eventually(lambda: till.says(handled=2))
     [failed] = [one for one in till.told if isinstance(one, TallyFailed)]
-    assert "inbox_tally" in failed.error
+    assert "outbox_inbox_statistics" in failed.error
     assert "run `pillarbox schema apply`" in failed.error
 
 
@@ -115,7 +115,7 @@ async def test_what_was_tallied_long_ago_is_not_shown_and_then_dropped(till: Til
         await until(lambda: till.source.queue.dead)
     await till.prune(receipts=DAY)
     assert [view.given_up for view in await till.seen()] == [1]
-    till.execute("UPDATE inbox_tally SET hour = '2001-01-01T00:00:00.000Z'")
+    till.execute("UPDATE outbox_inbox_statistics SET hour = '2001-01-01T00:00:00.000Z'")
     assert await till.seen() == [ConsumerView("billing", 0)]
     await till.prune(receipts=DAY)
     assert await till.seen() == []

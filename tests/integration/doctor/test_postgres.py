@@ -214,7 +214,7 @@ async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: Postgr
     await sql.fetchval("SELECT count(*) FROM outbox_dead WHERE error = 'a secret of somebody'")
     found = await store.diagnosis.footprint()
     parts = {part.name: part for part in found.parts}
-    assert {"outbox_message", "outbox_dead", "inbox_receipt", "processed_event"} <= set(parts)
+    assert {"outbox_message", "outbox_dead", "outbox_inbox", "outbox_ledger"} <= set(parts)
     assert {part.whole for name, part in parts.items() if name.startswith("outbox_history_")} == {"outbox_history"}
     assert len([part for part in found.parts if part.whole]) > 7
     assert found.bytes == sum(part.bytes for part in found.parts) > 100_000

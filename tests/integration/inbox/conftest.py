@@ -21,7 +21,7 @@ def committed(database: str) -> Receipts:
 
 
 def committed_receipts(database: str) -> list[tuple[str, str]]:
-    query = "SELECT consumer, event_id FROM inbox_receipt ORDER BY consumer, event_id"
+    query = "SELECT consumer, event_id FROM outbox_inbox ORDER BY consumer, event_id"
     if database.startswith("postgresql://"):
         with psycopg.connect(database) as postgres:
             return list(postgres.execute(query))

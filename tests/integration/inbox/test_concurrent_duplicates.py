@@ -99,7 +99,7 @@ async def test_a_snapshot_that_cannot_see_the_first_is_told_to_try_again_by_the_
     first, second = await connect(), await connect()
     with pytest.raises(asyncpg.SerializationError):
         async with second.transaction(isolation=isolation):
-            await second.execute("SELECT 1 FROM inbox_receipt")
+            await second.execute("SELECT 1 FROM outbox_inbox")
             async with first.transaction():
                 assert await INBOX.aadmit(first, "billing", "e1")
             await INBOX.aadmit(second, "billing", "e1")

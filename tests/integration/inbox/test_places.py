@@ -28,7 +28,7 @@ async def test_a_schema_and_a_prefix_of_ones_own(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         assert Inbox(schema="shop", prefix="till_outbox_").admit(connection, "billing", "e1")
         assert not Inbox(schema="shop", prefix="till_outbox_").admit(connection, "billing", "e1")
-        assert connection.execute("SELECT event_id FROM shop.till_inbox_receipt").fetchall() == [("e1",)]
+        assert connection.execute("SELECT event_id FROM shop.till_outbox_inbox").fetchall() == [("e1",)]
     assert committed_receipts(postgres_url) == []
 
 
@@ -44,7 +44,7 @@ async def test_a_prefix_on_sqlite_where_a_schema_means_nothing(tmp_path: Path) -
         await store.schema.apply()
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
         assert Inbox(prefix="shop_", schema="elsewhere").admit(connection, "billing", "e1")
-        assert connection.execute("SELECT event_id FROM shop_inbox_receipt").fetchall() == [("e1",)]
+        assert connection.execute("SELECT event_id FROM shop_inbox").fetchall() == [("e1",)]
 
 
 @pytest.mark.parametrize(

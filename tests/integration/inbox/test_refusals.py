@@ -60,7 +60,7 @@ def test_what_is_no_transaction_is_told_what_to_pass() -> None:
 
 
 async def test_insert_alone_is_enough_for_a_role(postgres_url: str, role: Role) -> None:
-    role.grant("INSERT ON inbox_receipt")
+    role.grant("INSERT ON outbox_inbox")
     for first in (True, False):
         with psycopg.connect(role.url) as connection:
             assert Inbox().admit(connection, "billing", "e1") is first
@@ -68,7 +68,7 @@ async def test_insert_alone_is_enough_for_a_role(postgres_url: str, role: Role) 
 
 
 def test_insert_and_select_do_no_harm(postgres_url: str, role: Role) -> None:
-    role.grant("INSERT, SELECT ON inbox_receipt")
+    role.grant("INSERT, SELECT ON outbox_inbox")
     for first in (True, False):
         with psycopg.connect(role.url) as connection:
             assert Inbox().admit(connection, "billing", "e1") is first
@@ -76,7 +76,7 @@ def test_insert_and_select_do_no_harm(postgres_url: str, role: Role) -> None:
 
 async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role) -> None:
     connection = await asyncpg.connect(role.url)
-    with pytest.raises(InboxError, match=r'GRANT INSERT ON "public"\."inbox_receipt"') as caught:
+    with pytest.raises(InboxError, match=r'GRANT INSERT ON "public"\."outbox_inbox"') as caught:
         async with connection.transaction():
             await Inbox().aadmit(connection, "billing", "e1")
     assert isinstance(caught.value.__cause__, asyncpg.InsufficientPrivilegeError)
@@ -85,10 +85,10 @@ async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role)
 
 def test_a_role_that_may_not_tally_is_told_the_grant_it_needs(role: Role) -> None:
     needed = "SELECT, INSERT, UPDATE ON"
-    refused = pytest.raises(InboxError, match=rf'may not tally .*; GRANT {needed} "public"\."inbox_tally"')
+    refused = pytest.raises(InboxError, match=rf'may not tally .*; GRANT {needed} "public"\."outbox_inbox_statistics"')
     with refused, psycopg.connect(role.url) as connection:
         Inbox().tally(connection, Tally("billing", handled=1))
-    role.grant(f"{needed} inbox_tally")
+    role.grant(f"{needed} outbox_inbox_statistics")
     for _ in range(2):
         with psycopg.connect(role.url) as connection:
             Inbox().tally(connection, Tally("billing", handled=1))

@@ -74,7 +74,7 @@ async def test_a_handler_that_fails_before_its_commit_is_admitted_again(store: S
 async def test_a_relay_drops_receipts_that_are_old_enough(store: SqliteStore, sqlite_path: str) -> None:
     def receipts() -> int:
         with closing(sqlite3.connect(sqlite_path)) as connection:
-            count: int = connection.execute("SELECT count(*) FROM inbox_receipt").fetchone()[0]
+            count: int = connection.execute("SELECT count(*) FROM outbox_inbox").fetchone()[0]
             return count
 
     with closing(sqlite3.connect(sqlite_path)) as connection, connection:

@@ -8,11 +8,22 @@ MIGRATIONS = sorted((Path(pillarbox.stores.postgres.__file__).parent / "sql" / "
 LAST = MIGRATIONS[-1].stem
 
 WITHOUT_THE_LAST_STEP = """
-DELETE FROM outbox_schema WHERE version = 16;
+DELETE FROM outbox_schema WHERE version = 17;
+ALTER TABLE outbox_inbox RENAME TO inbox_receipt;
+ALTER INDEX outbox_inbox_pkey RENAME TO inbox_receipt_pkey;
+ALTER INDEX outbox_inbox_at_idx RENAME TO inbox_receipt_at_idx;
+ALTER TABLE outbox_inbox_statistics RENAME TO inbox_tally;
+ALTER INDEX outbox_inbox_statistics_pkey RENAME TO inbox_tally_pkey;
+ALTER TABLE outbox_ledger RENAME TO processed_event;
+ALTER TABLE processed_event RENAME CONSTRAINT outbox_ledger_status_check TO processed_event_status_check;
+ALTER INDEX outbox_ledger_pkey RENAME TO processed_event_pkey;
+ALTER INDEX outbox_ledger_id_key RENAME TO processed_event_id_key;
+ALTER SEQUENCE outbox_ledger_id_seq RENAME TO processed_event_id_seq;
 """
 
 BACK_BEFORE_OPERATORS = f"""
 {WITHOUT_THE_LAST_STEP}
+DELETE FROM outbox_schema WHERE version = 16;
 DELETE FROM outbox_schema WHERE version = 15;
 ALTER TABLE outbox_relay DROP COLUMN stalled;
 DELETE FROM outbox_schema WHERE version = 14;

@@ -345,3 +345,11 @@ async def test_hostile_temporary_objects_do_not_change_what_the_triggers_do(sql:
     assert (row["payload"], row["finite"]) == (b'{"n": 1}', True)
     definers = "SELECT proname FROM pg_proc WHERE prosecdef AND proname ~ 'alias|insert|dlq'"
     assert await sql.fetch(definers) == []
+
+
+async def test_the_ledger_is_read_and_changed_under_its_former_name(sql: Sql) -> None:
+    await sql.execute("INSERT INTO processed_event (event_id, status) VALUES ('e-1', 'PROCESSING')")
+    await sql.execute("UPDATE processed_event SET status = 'SUCCESS', processed_at = now() WHERE event_id = 'e-1'")
+    assert await sql.fetchval("SELECT status FROM outbox_ledger WHERE processed_at IS NOT NULL") == "SUCCESS"
+    await sql.execute("DELETE FROM processed_event WHERE event_id = 'e-1'")
+    assert await sql.fetchval("SELECT count(*) FROM outbox_ledger") == 0

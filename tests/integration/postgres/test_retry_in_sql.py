@@ -38,7 +38,7 @@ async def strict(postgres_url: str, sql: Sql) -> AsyncIterator[PostgresStore]:
     await store.schema.apply()
     owner = await Owner.of(store)
     await owner.settle(Dead(error="no"), *await owner.ready())
-    await sql.execute("UPDATE processed_event SET status = 'SUCCESS', begun = 7")
+    await sql.execute("UPDATE outbox_ledger SET status = 'SUCCESS', begun = 7")
     yield store
     await store.aclose()
 
@@ -53,7 +53,7 @@ async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say
     assert row is not None
     # The one try is what tells a retry from a repeat of an event that the history knows.
     assert tuple(row) == (0, 1, None, None, 3000)
-    assert tuple(*await sql.fetch("SELECT status, begun FROM processed_event")) == ("PROCESSING", None)
+    assert tuple(*await sql.fetch("SELECT status, begun FROM outbox_ledger")) == ("PROCESSING", None)
     [entry] = (await strict.people.audit()).entries
     assert (entry.who, entry.what, entry.subject, entry.count) == ("postgres", "retry", "e", 1)
     assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_id"}, "x")

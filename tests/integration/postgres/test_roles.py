@@ -35,15 +35,15 @@ MATRIX: dict[str, tuple[str, set[str]]] = {
     "rewrite the audit": ("UPDATE outbox_audit SET who = 'x'", {"migrator"}),
     "drop history": ("SELECT outbox_history_drop('7 days')", {"relay", "migrator"}),
     "admit": (
-        "INSERT INTO inbox_receipt (consumer, event_id) VALUES ('c', 'e') ON CONFLICT DO NOTHING",
+        "INSERT INTO outbox_inbox (consumer, event_id) VALUES ('c', 'e') ON CONFLICT DO NOTHING",
         {"producer", "relay", "migrator"},
     ),
     "tally": (
-        "INSERT INTO inbox_tally (consumer, handled) VALUES ('c', 1) "
+        "INSERT INTO outbox_inbox_statistics (consumer, handled) VALUES ('c', 1) "
         "ON CONFLICT (consumer, hour) DO UPDATE SET handled = excluded.handled",
         {"producer", "relay", "migrator"},
     ),
-    "drop tallies": ("DELETE FROM inbox_tally", {"relay", "migrator"}),
+    "drop tallies": ("DELETE FROM outbox_inbox_statistics", {"relay", "migrator"}),
     "insert through event_outbox": (
         "INSERT INTO event_outbox (event_type, aggregate_id, payload, metadata) VALUES ('a', 5, '{}', '{}')",
         {"producer", "relay", "migrator"},

@@ -91,7 +91,7 @@ def test_one_event_for_two_destinations_reaches_both_though_the_relay_is_killed_
     assert {taken.properties.message_id for taken in take_all(rabbitmq_server.url(), queue)} == {"evt-001"}
     assert set((tmp_path / "notes.txt").read_text().split()) == {"evt-001"}
     with psycopg.connect(postgres_url) as connection:
-        noted = connection.execute("SELECT destination, status FROM processed_event ORDER BY destination").fetchall()
+        noted = connection.execute("SELECT destination, status FROM outbox_ledger ORDER BY destination").fetchall()
     assert noted == [("far", "SUCCESS"), ("near", "SUCCESS")]
 
 
@@ -132,19 +132,19 @@ async def test_an_entry_says_what_was_begun_and_what_became_of_it(sql: Sql, post
         await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('evt-001', 'a', '{}')")
         [message] = await owner.ready()
         await store.ledger.begin([Resolved(message, "orders")])
-        begun = await sql.fetchrow("SELECT * FROM processed_event")
+        begun = await sql.fetchrow("SELECT * FROM outbox_ledger")
         assert begun is not None
         assert (begun["event_id"], begun["destination"], begun["status"]) == ("evt-001", "orders", "PROCESSING")
         assert (begun["id"] > 0, begun["processed_at"]) == (True, None)
         await owner.settle(DELIVERED, message, to="orders")
-        done = await sql.fetchrow("SELECT * FROM processed_event")
+        done = await sql.fetchrow("SELECT * FROM outbox_ledger")
         assert done is not None
         assert (done["id"], done["created_at"], done["status"]) == (begun["id"], begun["created_at"], "SUCCESS")
         assert done["created_at"] < done["updated_at"] == done["processed_at"]
 
 
 async def test_postgresql_takes_one_entry_each_and_known_states_only(sql: Sql) -> None:
-    entry = "INSERT INTO processed_event (event_id, destination, status) VALUES ($1, $2, $3)"
+    entry = "INSERT INTO outbox_ledger (event_id, destination, status) VALUES ($1, $2, $3)"
     for status in ("PROCESSING", "SUCCESS", "FAILED"):
         await sql.execute(entry, "evt-001", status, status)
     for refused in (
@@ -163,20 +163,20 @@ async def test_a_ledger_that_is_locked_loses_nothing(sql: Sql, postgres_url: str
         shop = Shop(store)
         lock = sql.transaction()
         await lock.start()
-        await sql.execute("LOCK TABLE processed_event IN ACCESS EXCLUSIVE MODE")
+        await sql.execute("LOCK TABLE outbox_ledger IN ACCESS EXCLUSIVE MODE")
         async with shop.relay:
             await eventually(shop.failed, within=90)
             assert shop.handled == []
             await lock.rollback()
             await eventually(lambda: shop.has(20), within=90)
     assert shop.handled == [f"{n:03}" for n in range(20)]
-    assert await sql.fetchval("SELECT count(*) FROM processed_event WHERE status = 'SUCCESS'") == 20
+    assert await sql.fetchval("SELECT count(*) FROM outbox_ledger WHERE status = 'SUCCESS'") == 20
 
 
-NOTE = "INSERT INTO processed_event (event_id, destination, status) VALUES ($1, 'shop', 'PROCESSING')"
+NOTE = "INSERT INTO outbox_ledger (event_id, destination, status) VALUES ($1, 'shop', 'PROCESSING')"
 WAITS = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pillarbox' AND wait_event_type = 'Lock'"
-    " AND datname = current_database() AND query LIKE '%processed_event%'"
+    " AND datname = current_database() AND query LIKE '%outbox_ledger%'"
 )
 
 
@@ -214,8 +214,8 @@ async def test_a_ledger_that_is_cut_off_loses_nothing(sql: Sql, postgres_url: st
                 # Whatever runs a statement of the ledger or of a settlement loses its connection.
                 await sql.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-                    " AND pid <> pg_backend_pid() AND query LIKE '%processed_event%'"
+                    " AND pid <> pg_backend_pid() AND query LIKE '%outbox_ledger%'"
                 )
             await eventually(lambda: shop.has(200), within=90)
     assert list(dict.fromkeys(shop.handled)) == [f"{n:03}" for n in range(200)]
-    assert await sql.fetchval("SELECT count(*) FROM processed_event WHERE status = 'SUCCESS'") == 200
+    assert await sql.fetchval("SELECT count(*) FROM outbox_ledger WHERE status = 'SUCCESS'") == 200

@@ -129,3 +129,11 @@ async def test_dead_letters_are_moved_and_published_events_archived(owner: Owner
     assert "done" not in shown(sql, "event_outbox")
     with pytest.raises(sqlite3.IntegrityError, match="not published"):
         sql.execute("DELETE FROM outbox_events WHERE id = 'fresh'")
+
+
+async def test_the_ledger_is_read_and_changed_under_its_former_name(sql: sqlite3.Connection) -> None:
+    sql.execute("INSERT INTO processed_event (event_id, status) VALUES ('e-1', 'PROCESSING')")
+    sql.execute("UPDATE processed_event SET status = 'SUCCESS', processed_at = '2026-11-16' WHERE event_id = 'e-1'")
+    assert sql.execute("SELECT status FROM outbox_ledger WHERE processed_at IS NOT NULL").fetchall() == [("SUCCESS",)]
+    sql.execute("DELETE FROM processed_event WHERE event_id = 'e-1'")
+    assert sql.execute("SELECT count(*) FROM outbox_ledger").fetchone() == (0,)

@@ -100,7 +100,7 @@ async def test_what_is_kept_of_deliveries_has_its_own_destination_and_seconds(
         assert rows.execute("SELECT count(*) FROM outbox_history").fetchone() == (0,)
         assert (await store.writes.settle(owner.epochs, verdicts)).count == 4
         kept = rows.execute("SELECT event_id, destination, seconds FROM outbox_history ORDER BY event_id").fetchall()
-        noted = rows.execute("SELECT event_id, destination, status FROM processed_event ORDER BY event_id").fetchall()
+        noted = rows.execute("SELECT event_id, destination, status FROM outbox_ledger ORDER BY event_id").fetchall()
     assert kept == [(name, *answer) for name, answer in zip("abcd", answers, strict=True)]
     assert noted == [(name, destination, "SUCCESS") for name, (destination, _) in zip("abcd", answers, strict=True)]
 

@@ -33,7 +33,7 @@ async def strict(path: Path, sql: sqlite3.Connection) -> AsyncIterator[SqliteSto
     await store.schema.apply(aliases=True)
     owner = await Owner.of(store)
     await owner.settle(Dead(error="no"), *await owner.ready())
-    sql.execute("UPDATE processed_event SET status = 'SUCCESS', begun = 7")
+    sql.execute("UPDATE outbox_ledger SET status = 'SUCCESS', begun = 7")
     yield store
     await store.aclose()
 
@@ -49,7 +49,7 @@ async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say
     ).fetchone()
     # The one try is what tells a retry from a repeat of an event that the history knows.
     assert row == (0, 1, None, None, None, 3000)
-    assert sql.execute("SELECT status, begun FROM processed_event").fetchall() == [("PROCESSING", None)]
+    assert sql.execute("SELECT status, begun FROM outbox_ledger").fetchall() == [("PROCESSING", None)]
     [entry] = (await strict.people.audit()).entries
     assert (entry.what, entry.subject, entry.count) == ("retry", "e", 1)
     assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_id"}, "x")

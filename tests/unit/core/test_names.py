@@ -54,8 +54,8 @@ def test_names_are_quoted_and_qualified() -> None:
 
 def test_placeholders_become_names() -> None:
     names = Names(prefix="my_outbox_", schema="shop")
-    sql = "SELECT {message}, {inbox_receipt}, {prefix}idx, {stem}x"
-    assert names.render(sql) == 'SELECT "shop"."my_outbox_message", "shop"."my_inbox_receipt", my_outbox_idx, my_x'
+    sql = "SELECT {message}, {inbox}, {prefix}idx, {stem}x"
+    assert names.render(sql) == 'SELECT "shop"."my_outbox_message", "shop"."my_outbox_inbox", my_outbox_idx, my_x'
 
 
 def test_braces_that_are_no_placeholder_stay() -> None:

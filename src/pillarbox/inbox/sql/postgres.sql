@@ -2,11 +2,11 @@
 -- Insert an inbox record unless there is one: a row comes back if the event is new to the consumer, and none otherwise.
 -- A second transaction waits for the first to commit or roll back. No conflict target and no column in RETURNING: the
 -- right to INSERT is enough.
-INSERT INTO {inbox_receipt} (consumer, event_id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING 1;
+INSERT INTO {inbox} (consumer, event_id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING 1;
 
 -- name: count_results
 -- Add the results of a consumer to its statistics of this hour.
-INSERT INTO {inbox_tally} AS t (consumer, handled, repeated, failed, given_up, last_error, last_failed_at)
+INSERT INTO {inbox_statistics} AS t (consumer, handled, repeated, failed, given_up, last_error, last_failed_at)
 VALUES ($1, $2, $3, $4, $5, $6, now() - $7::double precision * interval '1 second')
 ON CONFLICT (consumer, hour) DO UPDATE
 SET handled = t.handled + excluded.handled,

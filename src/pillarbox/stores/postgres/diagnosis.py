@@ -47,6 +47,7 @@ _RELAY = "pillarbox_relay"
 _GRANT = re.compile(rf'GRANT ([A-Z, ]+) ON (?:(SCHEMA|SEQUENCE|FUNCTION) )?([^;]+?) TO [^;]*"{_RELAY}"')
 _QUALIFIED = re.compile(r'"(\w+)"\."(\w+)"')
 _INDEX = re.compile(r'^CREATE INDEX (?:CONCURRENTLY )?"(\w+)"', re.MULTILINE)
+_RENAMED = re.compile(r'^ALTER INDEX "\w+"\."(\w+)" RENAME TO "(\w+)"', re.MULTILINE)
 
 
 class Right(NamedTuple):
@@ -222,4 +223,6 @@ class PostgresDiagnosis:
                 yield from (Right(kind or "TABLE", name, privilege) for privilege in privileges.split(", "))
 
     def _index_names(self) -> list[str]:
-        return [name for _, script in self._statements.migrations().values() for name in _INDEX.findall(script)]
+        scripts = "\n".join(script for _, script in self._statements.migrations().values())
+        renamed = dict(_RENAMED.findall(scripts))
+        return [renamed.get(name, name) for name in _INDEX.findall(scripts)]

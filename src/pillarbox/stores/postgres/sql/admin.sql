@@ -175,7 +175,7 @@ WITH mine AS MATERIALIZED (
   UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = $3
 ), again AS (
   -- An operator wants it sent, whatever the ledger says; the one try does the same for the history.
-  UPDATE {processed_event} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
+  UPDATE {ledger} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
   WHERE p.event_id = b.event_id AND p.destination = b.destination
 )
 SELECT count(*) FROM gone
@@ -214,7 +214,7 @@ WITH chosen AS MATERIALIZED (
   SELECT coalesce(nullif($4, ''), current_user), 'edit', event_id, $5::jsonb FROM gone
 ), again AS (
   -- An operator wants it sent, whatever the ledger says; the one try does the same for the history.
-  UPDATE {processed_event} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
+  UPDATE {ledger} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
   WHERE p.event_id = b.event_id AND p.destination = b.destination
 )
 SELECT count(*) FROM gone
@@ -340,9 +340,9 @@ SELECT (SELECT count(*) FROM (SELECT FROM {history}
                               WHERE published_at < now() - $1::double precision * interval '1 second' LIMIT $6) AS h),
        (SELECT count(*) FROM (SELECT FROM {dead}
                               WHERE died_at < now() - $2::double precision * interval '1 second' LIMIT $6) AS d),
-       (SELECT count(*) FROM (SELECT FROM {inbox_receipt}
+       (SELECT count(*) FROM (SELECT FROM {inbox}
                               WHERE received_at < now() - $3::double precision * interval '1 second' LIMIT $6) AS r),
-       (SELECT count(*) FROM (SELECT FROM {processed_event} WHERE status <> 'PROCESSING'
+       (SELECT count(*) FROM (SELECT FROM {ledger} WHERE status <> 'PROCESSING'
                               AND created_at < now() - $4::double precision * interval '1 second' LIMIT $6) AS l),
        (SELECT count(*) FROM (SELECT FROM {audit}
                               WHERE at < now() - $5::double precision * interval '1 second' LIMIT $6) AS a)

@@ -51,7 +51,7 @@ FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 
 LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
 WHERE i.inhrelid IS NOT NULL OR c.oid IN (to_regclass('{message}'), to_regclass('{dead}'), to_regclass('{relay}'),
   to_regclass('{lane}'), to_regclass('{destination}'), to_regclass('{attempt}'), to_regclass('{stat}'), to_regclass('{request}'),
-  to_regclass('{audit}'), to_regclass('{inbox_receipt}'), to_regclass('{inbox_tally}'), to_regclass('{processed_event}'))
+  to_regclass('{audit}'), to_regclass('{inbox}'), to_regclass('{inbox_statistics}'), to_regclass('{ledger}'))
 ORDER BY bytes DESC, c.relname
 
 -- name: diagnosis_bloat

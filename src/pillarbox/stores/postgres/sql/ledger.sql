@@ -5,14 +5,14 @@ WITH asked AS MATERIALIZED (
   FROM unnest($1::text::text[], $2::text::text[], $3::text::bigint[]) AS a(event_id, destination, begun)
   ORDER BY event_id, destination
 ), noted AS (
-  INSERT INTO {processed_event} AS p (event_id, destination, status, begun)
+  INSERT INTO {ledger} AS p (event_id, destination, status, begun)
   SELECT event_id, destination, 'PROCESSING', begun FROM asked ORDER BY event_id, destination
   ON CONFLICT (event_id, destination) DO UPDATE SET status = 'PROCESSING', begun = excluded.begun, updated_at = now()
     WHERE p.status = 'FAILED' OR (p.status = 'PROCESSING' AND p.begun IS DISTINCT FROM excluded.begun)
 )
 -- As it was before this statement.
 SELECT p.event_id, p.destination, CASE p.status WHEN 'SUCCESS' THEN 'sent' ELSE 'unknown' END AS before
-  FROM asked a JOIN {processed_event} p ON p.event_id = ANY (ARRAY[a.event_id]) AND p.destination = a.destination
+  FROM asked a JOIN {ledger} p ON p.event_id = ANY (ARRAY[a.event_id]) AND p.destination = a.destination
  WHERE p.status = 'SUCCESS' OR (p.status = 'PROCESSING' AND p.begun = a.begun)
 
 -- name: ledger_history
@@ -22,7 +22,7 @@ SELECT DISTINCT h.event_id, h.destination FROM {history} h WHERE h.event_id = AN
 -- fragment: ledger_delivered
 -- Enter what was delivered in the ledger.
 , ledger AS (
-  INSERT INTO {processed_event} (event_id, destination, status, processed_at)
+  INSERT INTO {ledger} (event_id, destination, status, processed_at)
   SELECT DISTINCT event_id, resolved, 'SUCCESS', now() FROM gone ORDER BY event_id, resolved
   ON CONFLICT (event_id, destination) DO UPDATE SET status = 'SUCCESS', updated_at = now(), processed_at = now()
 )
@@ -30,7 +30,7 @@ SELECT DISTINCT h.event_id, h.destination FROM {history} h WHERE h.event_id = AN
 -- fragment: ledger_failed
 -- Enter what was dead-lettered in the ledger, unless an event with the same id was delivered.
 , ledger AS (
-  INSERT INTO {processed_event} AS p (event_id, destination, status, processed_at)
+  INSERT INTO {ledger} AS p (event_id, destination, status, processed_at)
   SELECT DISTINCT event_id, resolved, 'FAILED', now() FROM gone ORDER BY event_id, resolved
   ON CONFLICT (event_id, destination) DO UPDATE SET status = 'FAILED', updated_at = now(), processed_at = now()
     WHERE p.status <> 'SUCCESS'

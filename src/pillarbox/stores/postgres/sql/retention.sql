@@ -44,21 +44,21 @@ WITH gone AS (
 -- name: prune_inbox
 -- Delete, up to a limit, inbox records past their retention period.
 WITH gone AS (
-  DELETE FROM {inbox_receipt} WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM {inbox_receipt} WHERE received_at < now() - $1 * interval '1 second' LIMIT $2)) RETURNING 1
+  DELETE FROM {inbox} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {inbox} WHERE received_at < now() - $1 * interval '1 second' LIMIT $2)) RETURNING 1
 ) SELECT count(*) FROM gone
 
 -- name: prune_consumer_statistics
 -- Delete, up to a limit, consumer statistics as old as the inbox records: one hop along the index per consumer.
 WITH RECURSIVE named AS (
-  SELECT min(consumer) AS consumer FROM {inbox_tally}
+  SELECT min(consumer) AS consumer FROM {inbox_statistics}
   UNION ALL
-  SELECT (SELECT min(t.consumer) FROM {inbox_tally} t WHERE t.consumer > n.consumer)
+  SELECT (SELECT min(t.consumer) FROM {inbox_statistics} t WHERE t.consumer > n.consumer)
   FROM named n WHERE n.consumer IS NOT NULL
 ), gone AS (
-  DELETE FROM {inbox_tally} WHERE ctid = ANY (ARRAY(
+  DELETE FROM {inbox_statistics} WHERE ctid = ANY (ARRAY(
     SELECT old.ctid FROM named n CROSS JOIN LATERAL (
-      SELECT t.ctid FROM {inbox_tally} t
+      SELECT t.ctid FROM {inbox_statistics} t
       WHERE t.consumer = n.consumer AND t.hour < now() - $1 * interval '1 second'
       ORDER BY t.hour LIMIT $2) AS old
     LIMIT $2)) RETURNING 1
@@ -68,8 +68,8 @@ WITH RECURSIVE named AS (
 -- Delete, up to a limit, ledger entries past their retention period, except for sends that may be in flight. Ids grow with
 -- time: the first are the oldest.
 WITH gone AS (
-  DELETE FROM {processed_event} WHERE id = ANY (ARRAY(
-    SELECT id FROM (SELECT id, event_id, status, created_at FROM {processed_event} ORDER BY id LIMIT $2) AS first
+  DELETE FROM {ledger} WHERE id = ANY (ARRAY(
+    SELECT id FROM (SELECT id, event_id, status, created_at FROM {ledger} ORDER BY id LIMIT $2) AS first
     WHERE created_at < now() - $1 * interval '1 second'
       AND (status <> 'PROCESSING' OR NOT EXISTS (SELECT FROM {message} m WHERE m.event_id = first.event_id)))) RETURNING 1
 ) SELECT count(*) FROM gone

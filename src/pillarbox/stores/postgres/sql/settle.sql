@@ -1,7 +1,7 @@
 -- name: deliver
 -- Settle delivered messages: move them to the history under the destination they were sent to.
 -- with: progress=true
--- variant ledger: ledger=ledger_delivered
+-- variant ledger: ledger_entry=ledger_delivered
 WITH {fence}, gone AS (
   DELETE FROM {message} m
   USING unnest($3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7::text::real[])
@@ -13,25 +13,25 @@ WITH {fence}, gone AS (
     last_attempt_at, published_at, seconds)
   SELECT id, event_id, resolved, {about}, key, {content}, occurred_at, recorded_at, attempts, tries, last_error,
     last_attempt_at, now(), seconds FROM gone
-){ledger}
+){ledger_entry}
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates
 
 -- name: deliver_without_history
 -- Settle delivered messages where no history is kept: delete them.
 -- with: progress=true
--- variant ledger: ledger=ledger_delivered
+-- variant ledger: ledger_entry=ledger_delivered
 WITH {fence}, gone AS (
   DELETE FROM {message} m
   USING unnest($3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[]) AS a(event_id, destination, id, resolved)
   WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.event_id, a.resolved
-){ledger}
+){ledger_entry}
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates
 
 -- name: dead_letter
 -- Settle messages without attempts left: move them to the dead letters.
 -- with: progress=true
--- variant ledger: ledger=ledger_failed
+-- variant ledger: ledger_entry=ledger_failed
 WITH {fence}, gone AS (
   DELETE FROM {message} m
   USING unnest($3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7::text::integer[], $8::text::text[],
@@ -46,7 +46,7 @@ WITH {fence}, gone AS (
 ), noted AS (
   INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)
   SELECT event_id, resolved, attempts + charged + tries, true, error, seconds FROM gone WHERE sent
-){ledger}
+){ledger_entry}
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates
 
 -- name: requeue

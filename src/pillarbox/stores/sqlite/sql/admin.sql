@@ -279,12 +279,12 @@ SELECT (SELECT count(*)
                    AND :dead IS NOT NULL
                  LIMIT :most)),
        (SELECT count(*)
-          FROM (SELECT 1 FROM {inbox_receipt}
+          FROM (SELECT 1 FROM {inbox}
                  WHERE received_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:receipts))
                    AND :receipts IS NOT NULL
                  LIMIT :most)),
        (SELECT count(*)
-          FROM (SELECT 1 FROM {processed_event}
+          FROM (SELECT 1 FROM {ledger}
                  WHERE created_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:ledger))
                    AND status <> 'PROCESSING' AND :ledger IS NOT NULL
                  LIMIT :most)),
@@ -450,7 +450,7 @@ SELECT :by, 'retry', event_id, json_object('destination', destination, 'dead_id'
 
 -- name: retry_ledger
 -- A person wants these dead letters sent, whatever the ledger says.
-UPDATE {processed_event} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
+UPDATE {ledger} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
  WHERE (event_id, destination) IN (SELECT event_id, destination FROM {message} WHERE place < 0)
 
 -- name: retry_remove

@@ -2,13 +2,13 @@
 -- Find which of these were sent before, and which of these sends began and was never settled.
 SELECT p.event_id, p.destination, CASE p.status WHEN 'SUCCESS' THEN 'sent' ELSE 'unknown' END
   FROM json_each(:messages) AS asked
- CROSS JOIN {processed_event} AS p
+ CROSS JOIN {ledger} AS p
  WHERE p.event_id = json_extract(asked.value, '$[0]') AND p.destination = json_extract(asked.value, '$[1]')
    AND (p.status = 'SUCCESS' OR (p.status = 'PROCESSING' AND p.begun = json_extract(asked.value, '$[2]')))
 
 -- name: ledger_begin
 -- Enter what is about to be sent: [[event id, destination, which send], …]. What was dead-lettered begins anew.
-INSERT INTO {processed_event} (event_id, destination, status, begun)
+INSERT INTO {ledger} (event_id, destination, status, begun)
 SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), 'PROCESSING', json_extract(value, '$[2]')
   FROM json_each(:messages) WHERE true
 ON CONFLICT (event_id, destination) DO UPDATE SET status = 'PROCESSING', begun = excluded.begun, updated_at = {now}
@@ -25,7 +25,7 @@ SELECT DISTINCT h.event_id, h.destination
 -- Enter what was delivered and what was dead-lettered; what was delivered stays so.
 -- with: settled=temp.settlement
 -- variant at_once: settled=delivered_at_once
-INSERT INTO {processed_event} (event_id, destination, status, processed_at)
+INSERT INTO {ledger} (event_id, destination, status, processed_at)
 SELECT DISTINCT m.event_id, d.destination, CASE d.outcome WHEN 'delivered' THEN 'SUCCESS' ELSE 'FAILED' END, {now}
   FROM {settled} AS d
  CROSS JOIN {message} AS m

@@ -36,22 +36,22 @@ DELETE FROM {request}
 
 -- name: prune_inbox
 -- Delete, up to a limit, inbox records past their retention period, the oldest first.
-DELETE FROM {inbox_receipt}
- WHERE rowid IN (SELECT rowid FROM {inbox_receipt}
+DELETE FROM {inbox}
+ WHERE rowid IN (SELECT rowid FROM {inbox}
                   WHERE received_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
                   ORDER BY received_at
                   LIMIT :most)
 
 -- name: prune_consumer_statistics
 -- Delete, up to a limit, consumer statistics as old as the inbox records: one hop along the index per consumer.
-DELETE FROM {inbox_tally}
+DELETE FROM {inbox_statistics}
  WHERE rowid IN (WITH RECURSIVE named AS (
-                   SELECT min(consumer) AS consumer FROM {inbox_tally}
+                   SELECT min(consumer) AS consumer FROM {inbox_statistics}
                    UNION ALL
-                   SELECT (SELECT min(t.consumer) FROM {inbox_tally} t WHERE t.consumer > n.consumer)
+                   SELECT (SELECT min(t.consumer) FROM {inbox_statistics} t WHERE t.consumer > n.consumer)
                    FROM named n WHERE n.consumer IS NOT NULL
                  )
-                 SELECT t.rowid FROM named n CROSS JOIN {inbox_tally} t
+                 SELECT t.rowid FROM named n CROSS JOIN {inbox_statistics} t
                   WHERE t.consumer = n.consumer
                     AND t.hour <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
                   LIMIT :most)
@@ -59,8 +59,8 @@ DELETE FROM {inbox_tally}
 -- name: prune_ledger
 -- Delete, up to a limit, ledger entries past their retention period, except for sends that may be in flight. Ids grow with
 -- time: the first are the oldest.
-DELETE FROM {processed_event}
- WHERE id IN (SELECT id FROM (SELECT id, event_id, status, created_at FROM {processed_event} ORDER BY id LIMIT :most) AS first
+DELETE FROM {ledger}
+ WHERE id IN (SELECT id FROM (SELECT id, event_id, status, created_at FROM {ledger} ORDER BY id LIMIT :most) AS first
                WHERE created_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
                  AND (status <> 'PROCESSING'
                       OR NOT EXISTS (SELECT 1 FROM {message} AS m WHERE m.event_id = first.event_id)))

@@ -68,7 +68,7 @@ INSERT OR IGNORE INTO {message} (
   SELECT 'retry', event_id, json_object('destination', destination, 'dead_id', dead_id)
     FROM {dead}
    WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
-  UPDATE {processed_event} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
+  UPDATE {ledger} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
    WHERE event_id = OLD.id AND destination = OLD.destination AND EXISTS (SELECT 1 FROM {message} WHERE place < 0);
   DELETE FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
   UPDATE {message} SET place = NULL WHERE place < 0;

@@ -1,6 +1,6 @@
 -- Views under the names, columns and states that other outboxes use, for their producers' INSERTs and their operators' statements:
 -- `outbox_events` (PENDING, SENT), `event_outbox` (PENDING, PROCESSED) with `event_outbox_dlq` and `event_outbox_archive`,
--- and `outbox_integration_event` (NEW, DONE). Every trigger runs with the rights of whoever executes the statement.
+-- `outbox_integration_event` (NEW, DONE) and `processed_event`, the ledger. Every trigger runs with the rights of whoever executes the statement.
 
 -- Before producers could insert, `id` was a number. A view cannot change the type of a column.
 DO $$ BEGIN
@@ -51,6 +51,10 @@ SELECT event_id AS id, event_type, payload AS payload_json,
        locked_by, locked_at, occurred_at, correlation_id, trace_id, last_error, created_at,
        published_at AS processed_at, destination
 FROM {event};
+
+-- The ledger.
+CREATE OR REPLACE VIEW {processed_event} AS
+SELECT id, event_id, destination, status, created_at, updated_at, processed_at, begun FROM {ledger};
 
 -- A producer inserts new events only: everything about their delivery is the relay's to write.
 CREATE OR REPLACE FUNCTION {alias_new}(event_id text, status text, first_status text, untouched boolean) RETURNS text

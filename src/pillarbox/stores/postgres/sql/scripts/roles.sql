@@ -4,13 +4,13 @@ GRANT USAGE ON SCHEMA {schema_name} TO {producer}, {relay_role}, {reader};
 
 -- producer: records events, and admits them in the inbox. Nothing else.
 GRANT INSERT ON {message} TO {producer};
-GRANT INSERT ON {inbox_receipt} TO {producer};
-GRANT SELECT (consumer, event_id) ON {inbox_receipt} TO {producer};
-GRANT SELECT, INSERT, UPDATE ON {inbox_tally} TO {producer};
+GRANT INSERT ON {inbox} TO {producer};
+GRANT SELECT (consumer, event_id) ON {inbox} TO {producer};
+GRANT SELECT, INSERT, UPDATE ON {inbox_statistics} TO {producer};
 
 -- relay: carries messages, settles them, keeps house.
 GRANT SELECT, INSERT, UPDATE, DELETE ON {message}, {history}, {history_default}, {dead}, {relay}, {attempt}, {stat}, {request},
-  {destination}, {inbox_receipt}, {inbox_tally}, {processed_event} TO {relay_role};
+  {destination}, {inbox}, {inbox_statistics}, {ledger} TO {relay_role};
 GRANT SELECT, UPDATE ON {lane} TO {relay_role};
 GRANT SELECT, INSERT, DELETE, UPDATE (count, detail) ON {audit} TO {relay_role};
 GRANT SELECT ON {schema}, {event} TO {relay_role};
@@ -19,7 +19,7 @@ GRANT EXECUTE ON FUNCTION {history_make}(integer), {history_drop}(interval) TO {
 
 -- reader: sees everything, changes nothing.
 GRANT SELECT ON {message}, {history}, {dead}, {lane}, {relay}, {attempt}, {stat}, {request}, {destination}, {audit},
-  {schema}, {event}, {inbox_receipt}, {inbox_tally}, {processed_event} TO {reader};
+  {schema}, {event}, {inbox}, {inbox_statistics}, {ledger} TO {reader};
 
 -- The views of `schema apply --aliases`, where they exist: their triggers run with the rights of the role that fires them.
 DO $$ BEGIN
@@ -28,7 +28,9 @@ DO $$ BEGIN
     GRANT SELECT, INSERT, UPDATE, DELETE ON {events_alias}, {outbox_alias}, {integration_event}, {outbox_dlq} TO {relay_role};
     GRANT SELECT, INSERT, DELETE ON {outbox_archive} TO {relay_role};
     GRANT INSERT ON {outbox_moved} TO {relay_role};
-    GRANT SELECT ON {events_alias}, {outbox_alias}, {integration_event}, {outbox_dlq}, {outbox_archive} TO {reader};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON {processed_event} TO {relay_role};
+    GRANT SELECT ON {events_alias}, {outbox_alias}, {integration_event}, {outbox_dlq}, {outbox_archive},
+      {processed_event} TO {reader};
   END IF;
 END $$;
 

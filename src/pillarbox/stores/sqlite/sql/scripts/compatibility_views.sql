@@ -1,6 +1,6 @@
 -- Views under the names, columns and states that other outboxes use, for their producers' INSERTs and their operators' statements:
 -- `outbox_events` (PENDING, SENT), `event_outbox` (PENDING, PROCESSED) with `event_outbox_dlq` and `event_outbox_archive`,
--- and `outbox_integration_event` (NEW, DONE).
+-- `outbox_integration_event` (NEW, DONE) and `processed_event`, the ledger.
 
 -- Dead letters that an operator has deleted from `event_outbox` after moving them to `event_outbox_dlq`.
 CREATE TABLE IF NOT EXISTS {outbox_moved} (dead_id INTEGER PRIMARY KEY);
@@ -50,6 +50,28 @@ SELECT event_id AS id, event_type, payload AS payload_json,
        locked_by, locked_at, occurred_at, correlation_id, trace_id, last_error, created_at,
        published_at AS processed_at, destination
   FROM {event};
+
+-- The ledger.
+DROP VIEW IF EXISTS {processed_event};
+CREATE VIEW {processed_event} AS
+SELECT id, event_id, destination, status, created_at, updated_at, processed_at, begun FROM {ledger};
+CREATE TRIGGER "{prefix}ledger_insert" INSTEAD OF INSERT ON {processed_event}
+BEGIN
+  INSERT INTO {ledger} (event_id, destination, status, created_at, updated_at, processed_at, begun)
+  VALUES (NEW.event_id, coalesce(NEW.destination, ''), NEW.status, coalesce(NEW.created_at, {now}),
+          coalesce(NEW.updated_at, {now}), NEW.processed_at, NEW.begun);
+END;
+CREATE TRIGGER "{prefix}ledger_update" INSTEAD OF UPDATE ON {processed_event}
+BEGIN
+  UPDATE {ledger}
+     SET event_id = NEW.event_id, destination = NEW.destination, status = NEW.status, created_at = NEW.created_at,
+         updated_at = NEW.updated_at, processed_at = NEW.processed_at, begun = NEW.begun
+   WHERE id = OLD.id;
+END;
+CREATE TRIGGER "{prefix}ledger_delete" INSTEAD OF DELETE ON {processed_event}
+BEGIN
+  DELETE FROM {ledger} WHERE id = OLD.id;
+END;
 
 -- A producer inserts new events only: everything about their delivery is the relay's to write.
 CREATE TRIGGER "{prefix}events_insert" INSTEAD OF INSERT ON {events_alias}

@@ -1,0 +1,55 @@
+-- The tables of the inbox and of the ledger take the prefix, as all others do.
+
+ALTER TABLE {inbox_receipt} RENAME TO "{prefix}inbox";
+ALTER INDEX {schema_name}."{stem}inbox_receipt_pkey" RENAME TO "{prefix}inbox_pkey";
+ALTER INDEX {schema_name}."{stem}inbox_receipt_at_idx" RENAME TO "{prefix}inbox_at_idx";
+
+ALTER TABLE {inbox_tally} RENAME TO "{prefix}inbox_statistics";
+ALTER INDEX {schema_name}."{stem}inbox_tally_pkey" RENAME TO "{prefix}inbox_statistics_pkey";
+
+ALTER TABLE {processed_event} RENAME TO "{prefix}ledger";
+ALTER TABLE {ledger} RENAME CONSTRAINT "{stem}processed_event_status_check" TO "{prefix}ledger_status_check";
+ALTER INDEX {schema_name}."{stem}processed_event_pkey" RENAME TO "{prefix}ledger_pkey";
+ALTER INDEX {schema_name}."{stem}processed_event_id_key" RENAME TO "{prefix}ledger_id_key";
+ALTER SEQUENCE {schema_name}."{stem}processed_event_id_seq" RENAME TO "{prefix}ledger_id_seq";
+
+CREATE OR REPLACE FUNCTION {retry}(wanted text) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  internal CONSTANT text := coalesce(current_setting('pillarbox.internal', true), '');
+  done integer;
+BEGIN
+  -- The table accepted these payloads before, perhaps under a higher limit.
+  PERFORM set_config('pillarbox.internal', 'on', true);
+  -- As retry_dead_letters does it: dead letters of this event go to the end of their key, one per destination. What is pending
+  -- or blocked is requested of the owner of its lane.
+  WITH mine AS MATERIALIZED (
+    SELECT * FROM {dead} WHERE event_id = wanted ORDER BY dead_id FOR UPDATE
+  ), chosen AS MATERIALIZED (
+    SELECT DISTINCT ON (destination) * FROM mine ORDER BY destination, dead_id
+  ), back AS (
+    INSERT INTO {message} (event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload,
+      content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, tries)
+    SELECT event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type,
+      headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, 1
+    FROM chosen ORDER BY dead_id
+    ON CONFLICT DO NOTHING RETURNING event_id, destination
+  ), gone AS (
+    DELETE FROM {dead} d USING chosen c JOIN back b USING (destination) WHERE d.dead_id = c.dead_id
+    RETURNING d.destination, d.dead_id
+  ), noted AS (
+    INSERT INTO {audit} (what, subject, detail)
+    SELECT 'retry', wanted, jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone
+  ), again AS (
+    UPDATE {ledger} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
+    WHERE p.event_id = b.event_id AND p.destination = b.destination
+  ), asked AS (
+    INSERT INTO {request} (action, event_id, destination)
+    SELECT 'retry', m.event_id, m.destination FROM {message} m
+    WHERE m.event_id = wanted AND (m.held = 'blocked' OR m.available_at IS NOT NULL)
+    RETURNING 1
+  )
+  SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM asked) INTO done;
+  PERFORM set_config('pillarbox.internal', internal, true);
+  RETURN done;
+END $$;
