@@ -85,7 +85,7 @@ WITH RECURSIVE line AS (
      WHERE h.held = 'behind' AND h.lane = line.lane AND (h.key, h.destination) > (line.key, line.destination)
      ORDER BY h.key, h.destination, h.id LIMIT 1)
     UNION ALL
-    -- Nothing more in this lane: the first line of the next lane that has one.
+    -- Nothing more in this lane: the first ordering queue of the next lane that has one.
     (SELECT n.lane, g.key, g.destination, g.id FROM unnest($1::text::smallint[]) AS n(lane) CROSS JOIN LATERAL (
        SELECT h.key, h.destination, h.id FROM {message} h
        WHERE h.held = 'behind' AND h.lane = n.lane AND h.key IS NOT NULL
@@ -135,9 +135,8 @@ m.occurred_at, m.recorded_at, m.available_at, m.held, m.attempts, m.tries
 
 -- fragment: fetched
 -- What a fetch reads of a row, its headers as text: converted once, for its size and for the result.
-y.id, y.lane, y.event_id, y.destination, y.event_type, y.aggregate_type, y.aggregate_id, y.key, y.payload, y.content_type,
-y.headers::text AS headers, y.schema_version, y.correlation_id, y.causation_id, y.trace_id, y.occurred_at, y.recorded_at,
-y.available_at, y.held, y.attempts, y.tries
+y.id, y.lane, y.event_id, y.destination, {about:y.}, y.key, y.payload, y.content_type, y.headers::text AS headers,
+{context:y.}, y.occurred_at, y.recorded_at, y.available_at, y.held, y.attempts, y.tries
 
 -- fragment: holds_queue
 -- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
@@ -174,7 +173,7 @@ END
 SELECT least(
   (SELECT h.id FROM {message} h WHERE h.lane = s.lane AND h.key = s.key AND h.destination = s.destination AND ({holds_queue:h.})
    ORDER BY h.id LIMIT 1),
-  -- '' counts for all: whatever waits without a destination holds every line of its key …
+  -- '' counts for all: whatever waits without a destination holds every ordering queue of its key …
   (SELECT h.id FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
    AND h.destination = '' AND ({holds_queue:h.}) ORDER BY h.id LIMIT 1),
   (SELECT h.id FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key

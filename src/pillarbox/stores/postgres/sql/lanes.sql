@@ -42,7 +42,7 @@ WITH alive AS MATERIALIZED (
   WHERE l.owner IS NULL OR l.owner = ANY (ARRAY(SELECT id FROM dead))
      OR NOT EXISTS (SELECT FROM {relay} r WHERE r.id = l.owner)
 ), free AS MATERIALIZED (
-  -- The epoch again: a lane that a relay unknown to this snapshot took meanwhile must not look ownerless.
+  -- The epoch again: a lane that a relay unknown to this snapshot took meanwhile must not seem free.
   SELECT l.lane FROM {lane} l JOIN candidate c ON c.lane = l.lane AND c.epoch = l.epoch
   WHERE EXISTS (SELECT FROM alive)
   ORDER BY l.lane LIMIT $2 FOR NO KEY UPDATE OF l SKIP LOCKED

@@ -30,7 +30,7 @@ WITH {fence}, seen AS MATERIALIZED (
   SELECT id, event_id, destination, {about}, ordering_key, key, {content}, {readable}(occurred_at), {readable}(recorded_at), attempts, tries,
     coalesce(last_error, 'sent to the dead letters by a person'), coalesce(first_failed_at, now()), last_attempt_at FROM taken
 ), again AS (
-  -- It keeps a time, so that it stays the head of its line and nothing behind it slips past.
+  -- It keeps a time, so that it stays the first of its ordering queue and nothing overtakes it.
   UPDATE {message} m SET held = NULL, available_at = now() + w.delay * interval '1 second',
     attempts = CASE WHEN w.action = 'retry' THEN 0 ELSE m.attempts END, tries = greatest(m.tries, 1)
   FROM mine w

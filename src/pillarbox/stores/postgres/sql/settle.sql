@@ -9,8 +9,8 @@ WITH {fence}, gone AS (
   WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*, a.resolved, a.seconds
 ), kept AS (
-  INSERT INTO {history} (id, event_id, destination, {about}, key, {content}, occurred_at, recorded_at, attempts, tries, last_error,
-    last_attempt_at, published_at, seconds)
+  INSERT INTO {history} (id, event_id, destination, {about}, key, {content}, occurred_at, recorded_at, attempts, tries,
+    last_error, last_attempt_at, published_at, seconds)
   SELECT id, event_id, resolved, {about}, key, {content}, occurred_at, recorded_at, attempts, tries, last_error,
     last_attempt_at, now(), seconds FROM gone
 ){ledger_entry}

@@ -92,7 +92,8 @@ SELECT m.row_id AS row_id, {size} AS size
 -- with: rows=given_rows
 SELECT json_array(
          m.id, 0, m.event_id, m.destination, {about:m.}, m.key,
-         length(CAST(m.payload AS BLOB)), m.content_type, m.headers, {context:m.}, CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held,
+         length(CAST(m.payload AS BLOB)), m.content_type, m.headers, {context:m.},
+         CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held,
          m.attempts, m.tries, CASE WHEN :judge AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END) AS facts,
        CAST(m.payload AS BLOB) AS payload
   FROM {rows} AS r
