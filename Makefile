@@ -49,6 +49,7 @@ fmt: venv ## format the code and apply the safe lint fixes
 
 docs: venv ## the documentation as a site in build/site; a link that leads nowhere fails
 	@$(BIN)/python -m tests.docs.matrix
+	@$(BIN)/python -m tests.docs.settings_page
 	@$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 servers: venv packages ## a private PostgreSQL and RabbitMQ until Ctrl-C

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pillarbox.plugins import open_store, open_transport
     from pillarbox.record.outbox import Outbox
     from pillarbox.record.registry import EventTypes
-    from pillarbox.relay.config import BreakerConfig, RelayConfig
+    from pillarbox.relay.config import BreakerConfig, RelayConfig, RetentionConfig
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
     from pillarbox.transports.handlers import Handlers
@@ -71,6 +71,7 @@ __all__ = [
     "Relay",
     "RelayConfig",
     "RelayFailedError",
+    "RetentionConfig",
     "Route",
     "RowsRefusedError",
     "SchemaError",
@@ -111,7 +112,7 @@ _HOMES = {
     "pillarbox.record.registry": ("EventTypes",),
     "pillarbox.relay.relay": ("Relay",),
     "pillarbox.relay.routing": ("Destination", "Route"),
-    "pillarbox.relay.config": ("BreakerConfig", "RelayConfig"),
+    "pillarbox.relay.config": ("BreakerConfig", "RelayConfig", "RetentionConfig"),
     "pillarbox.transports.handlers": ("Handlers",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

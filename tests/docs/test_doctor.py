@@ -18,7 +18,7 @@ from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/doctor.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `(\w+\.\w+)`( \*)? \| (.+) \| .+ \|$", PAGE, re.MULTILINE)
-SETTINGS = Settings.load(None, {}, {"relay.ledger": "true"})
+SETTINGS = Settings.load(None, {}, {"store.ledger": "true"})
 STORES: list[Store] = [MemoryStore(), SqliteStore("sqlite:///unused.db"), PostgresStore("postgresql://app@db/shop")]
 GROUPS: list[Sequence[Check]] = [
     settings_checks.checks(SETTINGS, STORES[0]),

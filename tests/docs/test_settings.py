@@ -1,64 +1,70 @@
-"""The reference of settings says what the description says: every key with kind, default and meaning, in its order."""
+"""The reference of settings is generated from their definitions: every key with kind, default and meaning."""
 
-import json
-import re
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pillarbox.ops.settings import Settings
-from pillarbox.ops.settings.describing import Key, every_key
-from pillarbox.relay.presets import PRESETS
+from pillarbox import Destination, Outbox, Route
+from pillarbox.core.settings import Setting
+from pillarbox.ops.settings.sections import RecordSettings, StoreSettings
+from pillarbox.ops.settings.tables import keys_of
+from pillarbox.ops.settings.transports import (
+    BindingSettings,
+    DestinationSettings,
+    ExchangeSettings,
+    QueueSettings,
+    RouteSettings,
+    TransportSettings,
+)
+from pillarbox.relay.config import PRESETS
+from pillarbox.relay.envelope import CloudEvents, Envelope
+from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQAddress, RabbitMQTransport
 from tests.docs.pages import ROOT, blocks
+from tests.docs.settings_page import KEYS, PAGE, written
 from tests.unit.ops.settings.loading import load
 
-PATH = ROOT / "docs/reference/settings.md"
-PAGE = PATH.read_text(encoding="utf-8")
-KEYS = list(every_key(Settings))
+
+def test_the_page_is_generated_from_the_definitions() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == written(page), "run `python -m tests.docs.settings_page`"
 
 
-def heading(path: tuple[str, ...]) -> str:
-    """The table of the file that a key stands in."""
-    table = ".".join(path[:-1]).replace("*", "NAME")
-    if table.endswith(("bindings[]", "dead_letter")):
-        return f"`{table.rpartition('.')[2].removesuffix('[]')}` of a queue"
-    return f"`[[{table.removesuffix('[]').replace('[]', '')}]]`" if table.endswith("[]") else f"`[{table}]`"
+def test_every_help_text_is_sentences() -> None:
+    assert [".".join(path) for path, key in KEYS if not key.help.endswith(".")] == []
 
 
-def row(key: Key) -> str:
-    default = "required" if key.required else "" if key.default is None else f"`{_written(key.default)}`"
-    means = f"{key.doc} ({' and '.join(key.only_for)} only)" if key.only_for else key.doc
-    return f"| `{key.name}` | {key.kind.word} | {default} | {means} |"
+PYTHON: list[tuple[Callable[..., Any], type, tuple[str, ...]]] = [
+    (Outbox.__init__, RecordSettings, ()),
+    (PostgresStore.__init__, StoreSettings, ("ledger",)),
+    (SqliteStore.__init__, StoreSettings, ("ledger",)),
+    (RabbitMQTransport.__init__, TransportSettings, ()),
+    (Exchange.__init__, ExchangeSettings, ()),
+    (Queue.__init__, QueueSettings, ("arguments",)),
+    (Binding.__init__, BindingSettings, ()),
+    (RabbitMQAddress.__init__, DestinationSettings, ("transport",)),
+    (Destination.__init__, DestinationSettings, ()),
+    (Envelope.__init__, DestinationSettings, ("from_headers", "constants")),
+    (CloudEvents.__init__, DestinationSettings, ()),
+    (Route.__init__, RouteSettings, ()),
+]
+"""Constructors, the section of the same settings, and those with another default in Python."""
 
 
-def _written(value: object) -> str:
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+def _shared() -> Iterator[tuple[str, Setting, inspect.Parameter]]:
+    for constructor, section, others in PYTHON:
+        for name, parameter in inspect.signature(constructor).parameters.items():
+            if (key := keys_of(section).get(name)) and name not in others and parameter.default is not parameter.empty:
+                yield f"{constructor.__qualname__}({name})", key, parameter
 
 
-def expected() -> Iterator[str]:
-    last = ""
-    for path, key in KEYS:
-        if (now := heading(path)) != last:
-            yield now
-        last = now
-        yield row(key)
-
-
-def test_every_setting_is_there_as_it_is_and_no_other() -> None:
-    tables = PAGE[PAGE.index("## Every setting") : PAGE.index("## What must fit together")]
-    found = re.findall(r"^(?:### (.+)|(\| `.+ \|))$", tables, re.MULTILINE)
-    assert [title or line for title, line in found] == list(expected())
-
-
-def test_every_name_that_others_use_leads_to_ours() -> None:
-    lines = [
-        f"| `{former}` | `{'.'.join(path).replace('*', 'NAME')}` | {note} |".replace("|  |", "| |")
-        for path, key in KEYS
-        for former, note in key.formerly.items()
-    ]
-    table = PAGE[PAGE.index("## Coming from another outbox") :]
-    assert sorted(re.findall(r"^\| `.+\|$", table, re.MULTILINE)) == sorted(lines)
+@pytest.mark.parametrize(("key", "parameter"), [pytest.param(*one, id=name) for name, *one in _shared()])
+def test_a_constructor_has_the_default_of_the_setting(key: Setting, parameter: inspect.Parameter) -> None:
+    assert parameter.default == key.default
 
 
 ELSEWHERE = {
@@ -101,20 +107,18 @@ def test_every_key_of_the_outboxes_we_know_is_mapped() -> None:
     assert mapped == {prefix + name for prefix, names in ELSEWHERE.items() for name in names}
 
 
-def test_the_presets_are_as_they_are() -> None:
-    for name, preset in PRESETS.items():
-        figures = (preset.poll_interval, preset.batch_size, preset.retry.max_attempts, preset.retry.max)
-        assert f"| `{name}` | {' | '.join(f'`{figure}`' for figure in figures)} |" in PAGE
+def test_the_presets_share_what_the_page_says() -> None:
+    for preset in PRESETS.values():
         assert (preset.retry.base, preset.retry.multiplier, preset.retry.jitter) == ("1s", 2, "none")
 
 
 @pytest.mark.parametrize("sample", sorted((ROOT / "docs/samples").glob("*.toml")), ids=lambda file: file.stem)
 def test_every_sample_is_named(sample: Path) -> None:
-    assert f"](../{sample.relative_to(ROOT / 'docs').as_posix()})" in PAGE
+    assert f"](../{sample.relative_to(ROOT / 'docs').as_posix()})" in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_blocks_of_the_page_are_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    for number, block in enumerate(blocks(PATH, "toml")):
+    for number, block in enumerate(blocks(PAGE, "toml")):
         file = tmp_path_factory.mktemp("page") / f"{number}.toml"
         file.write_text(block)
         load(file)

@@ -40,7 +40,7 @@ def test_a_retry_comes_when_its_delay_is_over(busy: bool) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         refusing = Refusing(stage, times=5)
-        async with stage.running(retry=FixedDelay(wait="100ms")):
+        async with stage.running(retry=FixedDelay(wait="100ms", max_attempts=0)):
             await stage.rest(1)
             stage.record(Event("a", {}, event_id="bad", key="bad"))
             for number in range(400):
@@ -57,7 +57,7 @@ def test_retries_that_are_written_one_after_another_come_when_their_delays_are_o
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         refusing = Refusing(stage, times=1)
-        async with stage.running(retry=FixedDelay(wait="103ms")):
+        async with stage.running(retry=FixedDelay(wait="103ms", max_attempts=0)):
             await stage.rest(1)
             for number in range(100):
                 name = f"{'bad' if number < 8 else 'good'}{number}"
@@ -73,7 +73,7 @@ def test_an_idle_relay_does_not_sleep_past_a_retry() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         refusing = Refusing(stage, times=1)
-        async with stage.running(tuned={"poll_interval": "10s"}, retry=FixedDelay(wait="6s")):
+        async with stage.running(tuned={"poll_interval": "10s"}, retry=FixedDelay(wait="6s", max_attempts=0)):
             await stage.rest(1)
             stage.record(Event("a", {}, event_id="bad", key="bad"))
             await stage.until(lambda: len(refusing.gaps) == 1)

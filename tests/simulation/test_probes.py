@@ -24,7 +24,7 @@ TO = {"destinations": {"d": Destination(MemoryTransport.to("d"))}, "routes": [Ro
 
 async def delivered_soon(stage: Stage, **options: Any) -> None:
     """Event 1 opens the breaker, the next event is its probe, and then all flow."""
-    async with stage.running(retry=FixedDelay(wait="200ms"), **TO, **options):
+    async with stage.running(retry=FixedDelay(wait="200ms", max_attempts=0), **TO, **options):
         stage.record(Event("a", {}, event_id="1", key="k1"))
         await stage.rest(0.1)
         stage.record(Event("a", {}, event_id="2", key="k2"))

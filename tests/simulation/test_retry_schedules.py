@@ -11,8 +11,7 @@ from pillarbox.core.errors import RejectedError
 from pillarbox.core.observations import EventDied
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.transport import Outgoing
-from pillarbox.relay.config import BreakerConfig, RelayConfig
-from pillarbox.relay.presets import PRESETS
+from pillarbox.relay.config import PRESETS, BreakerConfig, RelayConfig
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Event
+from pillarbox import Event, RetentionConfig
 from pillarbox.core.errors import ConfigurationError, PermanentError, RelayFailedError
 from pillarbox.core.observations import (
     LanesReleased,
@@ -308,7 +308,7 @@ def test_retention_drops_what_is_old_and_one_relay_does_it() -> None:
     async def story(stage: Stage) -> None:
         stage.transport.fail_when(lambda one: one.message.event_id == "bad", PermanentError("never"))
         stage.record(Event("a", {}, event_id="good"), Event("a", {}, event_id="bad"))
-        kept = {"history": "2m", "dead": "5m", "poll_interval": "2s"}
+        kept = {"retention": RetentionConfig(history="2m", dead="5m"), "poll_interval": "2s"}
         async with stage.running(tuned=kept), stage.running(tuned=kept):
             await stage.until(lambda: len(stage.store._tables.history) == 1)
             await stage.rest(200)

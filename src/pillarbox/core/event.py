@@ -81,7 +81,7 @@ class Event:
     """The same on every try; consumers tell repeats by it. Any text of 1 to 200 bytes; a UUIDv7 if you give none.
 
     As an idempotency key it holds while the event is pending. Recorded again after its delivery it is sent again,
-    unless the relay asks the history or a ledger (`relay.ledger`); the consumer's inbox skips it in any case."""
+    unless the relay asks the history or a ledger (`store.ledger`); the consumer's inbox skips it in any case."""
     aggregate_type: str | None = field(default=None, kw_only=True)
     aggregate_id: str | None = field(default=None, kw_only=True)
     key: str | None = field(default=None, kw_only=True)

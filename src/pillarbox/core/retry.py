@@ -1,16 +1,25 @@
-"""When to try again: pure arithmetic, chance injected. Whether to try again is the verdict's business.
+"""When to retry: pure arithmetic with injected chance. Whether to retry is the decision of `relay.decide`.
 
-`attempt` is the number of charged sends that failed so far, from 1; a policy answers how long to wait, or None: give
-up.
+`attempt` is the number of sends that failed and count, from 1. A policy returns the delay before the next send, or None
+after the last attempt.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pillarbox.core.clock import Chance, Duration, seconds
-from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.settings import (
+    Choice,
+    Number,
+    SettingError,
+    Span,
+    Whole,
+    check_settings,
+    documented,
+    setting,
+)
 
 Jitter = Literal["none", "full", "additive"]
 
@@ -28,26 +37,67 @@ class RetryPolicy(Protocol):
         ...
 
 
+def _max_attempts() -> Any:
+    return setting(
+        11,
+        Whole("sends", zero="no limit"),
+        "How often an event is sent before it is dead-lettered, the first send included. By default an outage does not "
+        "count.",
+        formerly={
+            "outbox.publisher.max-retries": "one more: the first send counts here",
+            "outbox.processor.max-attempts": "",
+            "max_retries": "one more: the first send counts here",
+        },
+    )
+
+
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialBackoff:
-    """min(max, base · multiplier^(attempt - 1)), and jitter: none, full (anything from 0 up to that), or additive
-    (0 … base on top, after the cap). `max_attempts` counts all sends; 0 = no limit."""
+    """min(max, base · multiplier^(attempt - 1)), with jitter.
 
-    base: Duration = "10s"
-    multiplier: float = 2
-    max: Duration = "1h"
-    jitter: Jitter = "full"
-    max_attempts: int = 11
+    Raises ConfigurationError for a value that cannot work.
+    """
+
+    base: Duration = setting(
+        "10s",
+        Span(zero="retry at once"),
+        "The delay before the first retry.",
+        formerly={
+            "outbox.publisher.initial-retry-delay": "",
+            "outbox.processor.base-retry-delay-seconds": "seconds there",
+            "min_backoff": "",
+        },
+    )
+    multiplier: float = setting(
+        2,
+        Number(1),
+        "The factor from each delay to the next.",
+        formerly={"backoff_multiplier": ""},
+    )
+    max: Duration = setting(
+        "1h",
+        Span(zero="retry at once"),
+        "The longest delay.",
+        formerly={
+            "outbox.publisher.max-retry-delay": "",
+            "outbox.processor.max-retry-delay-seconds": "seconds there",
+            "max_backoff": "",
+        },
+    )
+    jitter: Jitter = setting(
+        "full",
+        Choice.of(Jitter),
+        "Randomness: `full` takes any delay from zero to the computed one, `additive` adds up to `base`, `none` adds "
+        "nothing.",
+    )
+    max_attempts: int = _max_attempts()
 
     def __post_init__(self) -> None:
-        _check_attempts(self.max_attempts)
-        if not 1 <= self.multiplier < float("inf"):
-            raise ConfigurationError(f"retry.multiplier is {self.multiplier}: at least 1, or waits would shrink")
-        if self.jitter not in ("none", "full", "additive"):
-            raise ConfigurationError(f'retry.jitter is "none", "full" or "additive", not {self.jitter!r}')
-        if seconds(self.base, field="retry.base") > seconds(self.max, field="retry.max"):
-            raise ConfigurationError(
-                f"retry.base {self.base} is longer than retry.max {self.max}: raise max or lower base"
+        check_settings(self)
+        if seconds(self.base) > seconds(self.max):
+            raise SettingError(
+                self, "{base} is {base.value}: it must not be longer than {max} ({max.value}); raise max or lower base"
             )
 
     def delay(self, attempt: int, chance: Chance) -> float | None:
@@ -70,16 +120,19 @@ class ExponentialBackoff:
             return cap if base else 0.0
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedDelay:
-    """Always the same wait. `max_attempts` counts all sends; 0 = no limit."""
+    """The same delay before every retry.
 
-    wait: Duration = "1s"
-    max_attempts: int = 0
+    Raises ConfigurationError for a value that cannot work.
+    """
+
+    wait: Duration = setting("1s", Span(zero="retry at once"), "The delay before every retry.")
+    max_attempts: int = _max_attempts()
 
     def __post_init__(self) -> None:
-        _check_attempts(self.max_attempts)
-        seconds(self.wait, field="retry.base")
+        check_settings(self)
 
     def delay(self, attempt: int, chance: Chance) -> float | None:
         return None if 0 < self.max_attempts <= attempt else seconds(self.wait)
@@ -87,15 +140,10 @@ class FixedDelay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoRetry:
-    """One send, then give up."""
+    """One send; an event that fails is dead-lettered."""
 
     def delay(self, attempt: int, chance: Chance) -> float | None:
         return None
-
-
-def _check_attempts(number: object) -> None:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise ConfigurationError(f"retry.max_attempts is {number!r}: it counts sends, and 0 means no limit")
 
 
 class Backoff:

@@ -20,13 +20,15 @@ from pillarbox.core.transport import Address, Transport
 from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.settings.sources import NO_TRANSPORT
-from pillarbox.ops.settings.ways_out import DestinationSettings, QueueSettings, TransportSettings
+from pillarbox.ops.settings.transports import DestinationSettings, QueueSettings, TransportSettings
 from pillarbox.plugins import StoreOptions, TransportDiagnosis, TransportPlugin
 from pillarbox.transports.plugins import HandlerPlugin
 
 if TYPE_CHECKING:
+    from pillarbox.core.event import RecordObserver
     from pillarbox.core.observations import Observer
     from pillarbox.record.outbox import Outbox
+    from pillarbox.record.registry import EventTypes
     from pillarbox.relay.envelope import Body
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
@@ -37,7 +39,7 @@ def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_ti
     options = StoreOptions(
         prefix=store.prefix,
         schema=store.schema,
-        history=store.keeps_history,
+        history=store.history,
         ledger=ledger,
         max_payload=store.max_payload,
         statement_timeout=statement_timeout,
@@ -47,16 +49,20 @@ def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_ti
         return plugins.store_plugin(plugins.scheme_of(store.url)).open(store.url, options)
 
 
-def make_outbox(settings: Settings) -> Outbox:
+def make_outbox(
+    settings: Settings, *, registry: EventTypes | None = None, observers: Sequence[RecordObserver] = ()
+) -> Outbox:
     """An outbox as the settings want it. Raises ConfigurationError."""
     from pillarbox.record.outbox import Outbox
 
     return Outbox(
         prefix=settings.store.prefix,
         schema=settings.store.schema,
+        registry=registry,
         duplicate=settings.record.duplicate,
         wakeup=settings.record.wakeup,
         max_payload=settings.record.max_payload,
+        observers=observers,
     )
 
 
@@ -80,7 +86,7 @@ def open_broker_letters(settings: Settings, name: str, *, patience: Duration | N
             given.url or "",
             heartbeat=given.heartbeat,
             connect_timeout=patience or given.connect_timeout,
-            answer_timeout=patience or settings.relay.send_timeout,
+            answer_timeout=patience or settings.relay.config.send_timeout,
         )
 
 
@@ -165,7 +171,7 @@ def _options(settings: Settings, given: TransportSettings) -> dict[str, Any]:
         "queues": [_queue(one) for one in given.queues],
         "window": given.window,
         "declare": given.declare,
-        "send_timeout": settings.relay.send_timeout,
+        "send_timeout": settings.relay.config.send_timeout,
         "heartbeat": given.heartbeat,
         "connect_timeout": given.connect_timeout,
     }

@@ -7,8 +7,9 @@ the events get one of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from os import PathLike
 from typing import Literal, TypeGuard
 
 from pillarbox import connections
@@ -71,6 +72,27 @@ class Outbox:
         )
         self._sqlite = SqliteAppend(Names(prefix=prefix), ignore_duplicates=self._ignore_duplicates)
 
+    @classmethod
+    def from_settings(
+        cls,
+        path: str | PathLike[str] | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        registry: EventTypes | None = None,
+        observers: Sequence[RecordObserver] = (),
+    ) -> Outbox:
+        """An outbox with `[store]` and `[record]` of a settings file and of the environment variables.
+
+        path: the file; None: the one that PILLARBOX_CONFIG names, else `pillarbox.toml` in the current folder if there
+            is one.
+        environment: variables instead of those of the process.
+
+        Raises ConfigurationError, which names every wrong setting as it is written.
+        """
+        from pillarbox.ops import from_settings
+
+        return from_settings.outbox(path, environment=environment, registry=registry, observers=observers)
+
     def record(self, connection: object, *events: Event) -> list[str]:
         """Append events to the connection's transaction; returns their ids, in order.
 
@@ -80,7 +102,7 @@ class Outbox:
         Raises RecordError for an event or a connection that is refused, NotInTransactionError if the insert would
         commit by itself, DuplicateEventError for an id that already waits, SchemaError if the tables are not there.
         Whatever else the driver raises passes as it is. An id that was delivered already is taken: whether it is sent
-        again is the relay's decision (`relay.ledger`).
+        again is the relay's decision (`store.ledger`).
         """
         rows = self._rows(events)
         if not rows:

@@ -106,7 +106,7 @@ def assemble(
         decider=decider,
         fetcher=fetcher,
         figures=figures,
-        housekeeping=Housekeeping(store=store, ownership=ownership, kept=config.retention, **told),
+        housekeeping=Housekeeping(store=store, ownership=ownership, kept=config.retention.in_seconds, **told),
         config=config,
         **told,
     )

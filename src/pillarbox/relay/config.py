@@ -1,47 +1,67 @@
-"""How a relay works: figures with their units and defaults, and the relations between them, checked at the start."""
+"""The settings of a relay: each field defines name, unit, default, bounds and help of one setting.
+
+`[relay]` of a settings file has the same names, and is read into these classes.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
 
 from pillarbox.core import stats
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.retention import Retention
 from pillarbox.core.retry import ExponentialBackoff, Jitter, RetryPolicy
 from pillarbox.core.row import RETENTION
+from pillarbox.core.settings import (
+    ByteSize,
+    Choice,
+    Flag,
+    SettingError,
+    Span,
+    Whole,
+    check_settings,
+    documented,
+    part,
+    setting,
+)
 from pillarbox.core.text import Size, size_in_bytes
 from pillarbox.relay.routing import MOST_BY_TYPE
 
-SHORTEST_PROBE = 0.01
+Outages = Literal["wait", "count"]
+OnExhausted = Literal["skip", "block"]
+Wakeup = Literal["notify", "none"]
+
+GRACE = 1.0
+"""Seconds beyond `send_timeout` in which a transport can still report the result of a send."""
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerConfig:
-    """How often a relay probes a destination that is unavailable. Raises ConfigurationError.
+    """How often a relay probes an unavailable destination.
 
     The delay doubles from `probe` up to `max`, with jitter. The first success closes the breaker, and so does a
-    transport that could reconnect.
+    transport that reconnects. Raises ConfigurationError for a value that cannot work.
     """
 
-    probe: Duration = "1s"
-    """The delay before the first probe."""
-    max: Duration = "2s"
-    """The longest delay between two probes."""
-    jitter: Jitter = "full"
-    """As of a retry: `full` keeps many relays from probing at the same moment, `none` keeps the delays as they are."""
+    probe: Duration = setting("1s", Span(minimum="10ms"), "The delay before the first probe.")
+    max: Duration = setting("2s", Span(minimum="10ms"), "The longest delay between two probes.")
+    jitter: Jitter = setting(
+        "full",
+        Choice.of(Jitter),
+        "Randomness: `full` takes any delay from zero to the computed one, so that many relays do not probe at "
+        "once; `additive` adds up to `probe`, `none` adds nothing.",
+    )
 
     def __post_init__(self) -> None:
-        probe, longest = (seconds(getattr(self, name), field=f"relay.breaker.{name}") for name in ("probe", "max"))
-        if probe < SHORTEST_PROBE:
-            raise ConfigurationError(f"relay.breaker.probe is {self.probe}: at least 10ms, or the probes would spin")
-        if self.jitter not in get_args(Jitter):
-            raise ConfigurationError(f'relay.breaker.jitter is "none", "full" or "additive", not {self.jitter!r}')
-        if probe > longest:
-            raise ConfigurationError(
-                f"relay.breaker.probe {self.probe} is longer than relay.breaker.max {self.max}: "
-                "raise max or lower probe"
+        check_settings(self)
+        if seconds(self.probe) > seconds(self.max):
+            raise SettingError(
+                self,
+                "{probe} is {probe.value}: it must not be longer than {max} ({max.value}); raise max or lower probe",
             )
 
     @property
@@ -50,124 +70,210 @@ class BreakerConfig:
         return ExponentialBackoff(base=self.probe, max=self.max, jitter=self.jitter, max_attempts=0)
 
 
-GRACE = 1.0
-"""Seconds that a transport has, beyond `send_timeout`, to say itself what became of a send."""
+def _kept(default: Duration, help: str) -> Duration:
+    kept: Duration = setting(default, Span(("forever",), zero="delete at the next opportunity"), help)
+    return kept
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayConfig:
-    """Raises ConfigurationError, naming the setting, for a figure or a relation that cannot work."""
+class RetentionConfig:
+    """How long rows are kept after their work is done.
 
-    enabled: bool = True
-    """False: every way to run it returns at once; for applications that switch it by configuration."""
-    batch_size: int = 500
-    """Messages per read and per settlement."""
-    in_flight: int = 3
-    """Batches in hand at once: what is in hand is at most this times the batch, whatever the backlog."""
-    max_in_flight_bytes: Size = "64 MiB"
-    """Payload and headers of what is in hand at once; an event that is larger goes alone."""
-    max_destinations: int = MOST_BY_TYPE
-    """How many destinations event types make, where there are no routes; events of further types have no route."""
-    poll_interval: Duration = "1s"
-    """The longest pause between two looks."""
-    initial_delay: Duration = "0s"
-    lease: Duration = "15s"
-    """How long others wait before they take the lanes of a relay that no longer renews."""
-    heartbeat: Duration = "1s"
-    send_timeout: Duration = "10s"
-    """How long a send may take. The lease must be longer by a second and two heartbeats at least."""
-    drain_timeout: Duration = "30s"
-    stall_limit: Duration = "60s"
-    """An event loop silent for longer gives its lanes up."""
-    adaptive: bool = True
-    """False with wakeup="none": the relay fetches every poll_interval."""
-    wakeup: Literal["notify", "none"] = "notify"
-    """"notify": a commit wakes the sleeping relay; "none": the relay only polls."""
-    outages: Literal["wait", "count"] = "wait"
-    """"count" charges an outage against the attempts of the messages it hits."""
-    on_exhausted: Literal["skip", "block"] = "skip"
-    breaker: BreakerConfig = field(default_factory=BreakerConfig)
-    """How often an unavailable destination is probed."""
-    at_most_once: bool = False
-    """Whether a message whose send was begun by a relay that died is dead-lettered instead of sent again; for a store
-    with a ledger."""
-    history: Duration | None = "7 days"
-    """How long delivered messages are kept; None: for ever."""
-    dead: Duration | None = "90 days"
-    """How long dead letters are kept; None: for ever."""
-    receipts: Duration | None = RETENTION
-    """How long receipts of the inbox are kept, but never shorter than dead letters; None: for ever."""
-    ledger: Duration | None = "30 days"
-    """How long the ledger remembers what was sent; None: for ever."""
-    audit: Duration | None = "365 days"
-    """How long it is kept what people did; None: for ever."""
+    Raises ConfigurationError for a value that cannot work.
+    """
+
+    history: Duration = _kept("7 days", "How long delivered events are kept.")
+    dead: Duration = _kept("90 days", "How long dead letters are kept.")
+    inbox: Duration = _kept(
+        RETENTION,
+        "How long processed-event records and consumer statistics of the inbox are kept, but never shorter than dead "
+        "letters: an operator may retry a dead letter that a consumer has processed.",
+    )
+    ledger: Duration = _kept("30 days", "How long the ledger knows that an event was sent.")
+    audit: Duration = _kept("365 days", "How long the audit log of operator requests is kept.")
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "in_flight", "max_destinations"):
-            if getattr(self, name) < 1:
-                raise ConfigurationError(f"relay.{name} is {getattr(self, name)}: at least 1")
-        if self.max_bytes < 1:
-            raise ConfigurationError(f"relay.max_in_flight_bytes is {self.max_in_flight_bytes}: at least 1 byte")
-        lease, beat = seconds(self.lease, field="relay.lease"), seconds(self.heartbeat, field="relay.heartbeat")
-        seconds(self.send_timeout, field="relay.send_timeout")
-        for name in ("poll_interval", "initial_delay", "drain_timeout", "stall_limit"):
-            seconds(getattr(self, name), field=f"relay.{name}")
-        for name in ("history", "dead", "receipts", "ledger", "audit"):
-            if (kept := getattr(self, name)) is not None:
-                seconds(kept, field=f"relay.{name}")
-        if beat * 3 > lease:
-            raise ConfigurationError(
-                f"relay.heartbeat {self.heartbeat} is too slow for relay.lease {self.lease}: "
-                "three must fit, so that two may fail"
-            )
-        if seconds(self.stall_limit) < 2 * beat:
-            raise ConfigurationError(
-                f"relay.stall_limit {self.stall_limit} is too short for relay.heartbeat {self.heartbeat}: "
-                "give a busy event loop two heartbeats at least"
-            )
-        if lease < (least := self.longest_send + 2 * beat):
-            raise ConfigurationError(
-                f"relay.send_timeout {self.send_timeout} is too long for relay.lease {self.lease}: a send must end "
-                f"before another relay may take its lane; set relay.lease to at least {least:g}s (relay.send_timeout, "
-                "one second and two heartbeats), or shorten relay.send_timeout"
-            )
-        if self.outages not in ("wait", "count"):
-            raise ConfigurationError(f'relay.outages is "wait" or "count", not {self.outages!r}')
-        if self.wakeup not in ("notify", "none"):
-            raise ConfigurationError(f'relay.wakeup is "notify" or "none", not {self.wakeup!r}')
-        if self.on_exhausted not in ("skip", "block"):
-            raise ConfigurationError(f'relay.on_exhausted is "skip" or "block", not {self.on_exhausted!r}')
+        check_settings(self)
 
     @property
-    def max_bytes(self) -> int:
-        return size_in_bytes(self.max_in_flight_bytes, field="relay.max_in_flight_bytes")
-
-    @property
-    def longest_send(self) -> float:
-        """Seconds after which a send has ended or was given up: the transport's own time and a little more."""
-        return seconds(self.send_timeout) + GRACE
-
-    @property
-    def max_in_flight(self) -> int:
-        return self.batch_size * self.in_flight
-
-    @property
-    def min_batch(self) -> int:
-        """How many messages are worth a statement at once, where others may follow in a moment."""
-        return max(1, self.max_in_flight // 8)
-
-    @property
-    def retention(self) -> Retention:
-        """Receipts are kept as long as dead letters: a person may send one again that a consumer had already."""
-        history, dead, receipts, ledger, audit = (
-            None if kept is None else seconds(kept)
-            for kept in (self.history, self.dead, self.receipts, self.ledger, self.audit)
+    def in_seconds(self) -> Retention:
+        """What a store is told; None: forever."""
+        history, dead, inbox, ledger, audit = (
+            None if kept == "forever" else seconds(kept)
+            for kept in (self.history, self.dead, self.inbox, self.ledger, self.audit)
         )
         return Retention(
             history=history,
             dead=dead,
-            receipts=None if receipts is None or dead is None else max(receipts, dead),
+            receipts=None if inbox is None or dead is None else max(inbox, dead),
             ledger=ledger,
             audit=audit,
             samples=stats.KEPT,
         )
+
+
+@documented
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayConfig:
+    """How a relay works.
+
+    Raises ConfigurationError for a value or a relation of values that cannot work.
+    """
+
+    enabled: bool = setting(
+        True,
+        Flag(),
+        "`false`: every way to run the relay returns at once.",
+        formerly={"outbox.publisher.enabled": "", "outbox.processor.enabled": ""},
+    )
+    batch_size: int = setting(
+        500,
+        Whole("events"),
+        "Events per fetch and per settlement.",
+        formerly={
+            "notification.outbox.batch.size": "",
+            "outbox.publisher.batch-size": "",
+            "outbox.processor.batch-size": "",
+            "batch_size": "",
+        },
+    )
+    in_flight: int = setting(3, Whole("batches"), "Batches that are fetched and not yet settled, at most.")
+    max_in_flight_bytes: Size = setting(
+        "64 MiB",
+        ByteSize(),
+        "Payload, headers and ids of all events in flight, at most. A larger event is sent alone.",
+    )
+    max_destinations: int = setting(
+        MOST_BY_TYPE,
+        Whole("destinations"),
+        "Without routes: how many destinations event types create. Events of further types have no route and wait.",
+    )
+    poll_interval: Duration = setting(
+        "1s",
+        Span(),
+        "The longest pause between two fetches.",
+        formerly={
+            "notification.outbox.poll.interval": "milliseconds there",
+            "outbox.publisher.polling-interval": "",
+            "outbox.processor.interval": "milliseconds there",
+            "poll_interval": "",
+        },
+    )
+    initial_delay: Duration = setting(
+        "0s",
+        Span(zero="fetch at once"),
+        "The pause before the first fetch.",
+        formerly={"notification.outbox.initial.delay": "milliseconds there"},
+    )
+    lease: Duration = setting(
+        "15s",
+        Span(),
+        "How long other relays wait before they take over the lanes of a relay that stopped renewing them.",
+        formerly={"outbox.processor.lock-stale-timeout-seconds": "seconds there; 15s is enough here"},
+    )
+    heartbeat: Duration = setting("1s", Span(), "How often the lease is renewed. The lease is at least 3 heartbeats.")
+    send_timeout: Duration = setting(
+        "10s", Span(), "How long a send may take. The lease is at least this, 1 s and 2 heartbeats."
+    )
+    drain_timeout: Duration = setting(
+        "30s", Span(zero="do not wait"), "How long a stopping relay waits for events in flight."
+    )
+    stall_limit: Duration = setting(
+        "60s", Span(), "A relay whose event loop does not respond for this long gives up its lanes."
+    )
+    adaptive: bool = setting(
+        True,
+        Flag(),
+        "Fetch more often while there are events. `false` with `wakeup` `none`: fetch every `poll_interval`.",
+    )
+    wakeup: Wakeup = setting(
+        "notify",
+        Choice.of(Wakeup),
+        "`notify`: a commit wakes the sleeping relay. `none`: the relay only polls, as two-phase commit requires.",
+    )
+    outages: Outages = setting(
+        "wait",
+        Choice.of(Outages),
+        "`wait`: an unavailable destination defers its events. `count`: it uses up their `max_attempts`.",
+    )
+    on_exhausted: OnExhausted = setting(
+        "skip",
+        Choice.of(OnExhausted),
+        "After the last attempt of an event: `skip` dead-letters it and sends the next event of its key, `block` holds "
+        "the key until an operator decides.",
+    )
+    at_most_once: bool = setting(
+        False,
+        Flag(),
+        "Dead-letter, instead of sending again, what a relay was sending when it died. The store needs a ledger.",
+    )
+    breaker: BreakerConfig = part(BreakerConfig)
+    retention: RetentionConfig = part(RetentionConfig)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        lease, beat = seconds(self.lease), seconds(self.heartbeat)
+        if beat * 3 > lease:
+            raise SettingError(
+                self,
+                "{lease} is {lease.value}: it must be at least 3 × {heartbeat} ({heartbeat.value}), so that two "
+                "renewals may fail; raise the lease or lower the heartbeat",
+            )
+        if seconds(self.stall_limit) < 2 * beat:
+            raise SettingError(
+                self,
+                "{stall_limit} is {stall_limit.value}: it must be at least 2 × {heartbeat} ({heartbeat.value}), so "
+                "that a busy event loop keeps its lanes; raise the limit or lower the heartbeat",
+            )
+        if lease < (least := self.longest_send + 2 * beat):
+            raise SettingError(
+                self,
+                "{lease} is {lease.value}: it must be at least {least}s, which is {send_timeout} "
+                "({send_timeout.value}), one second and 2 × {heartbeat} ({heartbeat.value}), so that a send ends "
+                "before another relay takes over its lane; raise the lease or lower the send timeout",
+                least=f"{least:g}",
+            )
+
+    @property
+    def max_bytes(self) -> int:
+        """`max_in_flight_bytes` as a number."""
+        return size_in_bytes(self.max_in_flight_bytes, field="max_in_flight_bytes")
+
+    @property
+    def longest_send(self) -> float:
+        """Seconds after which a send has ended or was abandoned."""
+        return seconds(self.send_timeout) + GRACE
+
+    @property
+    def max_in_flight(self) -> int:
+        """Events in flight, at most."""
+        return self.batch_size * self.in_flight
+
+    @property
+    def min_batch(self) -> int:
+        """How many events are worth a statement at once, where others may follow in a moment."""
+        return max(1, self.max_in_flight // 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Values that belong together, for the kind of place a relay runs in. A setting that is written out wins."""
+
+    poll_interval: Duration
+    batch_size: int
+    retry: ExponentialBackoff
+
+
+def _retries(number: int, *, longest: Duration) -> ExponentialBackoff:
+    return ExponentialBackoff(base="1s", multiplier=2, max=longest, jitter="none", max_attempts=number + 1)
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "development": Preset(poll_interval="5s", batch_size=50, retry=_retries(3, longest="60s")),
+        "staging": Preset(poll_interval="5s", batch_size=100, retry=_retries(5, longest="300s")),
+        "production": Preset(poll_interval="5s", batch_size=100, retry=_retries(10, longest="600s")),
+        "high-volume": Preset(poll_interval="1s", batch_size=500, retry=_retries(10, longest="600s")),
+    }
+)

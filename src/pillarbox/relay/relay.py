@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
+from os import PathLike
 from types import TracebackType
 from typing import Self
 
@@ -77,6 +78,7 @@ class Relay:
             the lanes were given away: the loop may never run again. A process of its own had best end itself here.
         """
         self.id = uuid7()
+        self._opened = AsyncExitStack()
         self._store = store
         self._transports = dict(transports)
         self._config = config or RelayConfig()
@@ -122,6 +124,33 @@ class Relay:
         self._tending.on_change = self._connections.on_change = self._stir
         self._tending.on_drain = self.stop
         self._tending.on_round = self._progress.tended
+
+    @classmethod
+    def from_settings(
+        cls,
+        path: str | PathLike[str] | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> Relay:
+        """The relay of a settings file and of the environment variables, with its store and its transports.
+
+        path: the file; None: the one that PILLARBOX_CONFIG names, else `pillarbox.toml` in the current folder if there
+            is one.
+        environment: variables instead of those of the process.
+
+        Connects to nothing before it runs. `aclose()`, or the end of `async with`, closes store and transports.
+        Raises ConfigurationError, which names every wrong setting as it is written.
+        """
+        from pillarbox.ops import from_settings
+
+        relay, opened = from_settings.relay(path, environment=environment, observers=observers)
+        relay._opened = opened
+        return relay
+
+    async def aclose(self) -> None:
+        """Close the store and the transports that `from_settings` opened; nothing else."""
+        await self._opened.aclose()
 
     # -- the ways to run ------------------------------------------------------------------------------------------
 
@@ -183,8 +212,9 @@ class Relay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        if self._task is not None:
-            await self._task
+        async with self._opened:
+            if self._task is not None:
+                await self._task
 
     def _switched_on(self) -> bool:
         if not self._config.enabled:

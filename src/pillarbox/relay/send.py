@@ -36,7 +36,7 @@ NOTED_AGAIN_WITHIN = 5.0
 """Seconds after a write to the ledger failed within which its events come again, if they are still to be sent."""
 MAY_HAVE_BEEN_SENT = (
     "a relay began to send it and died or lost its lane before it knew what became of it, so it may have arrived; "
-    'relay.ledger = "at-most-once" does not send it again: look at the far side, then retry or discard it'
+    "relay.at_most_once does not send it again: look at the far side, then retry or discard it"
 )
 TURN = 10
 """Batches that one task sends in a row before every other task has its turn."""

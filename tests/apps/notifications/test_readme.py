@@ -53,7 +53,7 @@ def test_every_variable_is_told_with_its_default() -> None:
     assert {name for name in told if name.startswith(settings.PRODUCER)} == set(told)
     assert (there.config.poll_interval, here.config.poll_interval) == ("1.0s", "1s")
     assert (there.config.initial_delay, here.config.initial_delay) == ("2.0s", "2s")
-    assert there.batch_size == here.batch_size
+    assert there.config.batch_size == here.config.batch_size
 
 
 @pytest.mark.parametrize("page", [PAGE, *FOLDER.glob("*/README.md")], ids=lambda page: page.parent.name)

@@ -63,7 +63,7 @@ def test_the_notification_producer_reaches_the_queue_of_each_audience(
     ]
     record(postgres_url, *events)
     said = carry("notifications", tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=vhost)
-    assert "relay.ledger" not in said
+    assert "store.ledger" not in said
     for number, audience in enumerate(audiences):
         [taken] = take_all(vhost, f"notification.{audience}")
         assert json.loads(taken.body) == {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox import Event, FixedDelay, Handlers, Inbox, Outbox, Relay, RelayConfig
+from pillarbox import Event, FixedDelay, Handlers, Inbox, Outbox, Relay, RelayConfig, RetentionConfig
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
@@ -83,5 +83,9 @@ async def test_a_relay_drops_receipts_that_are_old_enough(store: SqliteStore, sq
     async def gone() -> bool:
         return receipts() == 0
 
-    async with Relay(store=store, transports={"handlers": Handlers()}, config=RelayConfig(receipts="0s", dead="0s")):
+    async with Relay(
+        store=store,
+        transports={"handlers": Handlers()},
+        config=RelayConfig(retention=RetentionConfig(inbox="0s", dead="0s")),
+    ):
         await eventually(gone)

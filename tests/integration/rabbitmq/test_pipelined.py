@@ -44,7 +44,7 @@ class Carried:
             transports={"rabbit": transport},
             destinations={"hot": Destination(address, ordering="pipelined")},
             routes=[Route(to=["hot"])],
-            retry=FixedDelay(wait="100ms"),
+            retry=FixedDelay(wait="100ms", max_attempts=0),
             observers=[self._observe],
         ):
             yield

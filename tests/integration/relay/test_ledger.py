@@ -27,8 +27,10 @@ from tests.servers.rabbitmq import RabbitMQServer
 CONFIG = RelayConfig(lease="6s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
 
 BOTH = """
-[relay]
+[store]
 ledger = true
+
+[relay]
 lease = "3s"
 heartbeat = "200ms"
 send_timeout = "1s"

@@ -1,28 +1,30 @@
-"""Settings that cannot work together are refused at the start, and the error names them."""
+"""Values that cannot work, alone or together, are refused at the start, and the error names them."""
 
 from typing import Any
 
 import pytest
 
-from pillarbox import ConfigurationError, RelayConfig
+from pillarbox import ConfigurationError, RelayConfig, RetentionConfig
 
 
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"batch_size": 0}, "relay.batch_size"),
-        ({"in_flight": 0}, "relay.in_flight"),
-        ({"lease": "2s", "heartbeat": "1s"}, "relay.heartbeat"),
-        ({"lease": "12900ms", "send_timeout": "10s"}, "relay.send_timeout 10s .* at least 13s"),
-        ({"stall_limit": "1s", "heartbeat": "1s"}, "relay.stall_limit"),
-        ({"poll_interval": "soon"}, "relay.poll_interval"),
-        ({"outages": "ignore"}, "relay.outages"),
-        ({"on_exhausted": "forget"}, "on_exhausted"),
-        ({"history": "-1s"}, "relay.history"),
-        ({"receipts": "a while"}, "relay.receipts"),
+        ({"batch_size": 0}, "RelayConfig.batch_size is 0: write a whole number, 1 or more"),
+        ({"batch_size": "500"}, "RelayConfig.batch_size is '500'"),
+        ({"in_flight": 0}, "RelayConfig.in_flight"),
+        ({"lease": "2s", "heartbeat": "1s"}, r"RelayConfig.lease is 2s: it must be at least 3 × RelayConfig.heartbeat"),
+        ({"lease": "12900ms", "send_timeout": "10s"}, r"at least 13s, which is RelayConfig.send_timeout \(10s\)"),
+        ({"stall_limit": "1s", "heartbeat": "1s"}, "RelayConfig.stall_limit is 1s: it must be at least 2 × "),
+        ({"poll_interval": "soon"}, "RelayConfig.poll_interval"),
+        ({"poll_interval": 0}, "RelayConfig.poll_interval is 0: write a duration above zero"),
+        ({"max_in_flight_bytes": 0}, "RelayConfig.max_in_flight_bytes is 0: write a size from 1 byte"),
+        ({"outages": "ignore"}, 'RelayConfig.outages is \'ignore\': write "wait" or "count"'),
+        ({"wakeup": "sometimes"}, "RelayConfig.wakeup"),
+        ({"on_exhausted": "forget"}, "RelayConfig.on_exhausted"),
     ],
 )
-def test_wrong_figures_are_named(wrong: dict[str, Any], named: str) -> None:
+def test_a_wrong_value_is_named(wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
         RelayConfig(**wrong)
 
@@ -31,13 +33,25 @@ def test_a_lease_just_long_enough_for_a_send_is_accepted() -> None:
     assert RelayConfig(lease="13s", send_timeout="10s", heartbeat="1s").longest_send == 11
 
 
-def test_what_is_in_hand_is_bounded() -> None:
+def test_what_is_in_flight_is_bounded() -> None:
     assert RelayConfig(batch_size=100, in_flight=3).max_in_flight == 300
 
 
+@pytest.mark.parametrize(("name", "value"), [("history", "-1s"), ("inbox", "a while"), ("audit", None)])
+def test_a_wrong_retention_is_named(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f'RetentionConfig.{name} is .*: write a duration, .* or "forever"'):
+        RetentionConfig(**{name: value})
+
+
 @pytest.mark.parametrize(
-    ("receipts", "dead", "kept"),
-    [("10s", "5s", 10), ("5s", "10s", 10), (None, "10s", None), ("10s", None, None)],
+    ("inbox", "dead", "kept"),
+    [("10s", "5s", 10), ("5s", "10s", 10), ("forever", "10s", None), ("10s", "forever", None)],
 )
-def test_receipts_are_kept_at_least_as_long_as_dead_letters(receipts: Any, dead: Any, kept: float | None) -> None:
-    assert RelayConfig(receipts=receipts, dead=dead).retention.receipts == kept
+def test_inbox_records_are_kept_at_least_as_long_as_dead_letters(inbox: str, dead: str, kept: float | None) -> None:
+    assert RetentionConfig(inbox=inbox, dead=dead).in_seconds.receipts == kept
+
+
+def test_the_docstring_tells_unit_default_and_zero() -> None:
+    text = str(RelayConfig.__doc__)
+    assert "batch_size: Events per fetch and per settlement. (events, 1 or more; default 500)" in text
+    assert "drain_timeout: How long a stopping relay waits for events in flight. `0s`: do not wait." in text

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pillarbox.core.clock import seconds
-from pillarbox.relay.presets import PRESETS
+from pillarbox.relay.config import PRESETS
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from pillarbox.ops.wiring import open_store
 
 if TYPE_CHECKING:
     from pillarbox.ops.bench.transport import WatchedRabbitMQ
-    from pillarbox.ops.settings.ways_out import TransportSettings
+    from pillarbox.ops.settings.transports import TransportSettings
 
 
 class BenchRefused(PillarboxError):
@@ -50,8 +50,8 @@ class Site:
             there = f"there are {', '.join(brokers)}" if brokers else "the settings have none"
             raise ConfigurationError(f"--transport {transport}: no RabbitMQ transport has this name; {there}")
         name = f"bench_{uuid4().hex[:8]}"
-        relay = replace(settings.relay, enabled=True, initial_delay="0s")
-        own = replace(settings, store=_beside(settings.store, name), relay=relay)
+        config = replace(settings.relay.config, enabled=True, initial_delay="0s")
+        own = replace(settings, store=_beside(settings.store, name), relay=replace(settings.relay, config=config))
         return cls(settings=own, name=name, transport=transport or next(iter(brokers), ""))
 
     @property
@@ -74,7 +74,7 @@ class Site:
         """The store with its tables, which are dropped at the end. Raises BenchRefused."""
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self._drop_tables)
-            store = open_store(self.settings.store, ledger=self.settings.relay.ledger_kind)
+            store = open_store(self.settings.store, ledger=self.settings.store.ledger)
             await opened.enter_async_context(aclosing(store))
             try:
                 await store.schema.apply()
@@ -89,7 +89,7 @@ class Site:
             from pillarbox.ops.bench.transport import WatchedRabbitMQ, delete_queue
         async with AsyncExitStack() as opened:
             opened.push_async_callback(asyncio.to_thread, delete_queue, self.broker.url or "", self.name)
-            broker = WatchedRabbitMQ(self.broker, self.name, send_timeout=self.settings.relay.send_timeout)
+            broker = WatchedRabbitMQ(self.broker, self.name, send_timeout=self.settings.relay.config.send_timeout)
             await opened.enter_async_context(aclosing(broker))
             try:
                 await broker.ping()

@@ -8,8 +8,9 @@ from typing import Any
 
 import pika
 
+from pillarbox.core.clock import Duration
 from pillarbox.core.transport import Outgoing, Result
-from pillarbox.ops.settings.ways_out import TransportSettings
+from pillarbox.ops.settings.transports import TransportSettings
 from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.place import place_of
 
@@ -36,7 +37,7 @@ class TimedRabbitMQ(RabbitMQTransport):
 class WatchedRabbitMQ(TimedRabbitMQ):
     """Remembers the first messages of a backlog, too, to send them again."""
 
-    def __init__(self, given: TransportSettings, queue: str, *, send_timeout: str) -> None:
+    def __init__(self, given: TransportSettings, queue: str, *, send_timeout: Duration) -> None:
         super().__init__(
             given.url or "",
             queues=[Queue(name=queue, arguments={"x-expires": EXPIRES})],

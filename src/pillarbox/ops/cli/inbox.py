@@ -43,7 +43,7 @@ def list_(limit: int, as_json: bool) -> None:
     from pillarbox.ops.cli.working import with_shared_store
     from pillarbox.ops.inbox import look
 
-    retention = current_settings().relay.config.retention.receipts
+    retention = current_settings().relay.config.retention.in_seconds.receipts
     found = with_shared_store(lambda store: look(store, retention=retention, limit=limit))
     if as_json:
         print_json(found.as_json())

@@ -66,7 +66,7 @@ def prune(archive: Path | None, dry_run: bool, yes: bool, as_json: bool, **ages:
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import operator, with_shared_store
 
-    kept = _asked(current_settings().relay.config.retention, ages)
+    kept = _asked(current_settings().relay.config.retention.in_seconds, ages)
     stale = with_shared_store(lambda store: store.archive.stale(kept))
     if any(stale) and not dry_run:
         confirm(f"Drop {_told(stale)}?", yes=yes)

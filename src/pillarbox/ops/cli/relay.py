@@ -108,7 +108,7 @@ def relay(
             f"{times.called} selects events by their time, but a relay that keeps running carries every event: "
             "add --until-empty, or take the range out"
         )
-    if not settings.relay.enabled:
+    if not settings.relay.config.enabled:
         _tell(f"relay: switched off by {settings.called('relay', 'enabled')}", {"enabled": False}, as_json)
         return
     _arm(settings.failpoint)
@@ -127,9 +127,7 @@ async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_f
         monitor = open_relay_monitor(settings)
         if monitor is not None:
             opened.callback(monitor.close)
-        store = await opened.enter_async_context(
-            aclosing(open_store(settings.store, ledger=settings.relay.ledger_kind))
-        )
+        store = await opened.enter_async_context(aclosing(open_store(settings.store, ledger=settings.store.ledger)))
         transports = open_transports(settings)
         for transport in transports.values():
             opened.push_async_callback(transport.aclose)

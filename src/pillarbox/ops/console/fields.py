@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.settings.kinds import Truth
+from pillarbox.core.settings import Flag
 
 TOKEN = "token"  # noqa: S105  # the name of a field
 """The field of every form that proves that it is one of ours."""
@@ -47,7 +47,7 @@ def is_yes(fields: Mapping[str, object], name: str) -> bool:
     if name not in fields:
         return False
     try:
-        return Truth().parse(str(fields[name]))
+        return bool(Flag().read(Flag().parse(str(fields[name]))))
     except ValueError:
         raise ConfigurationError(f"{name} {fields[name]!r} is neither yes nor no: write true or false") from None
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.settings.console_kinds import Secret
+from pillarbox.ops.settings.kinds import Secret
 
 SESSION, NOTICE = "pillarbox_session", "pillarbox_notice"
 _NOTICE_LIFE = 60.0

@@ -20,7 +20,7 @@ def checks(settings: Settings) -> Sequence[Check]:
         return _ledger(settings)
 
     async def outages() -> Answer:
-        if settings.relay.outages == "count":
+        if settings.relay.config.outages == "count":
             return warned(
                 'relay.outages is "count": an outage uses up attempts, and healthy events become dead letters',
                 'relay.outages = "wait", unless another system expects the giving up',
@@ -32,11 +32,11 @@ def checks(settings: Settings) -> Sequence[Check]:
         Check(name="guarantees.inbox", ask=inbox),
         Check(name="guarantees.outages", ask=outages),
     ]
-    return [*found, Check(name="guarantees.ledger", ask=ledger)] if settings.relay.ledger_kind is True else found
+    return [*found, Check(name="guarantees.ledger", ask=ledger)] if settings.store.ledger is True else found
 
 
 def _lease(settings: Settings) -> Answer:
-    relay = settings.relay
+    relay = settings.relay.config
     lease, send = seconds(relay.lease), seconds(relay.send_timeout)
     if send > lease * 2 / 3:
         return warned(
@@ -48,33 +48,33 @@ def _lease(settings: Settings) -> Answer:
 
 
 def _inbox(settings: Settings) -> Answer:
-    kept, horizon = settings.relay.config.retention.receipts, settings.relay.retry.horizon()
+    kept, horizon = settings.relay.config.retention.in_seconds.receipts, settings.relay.retry.horizon()
     if kept is None:
         return passed("receipts of the inbox are kept for ever")
     if horizon == float("inf"):
         return warned(
             f"events are tried without end, receipts are kept for {_span(kept)}: a repeat later has its effect again",
-            'give relay.retry.max_attempts a number, or keep receipts for ever: store.inbox_retention = "forever"',
+            'give relay.retry.max_attempts a number, or keep receipts for ever: relay.retention.inbox = "forever"',
         )
     if kept < horizon:
         return failed(
             f"receipts of the inbox are kept for {_span(kept)}, but an event is tried for {_span(horizon)}: a late "
             "repeat has its effect twice",
-            "raise store.inbox_retention beyond that, or lower relay.retry.max_attempts",
+            "raise relay.retention.inbox beyond that, or lower relay.retry.max_attempts",
         )
     tried = f"an event is tried for {_span(horizon)} at most"
-    if settings.relay.outages == "wait":
+    if settings.relay.config.outages == "wait":
         tried += ", outages not counted"
     return passed(f"receipts of the inbox are kept for {_span(kept)}, {tried}")
 
 
 def _ledger(settings: Settings) -> Answer:
-    kept, horizon = settings.relay.config.retention.ledger, settings.relay.retry.horizon()
+    kept, horizon = settings.relay.config.retention.in_seconds.ledger, settings.relay.retry.horizon()
     if kept is not None and kept < horizon < float("inf"):
         return warned(
             f"the ledger remembers for {_span(kept)}, but an event is tried for {_span(horizon)}: of one with several "
             "destinations a repeat may be sent again",
-            "raise store.ledger_retention beyond that",
+            "raise relay.retention.ledger beyond that",
         )
     return passed("the ledger remembers for longer than an event is tried")
 

@@ -10,7 +10,7 @@ from pillarbox.core.store import Store
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.settings.masking import masked
 from pillarbox.ops.settings.sources import FAILPOINT, TRANSPORT
-from pillarbox.ops.settings.ways_out import TRANSPORTS
+from pillarbox.ops.settings.transports import TRANSPORTS
 from pillarbox.ops.wiring import make_outbox, make_relay, open_transports
 
 READ = "settings.read"
@@ -44,7 +44,7 @@ def checks(settings: Settings, store: Store) -> Sequence[Check]:
 
 async def _relay(settings: Settings, store: Store) -> Answer:
     """Can a relay be made of them? Connects to nothing."""
-    if not settings.relay.enabled:
+    if not settings.relay.config.enabled:
         called = settings.called("relay", "enabled")
         return warned(f"{called} is false: a relay with these settings says so and ends", f"set {called} to true")
     if not settings.transports:

@@ -51,7 +51,7 @@ async def _relays(settings: Settings, store: Store) -> Answer:
     if alive:
         return passed(f"at work: {', '.join(alive)}")
     said, fix = "no relay is alive", "start one: `pillarbox relay`"
-    if not settings.relay.enabled:
+    if not settings.relay.config.enabled:
         called = settings.called("relay", "enabled")
         said, fix = f"no relay is alive, and {called} is false here", f"set {called} to true and start one"
     if seen.backlog:

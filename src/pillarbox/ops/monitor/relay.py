@@ -46,7 +46,7 @@ class RelayMonitor:
 
     def _pages(self, relay: Relay, lookout: Lookout, queues: QueueDepths) -> Starlette:
         figures = StoreMetrics(self.metrics.registry)
-        stall_limit = seconds(self._settings.relay.stall_limit)
+        stall_limit = seconds(self._settings.relay.config.stall_limit)
         health = self._settings.relay.health
         limits = Limits(
             backlog=health.most_waiting, age=health.longest_wait, allowed=seconds(self._settings.console.slo)

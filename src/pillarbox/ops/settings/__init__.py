@@ -1,17 +1,15 @@
-"""Settings: a file, the environment and flags become one checked value. Library code reads no environment; only this
-package does.
+"""Settings: a file, the environment and flags become one checked value. The library itself reads no environment.
 
-    settings = current_settings()            of pillarbox.ops.cli.context, in a command; or
     settings = Settings.load(file: Path | None, environment, flags: {"relay.name": "till"})
-    settings.store.url / .schema / .prefix / .keeps_history / .max_payload    a URL holds a password: never print it
+    settings.store.url / .schema / .prefix / .history / .ledger / .max_payload    a URL may hold a password
     settings.record.max_payload / .duplicate / .wakeup
-    settings.relay.enabled / .name / .preset / .config / .policy
-    settings.transports / .destinations / .routes
+    settings.relay.config: RelayConfig, .policy: RetryPolicy, .name / .preset / .listen / .health
+    settings.transports / .destinations / .routes / .console
     settings.entries                         every setting in force with its origin, passwords masked
-    wiring.open_store(settings.store)        and make_outbox(settings), open_transports(settings), make_relay(…)
 
-The flow: `sections`, `retrying` and `ways_out` describe every setting; `sources` finds what was written where;
-`reading` takes the first value of each and checks it by its kind; `relations` checks what must fit together.
+`pillarbox.core.settings` has the means to define a setting; the library's dataclasses define most of them. `sections`,
+`transports` and `console` arrange them in tables (`tables`) and define the rest. `sources` finds what is written where,
+`reading` takes the first value of each and checks it by its definition, `relations` checks values of several sections.
 """
 
 from pillarbox.ops.settings.sections import StoreSettings

@@ -1,62 +1,67 @@
-"""Every setting of the web console."""
+"""The section [console]."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pillarbox.ops.settings.console_kinds import Prefix, Secret
-from pillarbox.ops.settings.describing import key
-from pillarbox.ops.settings.kinds import Listen, Span, Text, Texts
+from pillarbox.core.settings import Span, Text, setting
+from pillarbox.ops.settings.kinds import Listen, PathPrefix, Secret, Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleSettings:
     """The web console."""
 
-    listen: str = key(
-        Listen(), "where the console is served; beyond this machine only with a login", default="127.0.0.1:8980"
+    listen: str = setting(
+        "127.0.0.1:8980", Listen(), "Where the console is served. Beyond this machine it needs a login."
     )
-    login: str = key(
+    login: str = setting(
+        "file",
         Text(),
-        "how people log in: `file` (names and passwords), `proxy` (a header of the proxy in front), `MODULE:OBJECT` "
-        "(a function of yours), or `none` (this machine only)",
-        default="file",
+        "How users log in: `file` (names and passwords), `proxy` (a header of the proxy in front), `MODULE:OBJECT` (a "
+        "function of the application) or `none` (this machine only).",
     )
-    users_file: str = key(Text(), "names, roles and hashed passwords: `console user add`", default="pillarbox.users")
-    users: str | None = key(
-        Text(), "what would stand in that file, for containers; used instead of it", default=None, secret=True
+    users_file: str = setting(
+        "pillarbox.users", Text(), "Names, roles and hashed passwords, as `console user add` writes them."
     )
-    proxy_addresses: tuple[str, ...] = key(
-        Texts(), "whom the headers of a login by `proxy` are believed: addresses or networks", default=()
+    users: str | None = setting(
+        None, Text(), "The content of such a file, for containers. It replaces `users_file`.", secret=True
     )
-    proxy_user_header: str = key(Text(), "the header with the name", default="X-Forwarded-User")
-    proxy_role_header: str = key(Text(), "the header with the role, as in `operator+payloads`; empty: none", default="")
-    proxy_role: str = key(Text(), "the role of those for whom that header is missing", default="viewer")
-    trusted_proxies: tuple[str, ...] = key(
+    proxy_addresses: tuple[str, ...] = setting(
+        (), Texts(), "Login by `proxy`: the addresses or networks whose headers are trusted."
+    )
+    proxy_user_header: str = setting("X-Forwarded-User", Text(), "Login by `proxy`: the header with the user's name.")
+    proxy_role_header: str = setting(
+        "", Text(), "Login by `proxy`: the header with the role, as in `operator+payloads`. Empty: no header."
+    )
+    proxy_role: str = setting("viewer", Text(), "Login by `proxy`: the role of a user without that header.")
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
         Texts(),
-        "addresses or networks of proxies in front: wrong passwords are counted by the client that their "
-        "`X-Forwarded-For` names; without it by the proxy's own address, which everybody shares",
-        default=(),
+        "Addresses or networks of proxies in front. Wrong passwords are counted per client that their "
+        "`X-Forwarded-For` names; without it per address of the proxy, which all users share.",
     )
-    session: str = key(Span(), "how long a login lasts", default="8h")
-    secret: str | None = key(
+    session: str = setting("8h", Span(), "How long a login lasts.")
+    secret: str | None = setting(
+        None,
         Secret(),
-        "what cookies are signed with, 16 characters or more; without it a new one at each start, and all logins end",
-        default=None,
+        "The key that signs cookies, 16 characters or more. Not set: a new one at each start, which ends all logins.",
         secret=True,
     )
-    origins: tuple[str, ...] = key(
-        Texts(), "what browsers call the console where a proxy changes the host: `https://ops.example.com`", default=()
+    origins: tuple[str, ...] = setting(
+        (), Texts(), "The origins of browsers where a proxy changes the host, as in `https://ops.example.com`."
     )
-    root_path: str = key(Prefix(), "what a proxy takes off the front of every path, as in `/outbox`", default="")
-    slo: str = key(
-        Span(), "how long an event may wait before it counts as held up, and the first page turns red", default="60s"
+    root_path: str = setting("", PathPrefix(), "What a proxy removes from the front of every path, as in `/outbox`.")
+    slo: str = setting(
+        "60s",
+        Span(),
+        "How long an event may be pending before the console reports it as late and its status as degraded.",
     )
-    mask: tuple[str, ...] = key(
+    mask: tuple[str, ...] = setting(
+        (),
         Texts(),
-        "what nobody sees: `$.customer.email`, `$.items[*].name`, `$..email`, `header:authorization`, and in any text "
-        "`text:[^ ]+@[^ ]+`",
-        default=(),
+        "What no user sees: `$.customer.email`, `$.items[*].name`, `$..email`, `header:authorization`, and in any text "
+        "`text:[^ ]+@[^ ]+`.",
     )
-    statement_timeout: str = key(Span(), "how long a query of the console may take (PostgreSQL)", default="5s")
-    title: str = key(Text(), "what the pages call themselves", default="Pillarbox")
+    statement_timeout: str = setting("5s", Span(), "How long a query of the console may take (PostgreSQL).")
+    title: str = setting("Pillarbox", Text(), "The title of the pages.")

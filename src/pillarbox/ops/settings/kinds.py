@@ -1,7 +1,6 @@
-"""What a value may look like. Each kind reads a value as a file holds it, and text as a variable or a flag holds it.
+"""The kinds of values that only a settings file has; `pillarbox.core.settings` has those that the library shares.
 
-A kind answers with the value as it was written, checked, or raises ValueError with what to write instead; whoever asked
-knows the place. A URL is never quoted: it may hold a password.
+An error says what to write instead; the caller knows the place. A URL is never quoted: it may hold a password.
 """
 
 from __future__ import annotations
@@ -10,190 +9,61 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar
 
 from pillarbox import plugins
-from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.text import size_in_bytes
+from pillarbox.core.settings import Choice, Flag, Text
+from pillarbox.core.statements import Names
 from pillarbox.ops.moments import moment
 from pillarbox.ops.settings.masking import ADDRESSES, misplaced_password
 from pillarbox.relay.routing import per_second
 
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+SHORTEST_SECRET = 16
+"""Characters."""
 
 
-class Kind(Protocol):
-    """Both verbs raise ValueError."""
+@dataclass(frozen=True, slots=True)
+class FlagOr(Choice):
+    """True, false or one of a few words."""
 
     @property
-    def word(self) -> str:
-        """What the reference calls it."""
-        ...
+    def word(self) -> str:  # type: ignore[override] # the words decide
+        return f"`true`, `false`, {super(FlagOr, self).word}"
 
-    def read(self, value: Any) -> Any: ...
-    def parse(self, text: str) -> Any:
-        """The value that a file would hold for this text."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    word: ClassVar[str] = "text"
-
-    def read(self, value: Any) -> str:
-        if not isinstance(value, str):
-            raise ValueError("write text in quotes")
-        return value
-
-    def parse(self, text: str) -> str:
-        return text
-
-
-@dataclass(frozen=True, slots=True)
-class Choice(Text):
-    """One of a few words."""
-
-    words: tuple[str, ...]
-
-    @property
-    def word(self) -> str:  # type: ignore[override] # what it is called depends on the words
-        return ", ".join(f"`{word}`" for word in self.words)
-
-    def read(self, value: Any) -> str:
-        if value not in self.words:
-            raise ValueError(f"write {_either(self.words)}")
-        return str(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A whole number from `least` on."""
-
-    least: int = 0
-    word: ClassVar[str] = "whole number"
-
-    def read(self, value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < self.least:
-            raise ValueError(f"write a whole number, {self.least} or more")
-        return value
-
-    def parse(self, text: str) -> int:
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(f"write a whole number, {self.least} or more") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    word: ClassVar[str] = "number"
-
-    def read(self, value: Any) -> float:
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise ValueError("write a number")
-        return value
-
-    def parse(self, text: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise ValueError("write a number") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    word: ClassVar[str] = "`true`, `false`"
-
-    def read(self, value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise ValueError("write true or false")
-        return value
-
-    def parse(self, text: str) -> bool:
-        if (word := text.strip().lower()) not in _TRUE + _FALSE:
-            raise ValueError("write true or false")
-        return word in _TRUE
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerMode:
-    """Whether there is a ledger, or one of two words."""
-
-    words: ClassVar[tuple[str, ...]] = ("history", "at-most-once")
-    word: ClassVar[str] = "`true`, `false`, `history`, `at-most-once`"
-
-    def read(self, value: Any) -> bool | str:
-        if isinstance(value, bool) or value in self.words:
-            return cast(bool | str, value)
-        raise ValueError(f"write true, false, {_either(self.words)}")
-
-    def parse(self, text: str) -> bool | str:
-        word = text.strip().lower()
-        return word in _TRUE if word in _TRUE + _FALSE else self.read(word)
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A duration, or one of a few words. A bare number is refused: others count milliseconds under the same names."""
-
-    words: tuple[str, ...] = ()
-
-    @property
-    def word(self) -> str:
-        return ", ".join(["duration", *(f"`{word}`" for word in self.words)])
-
-    def read(self, value: Any) -> str:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            raise ValueError(f"a number has no unit; write for example {value}ms, {value}s or {value}h")
-        if value not in self.words:
-            try:
-                seconds(value)
-            except ConfigurationError:
-                others = "".join(f', or "{word}"' for word in self.words)
-                raise ValueError(f"write a duration, for example 500ms, 2s, 1h or 7 days{others}") from None
-        return str(value)
+    def check(self, value: Any) -> None:
+        if not isinstance(value, bool) and value not in self.words:
+            raise ValueError(f"write true, false or {' or '.join(map(repr, self.words))}")
 
     def parse(self, text: str) -> Any:
-        return int(text) if text.isdecimal() else text
+        return Flag().parse(text)
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """A number of bytes from 1 on; `largest` as people write it."""
+class Identifier(Text):
+    """A part of the names of tables: `prefix` or `schema`."""
 
-    largest: str | None = "64 MiB"
-    word: ClassVar[str] = "size"
+    of: str
 
-    def read(self, value: Any) -> str | int:
-        bounds = "from 1 byte on" if self.largest is None else f"from 1 byte to {self.largest}"
+    def check(self, value: Any) -> None:
+        super(Identifier, self).check(value)
         try:
-            number = size_in_bytes(value, field="")
-        except ConfigurationError:
-            number = 0
-        if number < 1 or (self.largest is not None and number > size_in_bytes(self.largest, field="")):
-            raise ValueError(f"write a size {bounds}, for example 256 KiB, 1 MiB or 1048576")
-        return value if isinstance(value, int) else str(value)
-
-    def parse(self, text: str) -> str:
-        return text
+            Names(**{self.of: value})
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    word: ClassVar[str] = "rate"
+class Rate(Text):
+    """Messages per second, minute or hour."""
 
-    def read(self, value: Any) -> str:
-        if not isinstance(value, str):
-            raise ValueError("write a rate with its period, for example 500/s, 30/m or 1000/h")
+    word: ClassVar[str] = "rate above zero"
+
+    def check(self, value: Any) -> None:
         try:
-            per_second(value)
+            per_second(value if isinstance(value, str) else "")
         except ConfigurationError:
-            raise ValueError("write a rate above zero, for example 500/s, 30/m or 1000/h") from None
-        return value
-
-    def parse(self, text: str) -> str:
-        return text
+            raise ValueError("write a rate above zero with its period, for example 500/s, 30/m or 1000/h") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +72,10 @@ class Listen(Text):
 
     word: ClassVar[str] = "host:port"
 
-    def read(self, value: Any) -> str:
+    def check(self, value: Any) -> None:
         found = re.fullmatch(r"(?:[\w.-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})", value) if isinstance(value, str) else None
         if found is None or int(found[1]) > 65535:
             raise ValueError("write host:port, for example 127.0.0.1:9464")
-        return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +86,15 @@ class Moment(Text):
 
     def read(self, value: Any) -> str:
         written = value.isoformat() if isinstance(value, datetime) else value
+        self.check(written)
+        return str(written)
+
+    def check(self, value: Any) -> None:
         try:
-            moment(super(Moment, self).read(written))
+            super(Moment, self).check(value)
+            moment(value)
         except (ValueError, ConfigurationError):
             raise ValueError("write a time such as 2026-11-30T09:00:00Z, or an age such as 1h") from None
-        return str(written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +103,9 @@ class Import(Text):
 
     word: ClassVar[str] = "MODULE:OBJECT"
 
-    def read(self, value: Any) -> str:
+    def check(self, value: Any) -> None:
         if not isinstance(value, str) or not re.fullmatch(r"[\w.]+:\w+", value):
             raise ValueError("write MODULE:OBJECT, for example shop.events:handlers")
-        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,35 +114,39 @@ class Url(Text):
 
     what: str
     group: str
-    """Of the entry points that know a scheme."""
+    """The group of entry points that know a scheme."""
     examples: str
     word: ClassVar[str] = "URL"
 
-    def read(self, value: Any) -> str:
+    def check(self, value: Any) -> None:
         if not isinstance(value, str):
             raise ValueError(f"write a URL: {self.examples}")
         scheme, has_scheme, _ = value.partition("://")
         if not (has_scheme and plugins.is_registered(self.group, scheme)):
             # Without a scheme the text may be anything, a password included.
-            named = f"{scheme}://" if has_scheme and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) else "this text"
-            raise ValueError(f"there is no {self.what} for {named}: use {self.examples}")
+            known = has_scheme and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme)
+            raise ValueError(
+                f"there is no {self.what} for {f'{scheme}://' if known else 'this text'}: use {self.examples}"
+            )
         if scheme in ADDRESSES and misplaced_password(value):
             raise ValueError(
                 "user, password, host and port cannot be told apart; write the password's special characters in "
                 "percent code (/ is %2F, @ is %40, # is %23, ? is %3F)"
             )
-        return value
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class Texts(Text):
     """A list of texts; in a variable separated by commas."""
 
     word: ClassVar[str] = "list of text"
 
-    def read(self, value: Any) -> tuple[str, ...]:
+    def check(self, value: Any) -> None:
         if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
             raise ValueError('write a list of texts, for example ["orders", "audit"]')
+
+    def read(self, value: Any) -> tuple[str, ...]:
+        self.check(value)
         return tuple(value)
 
     def parse(self, text: str) -> list[str]:
@@ -278,28 +154,44 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(Text):
     """A table of names and values. No variable holds one."""
 
     texts: bool = True
     or_names: bool = False
-    """A list of names is welcome, too."""
+    """A list of names is accepted, too."""
 
     @property
-    def word(self) -> str:
+    def word(self) -> str:  # type: ignore[override] # what is accepted decides
         return ("list of text, or " if self.or_names else "") + ("table of text" if self.texts else "table")
 
-    def read(self, value: Any) -> Any:
-        if self.or_names and isinstance(value, list):
-            return Texts().read(value)
-        if not isinstance(value, Mapping) or (self.texts and not all(isinstance(one, str) for one in value.values())):
+    def check(self, value: Any) -> None:
+        if self.or_names and isinstance(value, list | tuple):
+            Texts().check(value)
+        elif not isinstance(value, Mapping) or (self.texts and not all(isinstance(one, str) for one in value.values())):
             raise ValueError(f"write a {self.word}")
-        return dict(value)
+
+    def read(self, value: Any) -> Any:
+        self.check(value)
+        return dict(value) if isinstance(value, Mapping) else tuple(value)
 
     def parse(self, text: str) -> Any:
         raise ValueError("write it in the file: a table does not fit into a variable or a flag")
 
 
-def _either(words: tuple[str, ...]) -> str:
-    *most, last = (f'"{word}"' for word in words)
-    return f"{', '.join(most)} or {last}"
+@dataclass(frozen=True, slots=True)
+class Secret(Text):
+    """A key that nobody can guess."""
+
+    def check(self, value: Any) -> None:
+        if not isinstance(value, str) or len(value) < SHORTEST_SECRET:
+            raise ValueError(f"write at least {SHORTEST_SECRET} characters that nobody can guess")
+
+
+@dataclass(frozen=True, slots=True)
+class PathPrefix(Text):
+    """What paths begin with; empty: nothing."""
+
+    def check(self, value: Any) -> None:
+        if not isinstance(value, str) or not re.fullmatch(r"(?:/[\w.~-]+)*", value):
+            raise ValueError("write a path that begins with a slash and ends with none, for example /outbox")

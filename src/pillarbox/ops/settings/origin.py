@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pillarbox.ops.settings.describing import Key
+from pillarbox.core.settings import Setting
 
 Path = tuple[str, ...]
 """A setting's place in the file: ("relay", "retry", "base"); a table of a list is written ("routes[0]", "to")."""
@@ -27,7 +27,7 @@ class Origin:
         return f"{self.kind} {self.name}" if self.kind == "preset" else self.name or self.kind
 
     def calls(self, path: Path) -> str:
-        """What whoever set it calls it."""
+        """The setting as its author wrote it: the variable, the flag, the key and its file."""
         match self.kind:
             case "flag" | "environment":
                 return self.name
@@ -42,7 +42,7 @@ DEFAULT = Origin("default")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that somebody wrote, not yet checked; `text` where a variable or a flag holds it."""
+    """A value as it was written, not yet checked; `is_text` where a variable or a flag holds it."""
 
     value: Any
     origin: Origin
@@ -51,10 +51,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One setting as it is in force. `shown` is for people: a password is masked in it."""
+    """One setting as it is in force. `shown` is for output: a password is masked in it."""
 
     path: Path
-    key: Key
+    key: Setting
     shown: Any
     origin: Origin
 
@@ -64,10 +64,10 @@ class Entry:
 
     @property
     def called(self) -> str:
-        """What whoever set it calls it."""
+        """The setting as its author wrote it: the variable, the flag, the key and its file."""
         return self.origin.calls(self.path)
 
     @property
     def written(self) -> bool:
-        """Somebody chose it: neither a default nor a preset."""
+        """Written out: neither a default nor a preset."""
         return self.origin.kind in ("flag", "environment", "file")

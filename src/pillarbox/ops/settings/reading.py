@@ -1,6 +1,6 @@
-"""Layers become sections: of each setting the first value that is there, checked by its kind, its origin kept.
+"""Reading: of each setting the first value that is written anywhere, checked by its definition, its origin kept.
 
-Nothing stops at the first mistake: whoever has three wants to know of all of them.
+Reading does not stop at the first mistake: all problems are reported at once.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pillarbox.ops.settings.describing import Key, Part, keys_of, parts_of
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.settings import Setting, SettingError
 from pillarbox.ops.settings.masking import masked
 from pillarbox.ops.settings.origin import DEFAULT, Entry, Given, Origin, Path, dotted
 from pillarbox.ops.settings.suggesting import nearest_key
+from pillarbox.ops.settings.tables import Part, inlined_of, keys_of, parts_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,27 +29,47 @@ class Reader:
     """What the file wins over: a preset."""
     root: type[Any] = object
     problems: list[str] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
+    entries: dict[Path, Entry] = field(default_factory=dict)
 
     def read(self, root: type[Any], written: Mapping[str, Any]) -> Any:
-        """The root section; not to be used if there are problems."""
+        """The root section; None if there are problems."""
         self.root = root
         return self._section(root, written, ())
 
     def _section(self, section: type[Any], written: Any, path: Path) -> Any:
+        before = len(self.problems)
         if not isinstance(written, Mapping):
             self._wrong(f"{dotted(path)} in {self.file} is no table: write [{dotted(path)}] and its keys below it")
-            return section()
+            return None
         for name in written:
             if name not in keys_of(section) and name not in parts_of(section):
                 place = (*path, name)
                 near = nearest_key(self.root, place, section)
                 self._wrong(f"{dotted(place)} in {self.file} is no setting{near}")
-        values = {key.attribute: self._value(key, written, (*path, name)) for name, key in keys_of(section).items()}
-        parts = {name: self._part(inner, written, path) for name, inner in parts_of(section).items()}
-        return section(**values, **parts)
+        values: dict[str, dict[str, Any]] = {"": {}, **{holder: {} for holder in inlined_of(section)}}
+        for name, key in keys_of(section).items():
+            values[key.holder][key.attribute] = self._value(key, written, (*path, name))
+        for name, inner in parts_of(section).items():
+            values[inner.holder][name] = self._part(inner, written, path)
+        if len(self.problems) > before:
+            return None
+        return self._made(section, values, path)
 
-    def _value(self, key: Key, written: Mapping[str, Any], path: Path) -> Any:
+    def _made(self, section: type[Any], values: dict[str, dict[str, Any]], path: Path) -> Any:
+        """The section, made of values that are fine one by one; their relations are checked by the classes."""
+        try:
+            held = {holder: inner(**values[holder]) for holder, inner in inlined_of(section).items()}
+            return section(**values[""], **held)
+        except SettingError as error:
+            self._wrong(error.called(lambda name: self._called((*path, name))))
+        except ConfigurationError as error:
+            self._wrong(f"{dotted(path)} in {self.file}: {error}")
+        return None
+
+    def _called(self, path: Path) -> str:
+        return self.entries[path].called if path in self.entries else dotted(path)
+
+    def _value(self, key: Setting, written: Mapping[str, Any], path: Path) -> Any:
         given = self.above.get(path)
         if given is None and key.name in written:
             given = Given(written[key.name], Origin("file", self.file))
@@ -55,7 +77,7 @@ class Reader:
             given = self.below.get(path)
         if given is None:
             if key.required:
-                self._wrong(f"{dotted(path)} is missing in {self.file}: {key.doc}")
+                self._wrong(f"{dotted(path)} is missing in {self.file}: {key.help}")
             self._note(key, path, key.default, DEFAULT)
             return key.default
         try:
@@ -95,9 +117,9 @@ class Reader:
         *before, name = path
         return tuple(self._section(section, one, (*before, f"{name}[{at}]")) for at, one in enumerate(written))
 
-    def _note(self, key: Key, path: Path, value: Any, origin: Origin) -> None:
+    def _note(self, key: Setting, path: Path, value: Any, origin: Origin) -> None:
         shown = masked(value) if key.secret and isinstance(value, str) else value
-        self.entries.append(Entry(path=path, key=key, shown=shown, origin=origin))
+        self.entries[path] = Entry(path=path, key=key, shown=shown, origin=origin)
 
     def _wrong(self, problem: str) -> None:
         self.problems.append(problem)

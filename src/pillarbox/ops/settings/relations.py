@@ -1,51 +1,30 @@
-"""What no setting can know alone: figures that must fit each other, keys that belong to one kind only, names that must
-lead somewhere. A problem keeps everything from starting; a note is told and left to people.
+"""What a section cannot check alone: keys that belong to another kind, names that must exist, and values of several
+sections. A problem keeps everything from starting; a note is only reported.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from pillarbox.core.clock import seconds
 from pillarbox.ops.settings.origin import Entry, Path, dotted
-from pillarbox.ops.settings.ways_out import DestinationSettings, TransportSettings
+from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
 
 if TYPE_CHECKING:
     from pillarbox.ops.settings.settings import Settings
 
-Entries = Mapping[str, Entry]
-
-_MENTIONED = re.compile(r"\b(?:relay\.retry|relay|retry|store)\.[a-z_]+")
-_ELSEWHERE = {
-    "relay.history": "store.history",
-    "relay.dead": "store.dead_retention",
-    "relay.receipts": "store.inbox_retention",
-    "relay.ledger": "store.ledger_retention",
-    "relay.audit": "store.audit_retention",
-}
-"""What the library calls otherwise than the file does."""
-
-
-def by_place(message: str, entries: Entries) -> str:
-    """A message of the library, its settings called as whoever set them calls them."""
-
-    def called(found: re.Match[str]) -> str:
-        name = re.sub(r"^retry\.", "relay.retry.", found[0])
-        name = _ELSEWHERE.get(name, name)
-        return entries[name].called if name in entries else name
-
-    return _MENTIONED.sub(called, message)
+Entries = Mapping[Path, Entry]
 
 
 def problems(settings: Settings, entries: Entries) -> Iterator[str]:
     """What cannot work."""
-    relay = settings.relay
-    for name in ("poll_interval", "heartbeat", "send_timeout"):
-        if seconds(getattr(relay, name)) == 0:
-            yield f"{entries[f'relay.{name}'].called} is {getattr(relay, name)}: it must be longer than nothing"
+    if settings.relay.config.at_most_once and settings.store.ledger is not True:
+        yield (
+            f"{_called(entries, ('relay', 'at_most_once'))} needs a ledger, and "
+            f"{_called(entries, ('store', 'ledger'))} is {_written(settings.store.ledger)}: set store.ledger = true"
+        )
     for name, transport in settings.transports.items():
         yield from _transport_problems(("transports", name), transport, entries)
     for name, destination in settings.destinations.items():
@@ -62,39 +41,39 @@ def problems(settings: Settings, entries: Entries) -> Iterator[str]:
 
 
 def notes(settings: Settings, entries: Entries) -> Iterator[str]:
-    """What works, and what somebody should know."""
-    relay, store = settings.relay, settings.store
-    horizon = relay.retry.horizon()
-    if store.keeps_history and store.history != "forever" and seconds(store.history) < horizon < float("inf"):
-        yield by_place(
-            f"store.history {store.history} is shorter than the {horizon / 3600:.1f} h for which an event is tried: "
-            "of one with several destinations, what was delivered is forgotten while the rest is still tried",
-            entries,
+    """What works, but may surprise."""
+    relay, kept = settings.relay.config, settings.relay.config.retention.history
+    horizon = settings.relay.retry.horizon()
+    if settings.store.history and kept != "forever" and seconds(kept) < horizon < float("inf"):
+        yield (
+            f"{_called(entries, ('relay', 'retention', 'history'))} is {kept}, but an event is retried for up to "
+            f"{horizon / 3600:.1f} h: of an event with several destinations, the delivery to one is forgotten while "
+            "the others are retried"
         )
     if not relay.adaptive and settings.record.wakeup == "notify":
-        yield by_place(
-            'relay.adaptive is false, but record.wakeup is "notify", which wakes the relay before its time: '
-            'write record.wakeup = "none" for a fixed delay',
-            entries,
+        yield (
+            f"{_called(entries, ('relay', 'adaptive'))} is false, but {_called(entries, ('record', 'wakeup'))} is "
+            '"notify", which wakes the relay before poll_interval has passed: set record.wakeup = "none" for a '
+            "fixed delay"
         )
     if seconds(relay.drain_timeout) < seconds(relay.send_timeout):
-        yield by_place(
-            f"relay.drain_timeout {relay.drain_timeout} is shorter than relay.send_timeout {relay.send_timeout}: "
-            "what a stopping relay has just sent may be sent again by another",
-            entries,
+        yield (
+            f"{_called(entries, ('relay', 'drain_timeout'))} is {relay.drain_timeout}, shorter than "
+            f"{_called(entries, ('relay', 'send_timeout'))} ({relay.send_timeout}): another relay may send again what "
+            "a stopping relay has just sent"
         )
-    if entries["store.schema"].written and not store.url.startswith("postgres"):
-        yield f"{entries['store.schema'].called} concerns PostgreSQL only"
+    if entries["store", "schema"].written and not settings.store.url.startswith("postgres"):
+        yield f"{_called(entries, ('store', 'schema'))} concerns PostgreSQL only"
     for name, transport in settings.transports.items():
         for queue in transport.queues:
             if queue.overflow == "drop-head":
                 yield (
-                    f"transports.{name}: the queue {queue.name!r} throws messages away that were confirmed "
-                    '(overflow = "drop-head"); "reject-publish" lets them wait in the outbox'
+                    f"transports.{name}: the queue {queue.name!r} discards messages that were confirmed "
+                    '(overflow = "drop-head"); with "reject-publish" they wait in the outbox'
                 )
 
 
-def in_force(entries: Sequence[Entry], settings: Settings) -> tuple[Entry, ...]:
+def in_force(entries: Iterable[Entry], settings: Settings) -> tuple[Entry, ...]:
     """Without the defaults of keys that belong to another kind, and of those that have none."""
     return tuple(
         entry
@@ -104,7 +83,7 @@ def in_force(entries: Sequence[Entry], settings: Settings) -> tuple[Entry, ...]:
 
 
 def _transport_problems(path: Path, transport: TransportSettings, entries: Entries) -> Iterator[str]:
-    given = [entry for name in ("url", "import") if (entry := entries[dotted((*path, name))]).written]
+    given = [entry for name in ("url", "import") if (entry := entries[(*path, name)]).written]
     if not given:
         yield f"{dotted(path)} has neither url nor import, so it leads nowhere"
     elif len(given) > 1:
@@ -131,7 +110,7 @@ def _belongs(entry: Entry, settings: Settings) -> bool:
 
 
 def _kinds(entry: Entry, settings: Settings) -> tuple[str, ...]:
-    """What a table is, where that decides on its keys; () where it is wrong and nobody can tell."""
+    """What a table is, where that decides on its keys; () where that is unknown."""
     match entry.path:
         case ("relay", "retry", _):
             return (settings.relay.retry.policy,)
@@ -145,7 +124,11 @@ def _kinds(entry: Entry, settings: Settings) -> tuple[str, ...]:
 
 
 def _called(entries: Entries, path: Path) -> str:
-    return entries[dotted(path)].called
+    return entries[path].called
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"'
 
 
 def _nearest(name: str, known: Mapping[str, object]) -> str:

@@ -9,26 +9,21 @@ from pathlib import Path as File
 from typing import Any, Self
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.statements import Names
+from pillarbox.core.settings import listed, part
 from pillarbox.core.text import payload_limit
 from pillarbox.ops.settings import relations
 from pillarbox.ops.settings.console import ConsoleSettings
-from pillarbox.ops.settings.describing import listed, named, part
 from pillarbox.ops.settings.origin import Entry, Given, Origin, Path, dotted
 from pillarbox.ops.settings.reading import Reader
-from pillarbox.ops.settings.sections import (
-    RecordSettings,
-    RelaySettings,
-    StoreSettings,
-    make_config,
-)
+from pillarbox.ops.settings.sections import RecordSettings, RelaySettings, StoreSettings
 from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file
-from pillarbox.ops.settings.ways_out import DestinationSettings, RouteSettings, TransportSettings
-from pillarbox.relay.presets import PRESETS
+from pillarbox.ops.settings.tables import named
+from pillarbox.ops.settings.transports import DestinationSettings, RouteSettings, TransportSettings
+from pillarbox.relay.config import PRESETS
 
 
 class WrongSettings(ConfigurationError):
-    """Everything that is wrong with the settings, a line each."""
+    """All problems of the settings, one per line."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -37,7 +32,7 @@ class WrongSettings(ConfigurationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The root of the description: each field is a table of the settings file."""
+    """All settings: each field is a table of the settings file."""
 
     store: StoreSettings = part(StoreSettings)
     record: RecordSettings = part(RecordSettings)
@@ -47,11 +42,11 @@ class Settings:
     routes: tuple[RouteSettings, ...] = listed(RouteSettings)
     console: ConsoleSettings = part(ConsoleSettings)
     failpoint: str = ""
-    """`name:count`: where a relay under test is to die; '' never."""
+    """`name:count`: where a relay under test is killed; '': nowhere."""
     entries: tuple[Entry, ...] = field(default=(), repr=False, compare=False)
     """Every setting in force, in the order of the description, with its origin."""
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    """What works, and what somebody should know."""
+    """What works, but may surprise."""
 
     @classmethod
     def load(
@@ -72,24 +67,16 @@ class Settings:
         above |= from_flags(cls, flags or {}, spelt or {}, wrong.append)
         reader = Reader(file=str(file), above=above, below=_preset(above, written), problems=wrong)
         read: Self = reader.read(cls, written)
+        wrong = wrong or list(relations.problems(read, reader.entries))
         if wrong:
-            raise WrongSettings(wrong)
-        entries = {dotted(entry.path): entry for entry in reader.entries}
-        try:
-            Names(prefix=read.store.prefix, schema=read.store.schema)
-            config = make_config(read.store, read.record, read.relay)
-            policy = read.relay.retry.make_policy()
-        except ConfigurationError as error:
-            raise WrongSettings([relations.by_place(_qualified(str(error)), entries)]) from None
-        if wrong := list(relations.problems(read, entries)):
             raise WrongSettings(wrong)
         return replace(
             read,
             store=replace(read.store, max_payload=payload_limit(read.record.max_payload)),
-            relay=replace(read.relay, config=config, policy=policy),
+            relay=replace(read.relay, config=replace(read.relay.config, wakeup=read.record.wakeup)),
             failpoint=environment.get(FAILPOINT, ""),
-            entries=relations.in_force(reader.entries, read),
-            notes=tuple(relations.notes(read, entries)),
+            entries=relations.in_force(reader.entries.values(), read),
+            notes=tuple(relations.notes(read, reader.entries)),
         )
 
     def transport_of(self, destination: str) -> TransportSettings | None:
@@ -100,7 +87,7 @@ class Settings:
         return self.transports.get(name)
 
     def called(self, *path: str) -> str:
-        """What whoever set something in this table calls it, for errors found later."""
+        """A table or a key as its author wrote it, for errors that are found later."""
         within = (entry for entry in self.entries if entry.path[: len(path)] == path and entry.written)
         origin = next((entry.origin for entry in within), None)
         return dotted(path) if origin is None else origin.calls(path)
@@ -117,8 +104,3 @@ def _preset(above: Mapping[Path, Given], written: Mapping[str, Any]) -> dict[Pat
     return {("relay", key): Given(getattr(preset, key), origin) for key in ("poll_interval", "batch_size")} | {
         ("relay", "retry", key): Given(value, origin) for key, value in retry.items()
     }
-
-
-def _qualified(message: str) -> str:
-    """The library says `prefix` and `schema` where the file says `store.prefix` and `store.schema`."""
-    return f"store.{message}" if message.startswith(("prefix ", "schema ")) else message

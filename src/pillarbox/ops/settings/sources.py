@@ -11,11 +11,12 @@ from pathlib import Path as File
 from typing import Any
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.settings.describing import Key, keys_of, parts_of
+from pillarbox.core.settings import Setting
 from pillarbox.ops.settings.masking import masked
 from pillarbox.ops.settings.origin import Given, Origin, Path, dotted
 from pillarbox.ops.settings.suggesting import nearest_key, nearest_variable
-from pillarbox.ops.settings.ways_out import TRANSPORTS
+from pillarbox.ops.settings.tables import keys_of, parts_of
+from pillarbox.ops.settings.transports import TRANSPORTS
 
 PREFIX = "PILLARBOX_"
 STORE = "PILLARBOX_STORE"
@@ -143,7 +144,7 @@ def _named_as_written(path: Path, written: Any) -> Path:
     return tuple(found)
 
 
-def _find(section: type[Any], path: Path) -> Key | None:
+def _find(section: type[Any], path: Path) -> Setting | None:
     """The setting at a place; none in lists, which only a file can hold."""
     if len(path) == 1:
         return keys_of(section).get(path[0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from pillarbox.ops.settings.describing import every_key, keys_of, parts_of
 from pillarbox.ops.settings.origin import Path, dotted
+from pillarbox.ops.settings.tables import every_key, keys_of, parts_of
 
 
 def nearest_key(root: type[Any], path: Path, section: type[Any] | None = None) -> str:

@@ -23,12 +23,13 @@ def relay(**environment: str) -> Settings:
 
 
 def test_the_defaults_are_those_of_the_guide() -> None:
-    shipped = relay().relay
-    assert (shipped.poll_interval, shipped.batch_size, shipped.initial_delay) == ("1s", 100, "2s")
+    settings = relay()
+    shipped, config = settings.relay, settings.relay.config
+    assert (config.poll_interval, config.batch_size, config.initial_delay) == ("1s", 100, "2s")
     assert [shipped.policy.delay(attempt, system_chance()) for attempt in (1, 2, 1000)] == [1, 1, 1]
-    assert (shipped.config.outages, shipped.ledger) == ("wait", True)
+    assert (config.outages, settings.store.ledger) == ("wait", True)
     # A broker that is away is tried as often.
-    assert (shipped.config.breaker.probe, shipped.config.breaker.max) == ("1s", "1s")
+    assert (config.breaker.probe, config.breaker.max) == ("1s", "1s")
 
 
 def test_each_property_can_be_set_in_milliseconds() -> None:
@@ -36,7 +37,7 @@ def test_each_property_can_be_set_in_milliseconds() -> None:
         NOTIFICATION_OUTBOX_POLL_INTERVAL="500",
         NOTIFICATION_OUTBOX_BATCH_SIZE="10",
         NOTIFICATION_OUTBOX_INITIAL_DELAY="0",
-    ).relay
+    ).relay.config
     assert (changed.poll_interval, changed.batch_size, changed.initial_delay) == ("0.5s", 10, "0.0s")
 
 

@@ -30,7 +30,7 @@ async def test_a_send_ends_well_within_the_lease(lease: str, result: str) -> Non
     ],
 )
 async def test_receipts_are_kept_for_longer_than_an_event_is_tried(kept: str, attempts: str, result: str) -> None:
-    flags = {"store__inbox_retention": kept, "store__dead_retention": "1h", "relay__retry__max_attempts": attempts}
+    flags = {"relay__retention__inbox": kept, "relay__retention__dead": "1h", "relay__retry__max_attempts": attempts}
     assert (await found("guarantees.inbox", **flags))[0] == result
 
 
@@ -49,12 +49,12 @@ async def test_how_long_an_event_is_tried_is_said_in_fitting_units(flags: dict[s
 
 
 async def test_receipts_are_kept_at_least_as_long_as_dead_letters() -> None:
-    assert (await found("guarantees.inbox", store__inbox_retention="1h"))[0] == "pass"
+    assert (await found("guarantees.inbox", relay__retention__inbox="1h"))[0] == "pass"
 
 
 @pytest.mark.parametrize(("kept", "result"), [("30 days", "pass"), ("1h", "warn"), ("forever", "pass")])
 async def test_the_ledger_remembers_for_longer_than_an_event_is_tried(kept: str, result: str) -> None:
-    assert (await found("guarantees.ledger", relay__ledger="true", store__ledger_retention=kept))[0] == result
+    assert (await found("guarantees.ledger", store__ledger="true", relay__retention__ledger=kept))[0] == result
 
 
 def test_without_a_ledger_nobody_asks_about_it() -> None:

@@ -46,7 +46,7 @@ def test_every_setting_of_a_relay() -> None:
         "ON_EXHAUSTED": "block",
     }
     settings = load(**{f"PILLARBOX_RELAY__{key}": value for key, value in relay.items()})
-    assert (settings.relay.name, settings.relay.enabled) == ("relay-a", False)
+    assert (settings.relay.name, settings.relay.config.enabled) == ("relay-a", False)
     assert settings.relay.config == RelayConfig(
         enabled=False,
         batch_size=200,

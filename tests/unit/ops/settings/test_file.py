@@ -7,26 +7,32 @@ import pytest
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.retry import FixedDelay, NoRetry
 from pillarbox.ops.settings.sources import find_file
+from pillarbox.relay.config import RetentionConfig
 from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, problems
 
 
 def test_retention_and_the_wakeup_reach_the_relay(write: Write) -> None:
-    settings = load(write('[store]\nhistory = "1 day"\ndead_retention = "forever"\n[record]\nwakeup = "none"'))
-    assert (settings.relay.config.history, settings.relay.config.dead) == ("1 day", None)
+    settings = load(write('[relay.retention]\nhistory = "1 day"\ndead = "forever"\n[record]\nwakeup = "none"'))
+    assert settings.relay.config.retention == RetentionConfig(history="1 day", dead="forever")
     assert settings.relay.config.wakeup == "none"
 
 
-def test_how_long_receipts_are_kept_reaches_the_relay(write: Write) -> None:
-    assert load(write('[store]\ninbox_retention = "200 days"')).relay.config.receipts == "200 days"
-    assert load(write('[store]\ninbox_retention = "forever"')).relay.config.receipts is None
+def test_history_may_be_switched_off_or_kept_forever(write: Write) -> None:
+    assert load(write("[store]\nhistory = false")).store.history is False
+    assert load(PILLARBOX_STORE__HISTORY="off").store.history is False
+    kept = load(write('[relay.retention]\nhistory = "forever"')).relay.config.retention
+    assert kept.in_seconds.history is None
 
 
-def test_history_may_be_switched_off_or_kept_for_ever(write: Write) -> None:
-    off = load(write('[store]\nhistory = "off"'))
-    assert off.store.keeps_history is False
-    forever = load(write('[store]\nhistory = "forever"'))
-    assert (forever.store.keeps_history, forever.relay.config.history) == (True, None)
+@pytest.mark.parametrize(("text", "ledger"), [("true", True), ("off", False), ("history", "history")])
+def test_a_ledger_is_a_flag_or_the_history(text: str, ledger: object) -> None:
+    assert load(PILLARBOX_STORE__LEDGER=text).store.ledger == ledger
+
+
+def test_at_most_once_reaches_the_relay(write: Write) -> None:
+    settings = load(write("[store]\nledger = true\n[relay]\nat_most_once = true"))
+    assert settings.relay.config.at_most_once
 
 
 def test_the_largest_payload_is_also_the_tables(write: Write) -> None:
@@ -34,8 +40,8 @@ def test_the_largest_payload_is_also_the_tables(write: Write) -> None:
 
 
 def test_each_retry_policy(write: Write) -> None:
-    constant = load(write('[relay.retry]\npolicy = "constant"\nbase = "1s"\nmax_attempts = 0'))
-    assert constant.relay.policy == FixedDelay(wait="1s", max_attempts=0)
+    fixed = load(write('[relay.retry]\npolicy = "fixed"\nwait = "1s"\nmax_attempts = 0'))
+    assert fixed.relay.policy == FixedDelay(wait="1s", max_attempts=0)
     assert load(write('[relay.retry]\npolicy = "none"')).relay.policy == NoRetry()
 
 
@@ -46,7 +52,7 @@ def test_each_retry_policy(write: Write) -> None:
         ("[relay]\nmax-retries = 5", "did you mean relay.retry.max_attempts?"),
         ("[store]\nbatch_size = 5", "store.batch_size in pillarbox.toml is no setting; did you mean relay.batch_size?"),
         ("[relais]\nname = 'a'", "relais in pillarbox.toml is no setting; did you mean relay?"),
-        ("[store]\nzzz = 1", "there are url, schema, prefix, history, dead_retention"),
+        ("[store]\nzzz = 1", "there are url, schema, prefix, history, ledger"),
         (
             "[relay]\nbatch_size = 'many'",
             "relay.batch_size in pillarbox.toml is 'many': write a whole number, 1 or more",
@@ -61,8 +67,14 @@ def test_each_retry_policy(write: Write) -> None:
         ),
         ("[console]\nroot_path = '/outbox/'", "begins with a slash and ends with none, for example /outbox"),
         ("[console]\nsecret = 'short'", "console.secret in pillarbox.toml: write at least 16 characters"),
-        ("[store]\nhistory = 'long'", 'or 7 days, or "off", or "forever"'),
-        ("[store]\nprefix = 'a-b'", "store.prefix in pillarbox.toml 'a-b' is not a plain identifier"),
+        ("[store]\nhistory = 'off'", "store.history in pillarbox.toml is 'off': write true or false"),
+        ("[store]\nledger = 'maybe'", "store.ledger in pillarbox.toml is 'maybe': write true, false or 'history'"),
+        (
+            "[relay.retention]\nhistory = 'long'",
+            "relay.retention.history in pillarbox.toml is 'long': write a duration",
+        ),
+        ("[relay.retention]\nhistory = 'long'", 'or 7 days, or "forever"'),
+        ("[store]\nprefix = 'a-b'", "store.prefix in pillarbox.toml is 'a-b': prefix 'a-b' is not a plain identifier"),
         ("[record]\nmax_payload = '1 GiB'", "record.max_payload in pillarbox.toml is '1 GiB': write a size"),
         ("relay = 5", "relay in pillarbox.toml is no table: write [relay]"),
         ("transports = 5", "transports in pillarbox.toml is no table: write [transports.NAME]"),
@@ -77,7 +89,9 @@ def test_a_mistake_is_named_by_its_place(write: Write, text: str, problem: str) 
 
 def test_a_figure_that_does_not_fit_another_names_both(write: Write) -> None:
     [problem] = problems(write("[relay]\nheartbeat = '5s'"), PILLARBOX_RELAY__LEASE="12s")
-    assert problem.startswith("relay.heartbeat in pillarbox.toml 5s is too slow for PILLARBOX_RELAY__LEASE 12s: ")
+    assert problem.startswith(
+        "PILLARBOX_RELAY__LEASE is 12s: it must be at least 3 × relay.heartbeat in pillarbox.toml (5s), "
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pillarbox.relay.presets import PRESETS
+from pillarbox.relay.config import PRESETS
 from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, origins, problems
 
@@ -16,12 +16,12 @@ def test_the_nearer_source_wins_and_is_named(write: Write) -> None:
         PILLARBOX_RELAY__NAME="e",
         PILLARBOX_RELAY__IN_FLIGHT="5",
     )
-    relay, origin = settings.relay, origins(settings)
+    relay, config, origin = settings.relay, settings.relay.config, origins(settings)
     assert (relay.name, origin["relay.name"]) == ("flag", "--set relay.name")
-    assert (relay.in_flight, origin["relay.in_flight"]) == (5, "PILLARBOX_RELAY__IN_FLIGHT")
-    assert (relay.lease, origin["relay.lease"]) == ("20s", "pillarbox.toml")
-    assert (relay.poll_interval, origin["relay.poll_interval"]) == ("5s", "preset production")
-    assert (relay.heartbeat, origin["relay.heartbeat"]) == ("1s", "default")
+    assert (config.in_flight, origin["relay.in_flight"]) == (5, "PILLARBOX_RELAY__IN_FLIGHT")
+    assert (config.lease, origin["relay.lease"]) == ("20s", "pillarbox.toml")
+    assert (config.poll_interval, origin["relay.poll_interval"]) == ("5s", "preset production")
+    assert (config.heartbeat, origin["relay.heartbeat"]) == ("1s", "default")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -37,7 +37,7 @@ def test_a_preset_sets_its_figures_and_nothing_else(name: str) -> None:
 
 def test_keys_written_out_win_over_a_preset(write: Write) -> None:
     settings = load(write(FILE + "\n[relay.retry]\nmax_attempts = 3"))
-    assert (settings.relay.batch_size, settings.relay.retry.max_attempts) == (1, 3)
+    assert (settings.relay.config.batch_size, settings.relay.retry.max_attempts) == (1, 3)
     assert settings.relay.retry.max == "600s"
 
 

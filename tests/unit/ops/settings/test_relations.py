@@ -13,18 +13,30 @@ DESTINATION = "[destinations.d]\n"
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[relay]\nsend_timeout = '20s'", "is too long for relay.lease 15s"),
-        ("[relay]\nheartbeat = '6s'", "is too slow for relay.lease 15s"),
-        ("[relay]\nstall_limit = '500ms'", "is too short for relay.heartbeat 1s"),
+        (
+            "[relay]\nsend_timeout = '20s'",
+            "relay.lease is 15s: it must be at least 23s, which is relay.send_timeout in pillarbox.toml (20s)",
+        ),
+        (
+            "[relay]\nheartbeat = '6s'",
+            "relay.lease is 15s: it must be at least 3 × relay.heartbeat in pillarbox.toml (6s)",
+        ),
+        (
+            "[relay]\nstall_limit = '500ms'",
+            "relay.stall_limit in pillarbox.toml is 500ms: it must be at least 2 × relay.heartbeat (1s)",
+        ),
         (
             "[relay]\npoll_interval = '0s'",
-            "relay.poll_interval in pillarbox.toml is 0s: it must be longer than nothing",
+            "relay.poll_interval in pillarbox.toml is '0s': write a duration above zero",
         ),
         (
-            "[relay.retry]\npolicy = 'constant'\nmax = '1h'",
-            "is only for exponential, and this is constant: take it out",
+            "[relay.retry]\npolicy = 'fixed'\nmax = '1h'",
+            "is only for exponential, and this is fixed: take it out",
         ),
-        ("[relay.retry]\npolicy = 'none'\nbase = '1s'", "is only for exponential and constant, and this is none"),
+        ("[relay.retry]\npolicy = 'none'\nbase = '1s'", "is only for exponential, and this is none"),
+        ("[relay.retry]\npolicy = 'none'\nmax_attempts = 5", "is only for exponential and fixed, and this is none"),
+        ("[relay]\nat_most_once = true", 'needs a ledger, and store.ledger is "history": set store.ledger = true'),
+        ("[relay.breaker]\nprobe = '5s'", "relay.breaker.probe in pillarbox.toml is 5s: it must not be longer than"),
         ("[transports.x]\nwindow = 5", "transports.x has neither url nor import"),
         ("[transports.x]\nurl = 'stdout://'\nimport = 'a:b'", "are both set: a transport has one of them"),
         (STDOUT + "window = 5", "transports.out.window in pillarbox.toml is only for rabbitmq, and this is stdout"),
@@ -46,13 +58,16 @@ def test_what_cannot_work_is_refused(write: Write, text: str, problem: str) -> N
 @pytest.mark.parametrize(
     ("text", "note"),
     [
-        ("[store]\nhistory = '1h'", "store.history in pillarbox.toml 1h is shorter than the 2.4 h for which"),
-        ("[relay]\nadaptive = false", 'write record.wakeup = "none" for a fixed delay'),
-        ("[relay]\ndrain_timeout = '5s'", "is shorter than relay.send_timeout 10s"),
+        (
+            "[relay.retention]\nhistory = '1h'",
+            "relay.retention.history in pillarbox.toml is 1h, but an event is retried for up to 2.4 h",
+        ),
+        ("[relay]\nadaptive = false", 'set record.wakeup = "none" for a fixed delay'),
+        ("[relay]\ndrain_timeout = '5s'", "is 5s, shorter than relay.send_timeout (10s)"),
         ("[store]\nschema = 'shop'", "store.schema in pillarbox.toml concerns PostgreSQL only"),
         (
             RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\nmax_length = 5\noverflow = 'drop-head'",
-            "transports.rabbit: the queue 'q' throws messages away that were confirmed",
+            "transports.rabbit: the queue 'q' discards messages that were confirmed",
         ),
     ],
 )
@@ -65,10 +80,10 @@ def test_what_somebody_should_know_is_told(write: Write, text: str, note: str) -
     "text",
     [
         "",
-        "[store]\nhistory = 'off'",
-        "[store]\nhistory = '3h'",
-        "[store]\nhistory = '1h'\n[relay.retry]\npolicy = 'none'",
-        "[store]\nhistory = '1h'\n[relay.retry]\nmax_attempts = 0",
+        "[store]\nhistory = false\n[relay.retention]\nhistory = '1h'",
+        "[relay.retention]\nhistory = '3h'",
+        "[relay.retention]\nhistory = '1h'\n[relay.retry]\npolicy = 'none'",
+        "[relay.retention]\nhistory = '1h'\n[relay.retry]\nmax_attempts = 0",
         "[relay]\nadaptive = false\n[record]\nwakeup = 'none'",
         RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\nmax_length = 5",
     ],

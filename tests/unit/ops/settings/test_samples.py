@@ -50,7 +50,7 @@ def test_the_notification_producer() -> None:
         breaker=BreakerConfig(probe="1s", max="1s", jitter="none"),
     )
     assert settings.relay.policy == FixedDelay(wait="1s", max_attempts=0)
-    assert settings.relay.ledger is True
+    assert settings.store.ledger is True
     assert [queue.name for queue in settings.transports["rabbit"].queues] == [
         f"notification.{audience}" for audience in ("restaurant", "customer", "agency", "admin")
     ]

@@ -1,0 +1,82 @@
+"""The tables of a settings file: a section is a dataclass whose fields are settings or further sections.
+
+Most settings are those of the library's own dataclasses: a section holds such a class (`part`, `maybe`, `listed`),
+spreads its settings over its own table (`inlined`), or takes over one of them (`same_as`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pillarbox.core.settings import Setting, settings_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A section within a section."""
+
+    name: str
+    section: type[Any]
+    shape: Literal["one", "maybe", "named", "listed"]
+    """Always there; there or None; any number by name; any number in order."""
+    holder: str = ""
+    """The inlined field that holds it; '': the section itself."""
+
+
+def named(section: type[Any]) -> Any:
+    """A field that has sections by their names."""
+    return field(default_factory=lambda: MappingProxyType({}), metadata={"part": (section, "named")})
+
+
+def inlined(section: type[Any], *, without: tuple[str, ...] = ()) -> Any:
+    """A field whose settings are written in the table of the section that holds it."""
+    return field(default_factory=section, metadata={"inlined": (section, without)})
+
+
+def same_as(owner: type[Any], name: str, *, only_for: tuple[str, ...] = ()) -> Any:
+    """A field with the definition of a field of the library; one without a plain default is None here."""
+    [one] = (one for one in fields(owner) if one.name == name)
+    default = None if one.default is MISSING else one.default
+    return field(default=default, metadata={"setting": one.metadata["setting"] | {"only_for": only_for}})
+
+
+def keys_of(section: type[Any]) -> Mapping[str, Setting]:
+    """The settings of a section, by name."""
+    own = {one.attribute: one for one in settings_of(section)}
+    found: list[Setting] = []
+    for one in fields(section):
+        if one.name in own:
+            found.append(own[one.name])
+        elif "inlined" in one.metadata:
+            inner, without = one.metadata["inlined"]
+            found += (replace(each, holder=one.name) for each in settings_of(inner) if each.name not in without)
+    return {one.name: one for one in found}
+
+
+def parts_of(section: type[Any]) -> Mapping[str, Part]:
+    """The sections of a section, by name."""
+    found: list[Part] = []
+    for one in fields(section):
+        if "part" in one.metadata:
+            inner, shape = one.metadata["part"]
+            found.append(Part(name=one.name, section=inner, shape=shape))
+        elif "inlined" in one.metadata:
+            found += (replace(each, holder=one.name) for each in parts_of(one.metadata["inlined"][0]).values())
+    return {one.name: one for one in found}
+
+
+def inlined_of(section: type[Any]) -> Mapping[str, type[Any]]:
+    """The classes whose settings a section spreads over its table, by attribute."""
+    return {one.name: one.metadata["inlined"][0] for one in fields(section) if "inlined" in one.metadata}
+
+
+def every_key(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Setting]]:
+    """All settings with their places; `*` stands for a name, `[]` for any of a list."""
+    for name, one in keys_of(section).items():
+        yield (*path, name), one
+    for name, inner in parts_of(section).items():
+        place = {"named": (name, "*"), "listed": (f"{name}[]",)}.get(inner.shape, (name,))
+        yield from every_key(inner.section, (*path, *place))

@@ -1,0 +1,101 @@
+"""A relay and an outbox of a settings file: the same objects as in Python, and errors that name what is written."""
+
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pillarbox import ConfigurationError, Event, Outbox, RecordError, Relay
+from pillarbox.core.observations import RelayStarted, RelayStopped
+from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.waiting import eventually
+
+SETTINGS = """
+[store]
+url = "sqlite:///{folder}/shop.db"
+prefix = "shop_"
+
+[record]
+max_payload = "1 KiB"
+
+[transports.handlers]
+import = "shop_events:handlers"
+"""
+HANDLERS = """
+from pillarbox import Handlers
+
+handlers, handled = Handlers(), []
+
+
+@handlers.on("order.placed", name="mailer")
+async def mail(event, context):
+    handled.append(event.payload["id"])
+"""
+
+
+@pytest.fixture
+async def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The settings of a shop with its tables and its handlers."""
+    (tmp_path / "shop_events.py").write_text(HANDLERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "shop_events", raising=False)
+    store = SqliteStore(tmp_path / "shop.db", prefix="shop_", max_payload=1024)
+    await store.schema.apply()
+    await store.aclose()
+    written = tmp_path / "shop.toml"
+    written.write_text(SETTINGS.format(folder=tmp_path))
+    return written
+
+
+def record(file: Path, payload: Any) -> None:
+    outbox = Outbox.from_settings(file, environment={})
+    with closing(sqlite3.connect(file.parent / "shop.db")) as shop, shop:
+        outbox.record(shop, Event("order.placed", payload))
+
+
+async def test_what_the_outbox_records_the_relay_delivers(file: Path) -> None:
+    record(file, {"id": 42})
+    relay = Relay.from_settings(file, environment={})
+    assert await relay.run_until_empty() == 0
+    await relay.aclose()
+    assert sys.modules["shop_events"].handled == [42]
+
+
+async def test_it_runs_in_the_background_and_closes_what_it_opened(file: Path) -> None:
+    record(file, {"id": 43})
+    seen: list[object] = []
+
+    async def handled() -> list[int]:
+        return list(sys.modules["shop_events"].handled)
+
+    async with Relay.from_settings(file, environment={}, observers=[seen.append]):
+        assert await eventually(handled) == [43]
+    assert [type(seen[0]), type(seen[-1])] == [RelayStarted, RelayStopped]
+
+
+def test_the_outbox_has_the_limits_of_the_file(file: Path) -> None:
+    with pytest.raises(RecordError, match="max_payload allows 1024"):
+        record(file, {"id": "x" * 2000})
+
+
+def test_variables_win_over_the_file(file: Path) -> None:
+    variables = {"PILLARBOX_CONFIG": str(file), "PILLARBOX_RELAY__LEASE": "2s"}
+    with pytest.raises(
+        ConfigurationError, match=r"PILLARBOX_RELAY__LEASE is 2s: it must be at least 3 × relay.heartbeat"
+    ):
+        Relay.from_settings(environment=variables)
+
+
+def test_an_unknown_key_is_named_with_its_file(file: Path) -> None:
+    file.write_text("[record]\nmax_size = 5")
+    with pytest.raises(ConfigurationError, match=rf"record.max_size in {file} is no setting"):
+        Outbox.from_settings(file, environment={})
+
+
+def test_a_relay_without_a_transport_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("")
+    with pytest.raises(ConfigurationError, match="PILLARBOX_TRANSPORT is not set"):
+        Relay.from_settings(tmp_path / "empty.toml", environment={})
