@@ -111,7 +111,7 @@ def psycopg_forms(connection: psycopg.AsyncConnection) -> dict[str, Work]:
     return recorded(connection) | {"unnest": unnest, "VALUES (executemany)": values, "COPY": copy}
 
 
-def recorded(connection: object) -> dict[str, Work]:
+def recorded(connection: Any) -> dict[str, Work]:
     outbox, quiet = Outbox(), Outbox(wakeup="none")
 
     async def notifying(events: list[Event]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
+from pillarbox.connections.accepted import AsyncRecordable
 from pillarbox.core.errors import RecordError, RejectedError, SendError
 from pillarbox.core.event import Event
 from pillarbox.core.message import Message
@@ -36,7 +37,7 @@ class EventBus(Protocol):
 class OutboxEventBus:
     """Publishes by recording."""
 
-    def __init__(self, connection: object, outbox: Outbox | None = None) -> None:
+    def __init__(self, connection: AsyncRecordable, outbox: Outbox | None = None) -> None:
         """
         connection: whatever `Outbox.arecord` takes. With a pool, an AsyncEngine or an async_sessionmaker each event is
             committed in a transaction of its own; with an open transaction the event becomes part of it.

@@ -92,7 +92,7 @@ def test_nothing_is_fetched_for_which_there_is_no_room(seed: int) -> None:
             most = max(most, relay._in_flight.bytes + sum(message.size for message in found))
             return found
 
-        stage.store.messages.read = weighed  # type: ignore[method-assign]
+        stage.store.messages.read = weighed  # type: ignore[method-assign, assignment]
         sizes = [simulation.chance.randrange(1, 600) for _ in range(150)]
         stage.record(*numbered(sizes))
         async with stage.running(tuned={"max_in_flight_bytes": BOUND, "batch_size": 50}) as relay:

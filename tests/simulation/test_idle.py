@@ -27,12 +27,12 @@ class Watched(MemoryWakeup):
     now: Callable[[], float]
     latency = 0.0
 
-    async def doze(self, relay: str, seconds: float) -> None:
+    async def doze(self, relay: str, seconds: float) -> None:  # type: ignore[override] # to mypy an `async def` has another type
         await asyncio.sleep(self.latency)
         self.asleep.append(self.now())
         await super().doze(relay, seconds)
 
-    async def rouse(self, relay: str) -> None:
+    async def rouse(self, relay: str) -> None:  # type: ignore[override] # to mypy an `async def` has another type
         await asyncio.sleep(self.latency)
         self.awake.append(self.now())
         await super().rouse(relay)
@@ -217,7 +217,7 @@ class Slow(MemoryMessages):
     latency = 0.0
     fetching: asyncio.Event
 
-    async def read(self, look: Look) -> Fetched:
+    async def read(self, look: Look) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
         found = await super().read(look)
         if isinstance(look, Ready) and self.latency:
             self.fetching.set()

@@ -72,7 +72,7 @@ class Unsteady(MemoryLedger):
 
     failures = 0
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:  # type: ignore[override] # to mypy an `async def` has another type
         self.failures += 1
         if self.failures == 1:
             raise StoreUnavailableError("deadlock detected")
@@ -105,7 +105,7 @@ class Overtaken(MemoryLedger):
         self.asked = 0
         self.answer = asyncio.Event()
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:  # type: ignore[override] # to mypy an `async def` has another type
         self.asked += 1
         first = self.asked == 1
         known = await super().begin(messages)

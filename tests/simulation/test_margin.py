@@ -44,7 +44,7 @@ class Watched(Stage):
                 raise StoreUnavailableError("gone")
             return await renew(relay, **options)  # type: ignore[arg-type]
 
-        store.lanes.renew = renew_if_possible  # type: ignore[method-assign]
+        store.lanes.renew = renew_if_possible  # type: ignore[method-assign, assignment]
         self.store = store
 
     def _weigh(self, _: Outgoing) -> Result:
@@ -107,7 +107,7 @@ class Slow(MemoryLedger):
     stage: Watched
     asked = 0
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:  # type: ignore[override] # to mypy an `async def` has another type
         known = await super().begin(messages)
         self.asked += 1
         if self.asked == 1:

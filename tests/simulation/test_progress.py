@@ -285,7 +285,7 @@ def test_a_decision_whose_row_is_refused_is_a_stall_although_others_are_written(
                 raise RowsRefusedError("a trigger says no", places=places)
             return written
 
-        stage.store.writes.settle = refusing  # type: ignore[method-assign]
+        stage.store.writes.settle = refusing  # type: ignore[method-assign, assignment]
         async with stage.running():
             stage.record(Event("a", {}, event_id="refused"), Event("a", {}, event_id="beside"))
             for number in range(int(BOUND + SOON)):

@@ -109,7 +109,7 @@ def unreachable_store(stage: Stage) -> asyncio.Event:
             raise StoreUnavailableError("connection refused")
         await check()
 
-    stage.store.schema.check = asked  # type: ignore[method-assign]
+    stage.store.schema.check = asked  # type: ignore[method-assign, assignment]
     return back
 
 

@@ -28,7 +28,7 @@ def refuse(stage: Stage, *event_ids: str, takes: float = 0.0) -> set[str]:
             raise RowsRefusedError("a trigger says no", places=places)
         return written
 
-    stage.store.writes.settle = refusing  # type: ignore[method-assign]
+    stage.store.writes.settle = refusing  # type: ignore[method-assign, assignment]
     return refused
 
 

@@ -104,7 +104,7 @@ def test_what_a_fetch_brought_goes_although_a_write_of_the_same_round_failed() -
         async def refused(epochs: Epochs, splits: Sequence[Split]) -> Settled:
             raise StoreUnavailableError("no")
 
-        stage.store.writes.split = refused  # type: ignore[method-assign]
+        stage.store.writes.split = refused  # type: ignore[method-assign, assignment]
         ways = {
             "destinations": {name: Destination(MemoryTransport.to(name)) for name in "ab"},
             "routes": [Route(to=["a", "b"], event_type="several"), Route(to=["a"])],

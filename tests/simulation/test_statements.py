@@ -44,7 +44,7 @@ class Counted:
 class _Messages(MemoryMessages):
     counted: Counted
 
-    async def read(self, look: Look) -> Fetched:
+    async def read(self, look: Look) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
         self.counted.fetches[type(look)] += 1
         await asyncio.sleep(STATEMENT)
         return await super().read(look)
@@ -53,7 +53,7 @@ class _Messages(MemoryMessages):
 class _Writes(MemoryWrites):
     counted: Counted
 
-    async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
+    async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:  # type: ignore[override] # to mypy an `async def` has another type
         self.counted.settlements += 1
         await asyncio.sleep(STATEMENT)
         return await super().settle(epochs, verdicts)

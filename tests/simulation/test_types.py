@@ -121,7 +121,7 @@ def test_an_outage_puts_nothing_aside_for_the_sake_of_destinations_that_may_not_
             await simulation.clock.sleep(simulation.chance.uniform(0, 0.2))
             return found
 
-        stage.store.messages.read = read_slowly  # type: ignore[method-assign]
+        stage.store.messages.read = read_slowly  # type: ignore[method-assign, assignment]
         stage.record(*(Event("only", {}) for n in range(200)))
         async with stage.running(tuned={"batch_size": 20, "in_flight": 3}):
             await stage.rest(60)

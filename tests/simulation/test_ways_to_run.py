@@ -135,7 +135,7 @@ def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
 
     async def story(stage: Stage) -> None:
         broken = Broken(lanes=8, clock=stage.simulation.clock)
-        broken.messages.aside = broken.aside  # type: ignore[method-assign] # the fault
+        broken.messages.aside = broken.aside  # type: ignore[method-assign, assignment] # the fault
         stage.store = broken
         with pytest.raises(RelayFailedError, match="ZeroDivisionError: a mistake of its author") as failed:
             await stage.relay().run()

@@ -45,7 +45,7 @@ from pillarbox.inbox.observations import (
 )
 from pillarbox.inbox.receipts import check_consumer
 from pillarbox.inbox.tally import HURRY, Tallier
-from pillarbox.inbox.transactions import opener
+from pillarbox.inbox.transactions import Transactions, opener
 from pillarbox.inbox.verdicts import Ended, GivenUp, Outcome, judge, told
 
 MOST_DEATHS = 5
@@ -66,7 +66,7 @@ class Consumer:
         source: Source | None = None,
         *,
         name: str,
-        transaction: Any,
+        transaction: Transactions,
         inbox: Inbox | None = None,
         retry: RetryPolicy | None = None,
         upcast: Upcast | None = None,

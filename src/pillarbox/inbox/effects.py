@@ -139,7 +139,7 @@ class Effects:
             raise self._not_begun(error) from error
         raise self._swallowed()
 
-    async def _admitted(self, connection: object, event: ConsumedEvent, *, awaited: bool) -> bool:
+    async def _admitted(self, connection: Any, event: ConsumedEvent, *, awaited: bool) -> bool:
         if awaited:
             return await self._inbox.aadmit(connection, self._consumer, event)
         return self._inbox.admit(connection, self._consumer, event)

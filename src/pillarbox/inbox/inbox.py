@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeGuard
 
 from pillarbox import connections
+from pillarbox.connections.accepted import Admitting, AsyncAdmitting
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.pruning import bites
@@ -53,7 +54,7 @@ class Inbox:
         self._admit = {dialect: found.get("admit") for dialect, found in statements.items()}
         self._tally = {dialect: found.get("count_results") for dialect, found in statements.items()}
 
-    def admit(self, connection: object, consumer: str, event: str | Identified) -> bool:
+    def admit(self, connection: Admitting, consumer: str, event: str | Identified) -> bool:
         """Return True if the event is new to the consumer, False if the consumer has processed it already.
 
         A new event counts as processed once the connection's transaction commits. The event is an id, or anything that
@@ -70,7 +71,7 @@ class Inbox:
             connection, lambda dialect: self._admitting(dialect, receipt), instead="await inbox.aadmit(…)"
         )
 
-    async def aadmit(self, connection: object, consumer: str, event: str | Identified) -> bool:
+    async def aadmit(self, connection: AsyncAdmitting, consumer: str, event: str | Identified) -> bool:
         """`admit` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
         receipt = receipt_of(consumer, event)
         if _is_in_process(connection):
@@ -88,23 +89,25 @@ class Inbox:
         return Once(consumer, admit=self.admit, aadmit=self.aadmit)
 
     @contextmanager
-    def admission(self, connection: object, consumer: str, event: str | Identified) -> Iterator[bool]:
+    def admission(self, connection: Admitting, consumer: str, event: str | Identified) -> Iterator[bool]:
         """`admit` as a block around the effect: `with inbox.admission(session, "billing", event) as first:`."""
         yield self.admit(connection, consumer, event)
 
     @asynccontextmanager
-    async def aadmission(self, connection: object, consumer: str, event: str | Identified) -> AsyncIterator[bool]:
+    async def aadmission(
+        self, connection: AsyncAdmitting, consumer: str, event: str | Identified
+    ) -> AsyncIterator[bool]:
         """`aadmit` as a block around the effect."""
         yield await self.aadmit(connection, consumer, event)
 
-    def tally(self, connection: object, tally: Tally) -> None:
+    def tally(self, connection: Admitting, tally: Tally) -> None:
         """Add what a consumer met to the tally of this hour; a `Consumer` does so by itself. Raises as `admit` does."""
         if _is_in_process(connection):
             connection.add_tally(tally)
         else:
             connections.run(connection, lambda dialect: self._tallying(dialect, tally), instead="await inbox.atally(…)")
 
-    async def atally(self, connection: object, tally: Tally) -> None:
+    async def atally(self, connection: AsyncAdmitting, tally: Tally) -> None:
         """`tally` for connections that are awaited."""
         if _is_in_process(connection):
             connection.add_tally(tally)

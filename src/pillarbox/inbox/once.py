@@ -17,11 +17,11 @@ R = TypeVar("R")
 
 
 class Admit(Protocol):
-    def __call__(self, connection: object, consumer: str, event: str | Identified) -> bool: ...
+    def __call__(self, connection: Any, consumer: str, event: str | Identified) -> bool: ...
 
 
 class AsyncAdmit(Protocol):
-    def __call__(self, connection: object, consumer: str, event: str | Identified) -> Awaitable[bool]: ...
+    def __call__(self, connection: Any, consumer: str, event: str | Identified) -> Awaitable[bool]: ...
 
 
 class Once:
@@ -49,7 +49,7 @@ class Once:
 
     def _called(self, effect: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(effect)
-        def once(connection: object, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
+        def once(connection: Any, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
             if self._admit(connection, self._consumer, event):
                 return effect(connection, event, *args, **kwargs)
             return None
@@ -58,7 +58,7 @@ class Once:
 
     def _awaited(self, effect: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(effect)
-        async def once(connection: object, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
+        async def once(connection: Any, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
             if await self._aadmit(connection, self._consumer, event):
                 return await effect(connection, event, *args, **kwargs)
             return None

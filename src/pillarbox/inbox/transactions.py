@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
+from pillarbox.connections.accepted import AwaitedTransactionFactory, TransactionFactory
 from pillarbox.connections.kinds import kind_of
 from pillarbox.core.errors import ConfigurationError
 
 Block = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 Open = Callable[[], Block]
+Transactions: TypeAlias = TransactionFactory | AwaitedTransactionFactory | Open
+"""What opens the transaction of an event: SQLAlchemy's engines and session factories, or a function that gives a
+block."""
 
 _GIVES = (
     "pass a SQLAlchemy engine or sessionmaker, a psycopg pool's `connection`, a memory store's `transaction`, "
@@ -26,7 +30,7 @@ _NEVER_COMMIT = {
 }
 
 
-def opener(transaction: Any) -> Open:
+def opener(transaction: Transactions) -> Open:
     """How to open a transaction, given whatever can. Raises ConfigurationError for what cannot."""
     if why := kind_of(transaction, _NEVER_COMMIT):
         raise ConfigurationError(f"transaction is one {type(transaction).__name__} for all events: {why}")
@@ -34,7 +38,7 @@ def opener(transaction: Any) -> Open:
     if callable(begin):
         return begin  # type: ignore[no-any-return] # an engine or a sessionmaker: their `begin` is such a function
     if callable(transaction):
-        return transaction  # type: ignore[no-any-return] # what it gives is looked at when it is called
+        return transaction
     raise ConfigurationError(f"transaction is a {type(transaction).__name__}, which opens none; {_GIVES}")
 
 

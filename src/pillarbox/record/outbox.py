@@ -13,6 +13,7 @@ from os import PathLike
 from typing import Literal, TypeGuard
 
 from pillarbox import connections
+from pillarbox.connections.accepted import AsyncRecordable, Recordable
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.event import Event, EventsRecorded, RecordObserver
 from pillarbox.core.row import InProcessTransaction, Row
@@ -93,7 +94,7 @@ class Outbox:
 
         return from_settings.outbox(path, environment=environment, registry=registry, observers=observers)
 
-    def record(self, connection: object, *events: Event) -> list[str]:
+    def record(self, connection: Recordable, *events: Event) -> list[str]:
         """Append events to the connection's transaction; returns their ids, in order.
 
         The connection is a SQLAlchemy Session or Connection, a psycopg or psycopg2 connection or a sqlite3.Connection.
@@ -116,7 +117,7 @@ class Outbox:
             )
         return self._recorded(events)
 
-    async def arecord(self, connection: object, *events: Event) -> list[str]:
+    async def arecord(self, connection: AsyncRecordable, *events: Event) -> list[str]:
         """`record` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg.
 
         A SQLAlchemy AsyncEngine or async_sessionmaker and an asyncpg Pool give a transaction of the events' own.

@@ -210,7 +210,7 @@ async def test_a_function_that_returns_something_to_await_has_no_effect(database
 
 
 @pytest.mark.parametrize("wrong", [None, "postgresql://db", 42])
-def test_what_opens_nothing_is_refused_at_once(wrong: object) -> None:
+def test_what_opens_nothing_is_refused_at_once(wrong: Any) -> None:
     with pytest.raises(ConfigurationError, match="which opens none; pass a SQLAlchemy engine"):
         Consumer(name="billing", transaction=wrong)
 

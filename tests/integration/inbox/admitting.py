@@ -1,11 +1,13 @@
 """Admitting by the verb that the way asks for."""
 
+from typing import Any
+
 from pillarbox import Inbox
 from tests.integration.record.way import Way
 
 
 async def admit(
-    way: Way, connection: object, event_id: str, *, consumer: str = "billing", inbox: Inbox | None = None
+    way: Way, connection: Any, event_id: str, *, consumer: str = "billing", inbox: Inbox | None = None
 ) -> bool:
     inbox = inbox or Inbox()
     if way.awaited:

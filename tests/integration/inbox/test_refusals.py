@@ -54,9 +54,9 @@ def test_what_is_no_transaction_is_told_what_to_pass() -> None:
     with pytest.raises(
         InvalidConnectionError, match=r"builtins\.object is not a transaction to work in; pass a SQLAlchemy"
     ):
-        Inbox().admit(object(), "billing", "e1")
+        Inbox().admit(object(), "billing", "e1")  # type: ignore[arg-type] # as a caller without a type checker
     with pytest.raises(InvalidConnectionError, match=r"with engine\.begin\(\) as connection"):
-        Inbox().admit(create_engine("sqlite://"), "billing", "e1")
+        Inbox().admit(create_engine("sqlite://"), "billing", "e1")  # type: ignore[arg-type] # likewise
 
 
 async def test_insert_alone_is_enough_for_a_role(postgres_url: str, role: Role) -> None:

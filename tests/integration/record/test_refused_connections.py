@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from typing import Any
 
 import asyncpg
 import psycopg
@@ -35,13 +36,13 @@ async def async_engine(postgres_url: str) -> AsyncIterator[AsyncEngine]:
         yield engine
 
 
-def _refused(connection: object, next_step: str) -> None:
+def _refused(connection: Any, next_step: str) -> None:
     with pytest.raises(RecordError, match=next_step) as caught:
         Outbox().record(connection, EVENT)
     assert caught.value.field == "connection"
 
 
-async def _refused_awaited(connection: object, next_step: str) -> None:
+async def _refused_awaited(connection: Any, next_step: str) -> None:
     with pytest.raises(RecordError, match=next_step) as caught:
         await Outbox().arecord(connection, EVENT)
     assert caught.value.field == "connection"

@@ -22,7 +22,7 @@ class Way:
     """A connection on which every statement commits by itself."""
     awaited: bool = False
 
-    async def record(self, outbox: Outbox, connection: object, *events: Event) -> list[str]:
+    async def record(self, outbox: Outbox, connection: Any, *events: Event) -> list[str]:
         if self.awaited:
             return await outbox.arecord(connection, *events)
         return outbox.record(connection, *events)

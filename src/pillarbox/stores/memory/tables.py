@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import wraps
 from itertools import count
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from types import CoroutineType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from zlib import crc32
 
 from pillarbox.core.audit import AuditEntry
@@ -294,7 +295,7 @@ class Facet(Protocol):
 F = TypeVar("F", bound=Facet)
 
 
-def verb(act: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], Coroutine[Any, Any, R]]:
+def verb(act: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], CoroutineType[Any, Any, R]]:
     """A verb of a facet: atomic in itself, and giving way before and after, so that others come in between."""
 
     @wraps(act)
@@ -305,4 +306,5 @@ def verb(act: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], Cor
         await asyncio.sleep(0)
         return result
 
-    return turn
+    # Pyright gives an `async def` this type, and compares it with the protocols; mypy does not.
+    return cast("Callable[Concatenate[F, P], CoroutineType[Any, Any, R]]", turn)
