@@ -9,6 +9,7 @@ LAST = MIGRATIONS[-1].stem
 
 WITHOUT_THE_LAST_STEP = """
 DELETE FROM outbox_schema WHERE version = 17;
+DROP VIEW IF EXISTS processed_event;
 ALTER TABLE outbox_inbox RENAME TO inbox_receipt;
 ALTER INDEX outbox_inbox_pkey RENAME TO inbox_receipt_pkey;
 ALTER INDEX outbox_inbox_at_idx RENAME TO inbox_receipt_at_idx;
