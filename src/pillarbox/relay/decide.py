@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError, primary_text
@@ -26,7 +26,7 @@ from pillarbox.core.observations import Announcer, BatchDelivered, EventDied, Ev
 from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Retry, legible
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.transport import Result
-from pillarbox.relay.config import RelayConfig
+from pillarbox.relay.config import OnExhausted, Outages, RelayConfig
 from pillarbox.relay.destinations import Gate, Gates
 from pillarbox.relay.in_flight import InFlight, Item, QueueKey
 
@@ -212,10 +212,6 @@ def _overtaken(answers: Sequence[tuple[Item, Result]]) -> set[Item]:
         elif isinstance(result, UnavailableError) and item.queue in accepted:
             found.add(item)
     return found
-
-
-OnExhausted = Literal["skip", "block"]
-Outages = Literal["wait", "count"]
 
 
 class Outage(Enum):

@@ -100,7 +100,7 @@ def test_wrong_settings_stop_every_command_but_help(shop: Path) -> None:
         done = pillarbox(*command, cwd=shop)
         assert (done.returncode, done.stderr) == (
             2,
-            "pillarbox: relay.batchsize in pillarbox.toml is no setting; did you mean relay.batch_size?\n",
+            "pillarbox: relay.batchsize in pillarbox.toml is not a setting; did you mean relay.batch_size?\n",
         )
     assert pillarbox("relay", "--help", cwd=shop).returncode == 0
 

@@ -91,7 +91,7 @@ def test_variables_win_over_the_file(file: Path) -> None:
 
 def test_an_unknown_key_is_named_with_its_file(file: Path) -> None:
     file.write_text("[record]\nmax_size = 5")
-    with pytest.raises(ConfigurationError, match=rf"record.max_size in {file} is no setting"):
+    with pytest.raises(ConfigurationError, match=rf"record.max_size in {file} is not a setting"):
         Outbox.from_settings(file, environment={})
 
 

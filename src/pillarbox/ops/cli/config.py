@@ -68,7 +68,10 @@ def _checked() -> list[str]:
     if settings.transports:
         make_relay(settings, store=store, transports=open_transports(settings))
         return list(settings.notes)
-    return [*settings.notes, "no transport is set: events can be recorded, but `pillarbox relay` has no way out"]
+    return [
+        *settings.notes,
+        "no transport is set: events can be recorded, but not sent; set PILLARBOX_TRANSPORT or [transports]",
+    ]
 
 
 def _plain(value: Any) -> Any:

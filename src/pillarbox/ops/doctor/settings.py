@@ -49,7 +49,7 @@ async def _relay(settings: Settings, store: Store) -> Answer:
         return warned(f"{called} is false: a relay with these settings says so and ends", f"set {called} to true")
     if not settings.transports:
         return warned(
-            "no transport is set: events can be recorded, but a relay has no way out",
+            "no transport is set: events can be recorded, but not sent",
             f"set {TRANSPORT} to {TRANSPORTS}, or name one under [transports] in the settings file",
         )
     transports = {}

@@ -13,6 +13,6 @@
 """
 
 from pillarbox.ops.settings.sections import StoreSettings
-from pillarbox.ops.settings.settings import Settings, WrongSettings
+from pillarbox.ops.settings.settings import Settings, SettingsError
 
-__all__ = ["Settings", "StoreSettings", "WrongSettings"]
+__all__ = ["Settings", "SettingsError", "StoreSettings"]

@@ -39,13 +39,13 @@ class Reader:
     def _section(self, section: type[Any], written: Any, path: Path) -> Any:
         before = len(self.problems)
         if not isinstance(written, Mapping):
-            self._wrong(f"{dotted(path)} in {self.file} is no table: write [{dotted(path)}] and its keys below it")
+            self._wrong(f"{dotted(path)} in {self.file} is not a table: write [{dotted(path)}] and its keys below it")
             return None
         for name in written:
             if name not in keys_of(section) and name not in parts_of(section):
                 place = (*path, name)
                 near = nearest_key(self.root, place, section)
-                self._wrong(f"{dotted(place)} in {self.file} is no setting{near}")
+                self._wrong(f"{dotted(place)} in {self.file} is not a setting{near}")
         values: dict[str, dict[str, Any]] = {"": {}, **{holder: {} for holder in inlined_of(section)}}
         for name, key in keys_of(section).items():
             values[key.holder][key.attribute] = self._value(key, written, (*path, name))
@@ -105,14 +105,14 @@ class Reader:
 
     def _named(self, section: type[Any], written: Any, path: Path) -> Mapping[str, Any]:
         if not isinstance(written, Mapping):
-            self._wrong(f"{dotted(path)} in {self.file} is no table: write [{dotted(path)}.NAME]")
+            self._wrong(f"{dotted(path)} in {self.file} is not a table: write [{dotted(path)}.NAME]")
             return {}
         names = dict.fromkeys([*written, *(above[len(path)] for above in self.above if above[: len(path)] == path)])
         return MappingProxyType({name: self._section(section, written.get(name, {}), (*path, name)) for name in names})
 
     def _listed(self, section: type[Any], written: Any, path: Path) -> tuple[Any, ...]:
         if not isinstance(written, Sequence) or isinstance(written, str):
-            self._wrong(f"{dotted(path)} in {self.file} is no list: write [[{dotted(path)}]] for each")
+            self._wrong(f"{dotted(path)} in {self.file} is not a list: write [[{dotted(path)}]] for each")
             return ()
         *before, name = path
         return tuple(self._section(section, one, (*before, f"{name}[{at}]")) for at, one in enumerate(written))

@@ -33,11 +33,11 @@ def problems(settings: Settings, entries: Entries) -> Iterator[str]:
         for name in route.to:
             if name not in settings.destinations:
                 near = _nearest(name, settings.destinations)
-                yield f"{_called(entries, (f'routes[{at}]', 'to'))} names {name!r}, which is no destination{near}"
+                yield f"{_called(entries, (f'routes[{at}]', 'to'))} names {name!r}, which is not a destination{near}"
     for entry in entries.values():
         if entry.written and not _belongs(entry, settings):
             kinds, wanted = " with ".join(_kinds(entry, settings)), " and ".join(entry.key.only_for)
-            yield f"{entry.called} is only for {wanted}, and this is {kinds}: take it out"
+            yield f"{entry.called} is only for {wanted}, and this is {kinds}: remove it"
 
 
 def notes(settings: Settings, entries: Entries) -> Iterator[str]:
@@ -85,9 +85,9 @@ def in_force(entries: Iterable[Entry], settings: Settings) -> tuple[Entry, ...]:
 def _transport_problems(path: Path, transport: TransportSettings, entries: Entries) -> Iterator[str]:
     given = [entry for name in ("url", "import") if (entry := entries[(*path, name)]).written]
     if not given:
-        yield f"{dotted(path)} has neither url nor import, so it leads nowhere"
+        yield f"{dotted(path)} has neither url nor import: set one of them"
     elif len(given) > 1:
-        yield f"{given[0].called} and {given[1].called} are both set: a transport has one of them"
+        yield f"{given[0].called} and {given[1].called} are both set: a transport has one of them; remove the other"
     elif transport.kind != "rabbitmq" and (transport.exchanges or transport.queues):
         yield f"{dotted(path)} has exchanges or queues, which are only for rabbitmq, and this is {transport.kind}"
 
@@ -98,10 +98,10 @@ def _destination_problems(
     name = destination.transport
     if name is not None and name not in settings.transports:
         near = _nearest(name, settings.transports)
-        yield f"{_called(entries, (*path, 'transport'))} is {name!r}, which is no transport{near}"
+        yield f"{_called(entries, (*path, 'transport'))} is {name!r}, which is not a transport{near}"
     if name is None and len(settings.transports) != 1:
         known = ", ".join(settings.transports) or "none"
-        yield f"{dotted((*path, 'transport'))} is missing: say which it is; there are {known}"
+        yield f"{dotted((*path, 'transport'))} is missing: name one of the transports; there are {known}"
 
 
 def _belongs(entry: Entry, settings: Settings) -> bool:
@@ -134,4 +134,4 @@ def _written(value: object) -> str:
 def _nearest(name: str, known: Mapping[str, object]) -> str:
     if near := get_close_matches(name, list(known), n=1):
         return f"; did you mean {near[0]!r}?"
-    return f"; there are {', '.join(known)}" if known else "; there is none"
+    return f"; there are {', '.join(known)}" if known else "; there are none"

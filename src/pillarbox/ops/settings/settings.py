@@ -22,7 +22,7 @@ from pillarbox.ops.settings.transports import DestinationSettings, RouteSettings
 from pillarbox.relay.config import PRESETS
 
 
-class WrongSettings(ConfigurationError):
+class SettingsError(ConfigurationError):
     """All problems of the settings, one per line."""
 
     def __init__(self, problems: list[str]) -> None:
@@ -59,7 +59,7 @@ class Settings:
         """Flags win over the environment, that over the file, that over a preset, that over the defaults.
 
         `flags` has texts by dotted names: {"relay.batch_size": "100"}; `spelt` says what errors call one that was not
-        written as `--set`. Raises WrongSettings, a ConfigurationError.
+        written as `--set`. Raises SettingsError, a ConfigurationError.
         """
         wrong: list[str] = []
         written = {} if file is None else read_file(file)
@@ -69,7 +69,7 @@ class Settings:
         read: Self = reader.read(cls, written)
         wrong = wrong or list(relations.problems(read, reader.entries))
         if wrong:
-            raise WrongSettings(wrong)
+            raise SettingsError(wrong)
         return replace(
             read,
             store=replace(read.store, max_payload=payload_limit(read.record.max_payload)),

@@ -1,6 +1,6 @@
-"""What was written where: a file, the environment, flags. Here a name finds its setting; values are read later.
+"""The places that values come from: a file, the environment, flags. Names are matched here; values are checked later.
 
-Every name that begins with PILLARBOX_ must be known: a misspelt setting is an error, never a silent default.
+Every variable that begins with PILLARBOX_ must be a setting: a misspelt name is an error, never a silent default.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FROM_FILE = "_FILE"
 USUAL_FILE = "pillarbox.toml"
 
 Report = Callable[[str], None]
-"""Takes what is wrong, so that all of it can be told at once."""
+"""Takes a problem, so that all problems are reported at once."""
 
 
 def find_file(option: str | None, environment: Mapping[str, str]) -> File | None:
@@ -52,7 +52,7 @@ def read_file(file: File) -> dict[str, Any]:
 def from_environment(
     root: type[Any], environment: Mapping[str, str], written: Mapping[str, Any], report: Report
 ) -> dict[Path, Given]:
-    """What the variables say; empty ones count as not set. `written` is the file: its names are what variables mean."""
+    """The values of variables; an empty one counts as not set. `written` is the file, to whose names they refer."""
     found: dict[Path, Given] = {}
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX) or variable in (CONFIG, FAILPOINT) or not text:
@@ -71,17 +71,17 @@ def from_environment(
 def from_flags(
     root: type[Any], flags: Mapping[str, str], spelt: Mapping[str, str], report: Report
 ) -> dict[Path, Given]:
-    """What the command line says: dotted names and texts, and how a name was spelt there if not as `--set`."""
+    """The values of flags, by dotted name; `spelt` has the option of a name that was not given as `--set`."""
     found: dict[Path, Given] = {}
     for name, text in flags.items():
         path, flag = tuple(name.split(".")), spelt.get(name, f"--set {name}")
         known = _find(root, path)
         if known is None:
-            report(f"{flag} is no setting{nearest_key(root, path)}")
+            report(f"{flag} is not a setting{nearest_key(root, path)}")
         elif known.secret and masked(text) != text:
             report(
-                f"{flag}: everybody on this machine sees what stands on a command line; "
-                f"put the password into {variable_of(path)}{FROM_FILE} or {variable_of(path)}"
+                f"{flag} contains a password, and every user of this machine can read the command line: "
+                f"put the URL into {variable_of(path)}{FROM_FILE} or {variable_of(path)}"
             )
         else:
             found[path] = Given(text, Origin("flag", flag), is_text=True)
@@ -89,7 +89,7 @@ def from_flags(
 
 
 def variable_of(path: Path) -> str:
-    """The variable of a setting."""
+    """The environment variable of a setting."""
     return PREFIX + "__".join(name.upper() for name in path)
 
 
@@ -107,7 +107,7 @@ def _from_variable(root: type[Any], variable: str, text: str, written: Mapping[s
     path = (*path[:-1], path[-1].removesuffix(FROM_FILE.lower()))
     if (known := _find(root, path)) is not None and known.secret:
         return path, Given(_secret(variable, text), origin, is_text=True)
-    raise ConfigurationError(f"{variable} is no setting{nearest_variable(root, variable, path)}")
+    raise ConfigurationError(f"{variable} is not a setting{nearest_variable(root, variable, path)}")
 
 
 def _transport(text: str, origin: Origin, written: Mapping[str, Any]) -> tuple[Path, Given]:
@@ -115,7 +115,7 @@ def _transport(text: str, origin: Origin, written: Mapping[str, Any]) -> tuple[P
     names = list(written.get("transports", {})) if isinstance(written.get("transports", {}), Mapping) else []
     if len(names) > 1:
         variable = variable_of(("transports", names[0], "url"))
-        raise ConfigurationError(f"{origin.name}: the file has several transports; say which, as in {variable}")
+        raise ConfigurationError(f"{origin.name}: the file has several transports; set one of them, as in {variable}")
     name = names[0] if names else "default"
     scheme, _, rest = text.partition(":")
     if scheme != "handlers":
@@ -134,7 +134,7 @@ def _secret(variable: str, file: str) -> str:
 
 
 def _named_as_written(path: Path, written: Any) -> Path:
-    """Variables know no case and no hyphen: a name means what the file calls so."""
+    """The path with the names of the file: a variable has neither case nor hyphens."""
     found: list[str] = []
     for name in path:
         if isinstance(written, Mapping):
@@ -145,7 +145,7 @@ def _named_as_written(path: Path, written: Any) -> Path:
 
 
 def _find(section: type[Any], path: Path) -> Setting | None:
-    """The setting at a place; none in lists, which only a file can hold."""
+    """The setting at a path; None in lists, which only a file can hold."""
     if len(path) == 1:
         return keys_of(section).get(path[0])
     inner = parts_of(section).get(path[0]) if path else None
@@ -154,4 +154,6 @@ def _find(section: type[Any], path: Path) -> Setting | None:
     return _find(inner.section, path[2:] if inner.shape == "named" else path[1:])
 
 
-NO_TRANSPORT = f"{TRANSPORT} is not set, so there is no way out for events: use {TRANSPORTS}, or [transports] in a file"
+NO_TRANSPORT = (
+    f"{TRANSPORT} is not set, and the file has no [transports], so events cannot be sent: set it to {TRANSPORTS}"
+)

@@ -1,4 +1,4 @@
-"""What somebody may have meant: the nearest setting, also by the names that other outboxes give it."""
+"""The nearest setting to an unknown name, also by the names that other outboxes give it."""
 
 from __future__ import annotations
 

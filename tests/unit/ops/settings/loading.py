@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.ops.settings import Settings, WrongSettings
+from pillarbox.ops.settings import Settings, SettingsError
 
 
 def load(file: Path | None = None, flags: Mapping[str, str] | None = None, /, **environment: str) -> Settings:
@@ -17,7 +17,7 @@ def load(file: Path | None = None, flags: Mapping[str, str] | None = None, /, **
 
 def problems(file: Path | None = None, flags: Mapping[str, str] | None = None, /, **environment: str) -> list[str]:
     """What is wrong with them."""
-    with pytest.raises(WrongSettings) as raised:
+    with pytest.raises(SettingsError) as raised:
         load(file, flags, **environment)
     return list(raised.value.problems)
 

@@ -85,7 +85,7 @@ def test_the_short_form_of_several_transports_is_refused(write: Write) -> None:
     file = write('[transports.a]\nurl = "stdout://"\n[transports.b]\nurl = "stdout://"')
     [problem] = problems(file, PILLARBOX_TRANSPORT="stdout://")
     assert problem == (
-        "PILLARBOX_TRANSPORT: the file has several transports; say which, as in PILLARBOX_TRANSPORTS__A__URL"
+        "PILLARBOX_TRANSPORT: the file has several transports; set one of them, as in PILLARBOX_TRANSPORTS__A__URL"
     )
 
 
@@ -126,7 +126,7 @@ def test_a_secret_file_that_is_not_there_names_its_variable(tmp_path: Path) -> N
 
 def test_only_secrets_are_read_from_files() -> None:
     [problem] = problems(PILLARBOX_RELAY__NAME_FILE="/etc/hostname")
-    assert problem.startswith("PILLARBOX_RELAY__NAME_FILE is no setting")
+    assert problem.startswith("PILLARBOX_RELAY__NAME_FILE is not a setting")
 
 
 def test_two_variables_for_one_setting_are_refused() -> None:
@@ -136,7 +136,7 @@ def test_two_variables_for_one_setting_are_refused() -> None:
 
 def test_a_name_that_is_no_setting_is_refused_with_the_nearest_one() -> None:
     assert problems(PILLARBOX_RELAY_BATCHSIZE="5") == [
-        "PILLARBOX_RELAY_BATCHSIZE is no setting; did you mean PILLARBOX_RELAY__BATCH_SIZE?"
+        "PILLARBOX_RELAY_BATCHSIZE is not a setting; did you mean PILLARBOX_RELAY__BATCH_SIZE?"
     ]
     [problem] = problems(PILLARBOX_TRANSPORTS__RABBIT__WINDOWS="5")
     assert problem.endswith("did you mean PILLARBOX_TRANSPORTS__RABBIT__WINDOW?")
@@ -144,7 +144,7 @@ def test_a_name_that_is_no_setting_is_refused_with_the_nearest_one() -> None:
 
 def test_lists_of_tables_are_for_the_file() -> None:
     [problem] = problems(PILLARBOX_ROUTES__0__TO="orders")
-    assert problem.startswith("PILLARBOX_ROUTES__0__TO is no setting")
+    assert problem.startswith("PILLARBOX_ROUTES__0__TO is not a setting")
 
 
 @pytest.mark.parametrize(

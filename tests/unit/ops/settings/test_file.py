@@ -48,10 +48,16 @@ def test_each_retry_policy(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[relay]\nbatchsize = 5", "relay.batchsize in pillarbox.toml is no setting; did you mean relay.batch_size?"),
+        (
+            "[relay]\nbatchsize = 5",
+            "relay.batchsize in pillarbox.toml is not a setting; did you mean relay.batch_size?",
+        ),
         ("[relay]\nmax-retries = 5", "did you mean relay.retry.max_attempts?"),
-        ("[store]\nbatch_size = 5", "store.batch_size in pillarbox.toml is no setting; did you mean relay.batch_size?"),
-        ("[relais]\nname = 'a'", "relais in pillarbox.toml is no setting; did you mean relay?"),
+        (
+            "[store]\nbatch_size = 5",
+            "store.batch_size in pillarbox.toml is not a setting; did you mean relay.batch_size?",
+        ),
+        ("[relais]\nname = 'a'", "relais in pillarbox.toml is not a setting; did you mean relay?"),
         ("[store]\nzzz = 1", "there are url, schema, prefix, history, ledger"),
         (
             "[relay]\nbatch_size = 'many'",
@@ -76,9 +82,9 @@ def test_each_retry_policy(write: Write) -> None:
         ("[relay.retention]\nhistory = 'long'", 'or 7 days, or "forever"'),
         ("[store]\nprefix = 'a-b'", "store.prefix in pillarbox.toml is 'a-b': prefix 'a-b' is not a plain identifier"),
         ("[record]\nmax_payload = '1 GiB'", "record.max_payload in pillarbox.toml is '1 GiB': write a size"),
-        ("relay = 5", "relay in pillarbox.toml is no table: write [relay]"),
-        ("transports = 5", "transports in pillarbox.toml is no table: write [transports.NAME]"),
-        ("[routes]\nto = ['a']", "routes in pillarbox.toml is no list: write [[routes]] for each"),
+        ("relay = 5", "relay in pillarbox.toml is not a table: write [relay]"),
+        ("transports = 5", "transports in pillarbox.toml is not a table: write [transports.NAME]"),
+        ("[routes]\nto = ['a']", "routes in pillarbox.toml is not a list: write [[routes]] for each"),
         ("[[routes]]\nevent_type = '*'", "routes[0].to is missing in pillarbox.toml"),
         ("[transports.r]\nurl = 'amqp://mq/'\n[[transports.r.queues]]\nnam = 'q'", "transports.r.queues[0].nam in"),
     ],

@@ -48,7 +48,7 @@ def test_a_preset_leaves_another_retry_policy_alone(write: Write) -> None:
 
 def test_a_flag_that_is_no_setting_is_refused_with_the_nearest() -> None:
     assert problems(None, {"relay.batchsize": "5"}) == [
-        "--set relay.batchsize is no setting; did you mean relay.batch_size?"
+        "--set relay.batchsize is not a setting; did you mean relay.batch_size?"
     ]
     assert problems(None, {"relay.batch_size": "x"}) == [
         "--set relay.batch_size is 'x': write a whole number, 1 or more"

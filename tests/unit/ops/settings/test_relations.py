@@ -31,7 +31,7 @@ DESTINATION = "[destinations.d]\n"
         ),
         (
             "[relay.retry]\npolicy = 'fixed'\nmax = '1h'",
-            "is only for exponential, and this is fixed: take it out",
+            "is only for exponential, and this is fixed: remove it",
         ),
         ("[relay.retry]\npolicy = 'none'\nbase = '1s'", "is only for exponential, and this is none"),
         ("[relay.retry]\npolicy = 'none'\nmax_attempts = 5", "is only for exponential and fixed, and this is none"),
@@ -44,10 +44,13 @@ DESTINATION = "[destinations.d]\n"
         (STDOUT + DESTINATION + "exchange = 'x'", "is only for rabbitmq, and this is stdout with payload"),
         (RABBIT + DESTINATION + "numeric_id = true", "is only for envelope, and this is rabbitmq with payload"),
         (RABBIT + DESTINATION + "source = '/a'\nbody = 'envelope'", "is only for cloudevents"),
-        (RABBIT + DESTINATION + "transport = 'rabit'", "is 'rabit', which is no transport; did you mean 'rabbit'?"),
-        (RABBIT + STDOUT + DESTINATION, "destinations.d.transport is missing: say which it is; there are rabbit, out"),
-        (RABBIT + DESTINATION + "[[routes]]\nto = ['e']", "routes[0].to in pillarbox.toml names 'e', which is no"),
-        (RABBIT + "[[routes]]\nto = ['e']", "which is no destination; there is none"),
+        (RABBIT + DESTINATION + "transport = 'rabit'", "is 'rabit', which is not a transport; did you mean 'rabbit'?"),
+        (
+            RABBIT + STDOUT + DESTINATION,
+            "destinations.d.transport is missing: name one of the transports",
+        ),
+        (RABBIT + DESTINATION + "[[routes]]\nto = ['e']", "routes[0].to in pillarbox.toml names 'e', which is not a"),
+        (RABBIT + "[[routes]]\nto = ['e']", "which is not a destination; there are none"),
     ],
 )
 def test_what_cannot_work_is_refused(write: Write, text: str, problem: str) -> None:
