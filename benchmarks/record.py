@@ -196,7 +196,7 @@ async def awake(url: str) -> AsyncIterator[None]:
 async def asleep(url: str) -> AsyncIterator[None]:
     """A relay that always sleeps, and never delivers."""
     store = PostgresStore(url)
-    await store.wakeup.doze("sleeper", 3600)
+    await store.wakeup.request("sleeper", 3600)
 
     async def listen() -> None:
         while True:

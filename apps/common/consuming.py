@@ -56,7 +56,7 @@ class ConsumerHealth:
     async def _database_answers(self) -> bool:
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._store.inspection.overview()
+                await self._store.admin.inspection.overview()
         except (PillarboxError, TimeoutError):
             return False
         return True

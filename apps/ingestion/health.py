@@ -35,7 +35,7 @@ async def look(store: PostgresStore | SqliteStore, *, relay: RelayWay, most_back
     """DOWN without a database, with too large a backlog, or where a relay should be at work and none is."""
     try:
         async with asyncio.timeout(PATIENCE):
-            seen = await store.inspection.overview()
+            seen = await store.admin.inspection.overview()
     except (PillarboxError, TimeoutError):
         return Health(status="DOWN", database="DOWN", relay=relay, reason="the database does not answer")
     alive = any(one.lease > 0 for one in seen.relays)

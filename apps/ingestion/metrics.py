@@ -37,7 +37,7 @@ class ServiceMetrics:
         """Read what only the store knows; a store that does not answer shows as `outbox_store_up 0`."""
         try:
             async with asyncio.timeout(PATIENCE):
-                seen = await self._store.inspection.overview()
+                seen = await self._store.admin.inspection.overview()
         except (PillarboxError, TimeoutError):
             self._figures.show(None)
             self._backlog.set(float("nan"))

@@ -48,7 +48,7 @@ class Outboxes:
         try:
             async with asyncio.timeout(PATIENCE):
                 for name, store in self._stores.items():
-                    seen = await store.inspection.overview()
+                    seen = await store.admin.inspection.overview()
                     found[name] = Backlog(
                         backlog=seen.backlog, oldest_seconds=round(seen.oldest or 0.0, 3), dead=seen.dead
                     )

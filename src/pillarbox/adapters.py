@@ -2,7 +2,8 @@
 
     Transport          how messages leave: `send(batch)`, `ping()`, `aclose()`; `TransportPlugin` makes one of a URL
     Source, Delivery   how messages arrive at a consumer
-    Store              where messages wait; `StorePlugin` makes one of a URL and of `StoreOptions`
+    Store              what a relay needs of a store; `StorePlugin` makes one of a URL and of `StoreOptions`
+    Admin, AdminStore  what operators need of a store; `NoAdmin` for a store that has not all of it
     …Conformance       the test suites to inherit, from the extra `testing`
 
 The errors that an adapter raises are importable from `pillarbox`, and from here as well.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pillarbox.admin.admin import Admin, AdminStore, NoAdmin
 from pillarbox.core.errors import (
     ConfigurationError,
     NackedError,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Address",
+    "Admin",
+    "AdminStore",
     "AnswersApart",
     "Capabilities",
     "ConfigurationError",
@@ -46,6 +50,7 @@ __all__ = [
     "Incoming",
     "Message",
     "NackedError",
+    "NoAdmin",
     "Outgoing",
     "Pace",
     "PermanentError",

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.diagnosis import Answer, Check, failed, passed
 from pillarbox.core.clock import Duration
-from pillarbox.core.diagnosis import Answer, Check, failed, passed
 from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.store import Store
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.core.transport import Address, Transport
 
@@ -92,7 +92,7 @@ class StorePlugin:
     shared: ClassVar[bool] = True
     """Whether other processes can open the same store."""
 
-    def open(self, url: str, options: StoreOptions) -> Store:
+    def open(self, url: str, options: StoreOptions) -> AdminStore:
         """The store; opens no connection. Raises ConfigurationError."""
         raise NotImplementedError
 
@@ -175,7 +175,7 @@ def open_store(
     max_payload: Size = "1 MiB",
     statement_timeout: Duration = "30s",
     options: Mapping[str, Any] | None = None,
-) -> Store:
+) -> AdminStore:
     """The store at a URL: `postgresql://…`, `sqlite:///file.db`, `memory://`, or that of an installed adapter.
 
     Opens no connection. Raises ConfigurationError for a URL that names no store, and ImportError with the extra to

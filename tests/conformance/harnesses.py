@@ -8,17 +8,17 @@ from typing import Any, Generic, TypeVar
 
 import asyncpg
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.row import Tally
-from pillarbox.core.store import Store
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.harness import StoreHarness
 
-S = TypeVar("S", bound=Store)
+S = TypeVar("S", bound=AdminStore)
 
 
 class _Harness(StoreHarness, Generic[S]):
@@ -73,10 +73,10 @@ class PostgresHarness(_Harness[PostgresStore]):
     async def tally(self, transaction: Any, tally: Tally) -> None:
         await self._inbox.atally(transaction, tally)
 
-    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> Store:
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         return self._keep(PostgresStore(self._url, history=history, ledger=ledger))
 
-    async def bare_store(self) -> Store | None:
+    async def bare_store(self) -> AdminStore | None:
         return self._keep(PostgresStore(self._make_empty())) if self._make_empty else None
 
 
@@ -118,8 +118,8 @@ class SqliteHarness(_Harness[SqliteStore]):
     async def tally(self, transaction: Any, tally: Tally) -> None:
         self._inbox.tally(transaction, tally)
 
-    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> Store:
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         return self._keep(SqliteStore(self._path, history=history, ledger=ledger))
 
-    async def bare_store(self) -> Store | None:
+    async def bare_store(self) -> AdminStore | None:
         return self._keep(SqliteStore(self._folder / "bare.db"))

@@ -13,7 +13,7 @@ import pytest
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
 from pillarbox.ops.console import Console, NoLogin, desk, passwords
 from pillarbox.ops.console.logins import Login
 from pillarbox.stores.postgres import PostgresStore
@@ -37,7 +37,7 @@ _TOKEN = re.compile(r'<meta name="token" content="([^"]+)">')
 class Visitor:
     """Somebody with a browser that runs no scripts."""
 
-    def __init__(self, client: httpx.AsyncClient, store: Store) -> None:
+    def __init__(self, client: httpx.AsyncClient, store: AdminStore) -> None:
         self.client = client
         self.store = store
 
@@ -96,7 +96,7 @@ async def visit() -> AsyncIterator[Visit]:
     async with AsyncExitStack() as opened:
 
         async def make(stock: Stock, *, login: Login | None = None, **settings: Any) -> Visitor:
-            store: Store = PostgresStore(stock.url) if stock.url.startswith("postgres") else SqliteStore(stock.url)
+            store: AdminStore = PostgresStore(stock.url) if stock.url.startswith("postgres") else SqliteStore(stock.url)
             opened.push_async_callback(store.aclose)
             console = Console(store, login=login or NoLogin("ada"), **settings)
             transport = httpx.ASGITransport(console)

@@ -10,12 +10,12 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from pillarbox import Inbox
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.core.row import Tally
-from pillarbox.core.stats import OUTBOX, Carried, Level, written
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import OUTBOX, Carried, Level, written
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
 
@@ -57,14 +57,14 @@ def _events() -> Iterator[Event]:
         )
 
 
-async def _work(store: Store) -> None:
+async def _work(store: AdminStore) -> None:
     owner = await Owner.of(store, name="relay-a")
     await store.lanes.join(RelayCard(id="9f1c2b7e", name="relay-b", host="shop-worker-2", version="0.1.0"), lease=60)
     breakers = {"orders": "closed", "mailer": "open", "search": "closed", "partners": "closed"}
     await store.lanes.renew(owner.relay, lease=60, breakers=breakers)
     await store.destinations.report("mailer", error=_REFUSED, next_try=30)
-    await store.destinations.steer("billing", paused=True, by="ada")
-    await store.destinations.steer("search", rate_limit=500, by="ada")
+    await store.admin.requests.override("billing", paused=True, by="ada")
+    await store.admin.requests.override("search", rate_limit=500, by="ada")
     for number, message in enumerate(await owner.ready(limit=1000)):
         if (verdict := _verdict(number)) is not None:
             await owner.settle(verdict[0], message, to=verdict[1], seconds=0.0034 * (1 + number))

@@ -10,7 +10,7 @@ from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.core.row import Tally
-from pillarbox.core.stats import Carried
+from pillarbox.core.statistics import Carried
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit, states
@@ -202,7 +202,7 @@ async def test_what_a_pattern_finds_in_an_error_is_nowhere(visit: Visit, stock: 
     for message in await owner.ready():
         await owner.settle(Dead(error=said, block=message.event_id == "b"), message, to="mail")
     await visitor.store.destinations.report("mail", error=said, next_try=60)
-    await visitor.store.destinations.steer("mail", breaker="closed")
+    await visitor.store.admin.requests.override("mail", breaker="closed")
     paths = ["/", "/events", "/event?id=a", "/dead", "/dead?view=letters", "/dead/export", "/destinations", "/keys"]
     api = ["status", "figures", "events", "event?id=a", "dead", "dead/groups", "destinations", "keys"]
     for path in [*paths, *(f"/api/v1/{name}" for name in api)]:
@@ -215,7 +215,7 @@ async def test_figures_over_time_come_from_what_relays_noted(visit: Visit, stock
     visitor = await visit(stock)
     carried = Carried()
     carried.delivered(0.02)
-    await visitor.store.stats.add("relay-1", {"orders": carried})
+    await visitor.store.statistics.add("relay-1", {"orders": carried})
     course = (await visitor.client.get("/api/v1/course?window=15m")).json()
     assert sum(value or 0 for value in course["published"]) == pytest.approx(0.1)
     assert [value for value in course["p99"] if value is not None] == [0.025]

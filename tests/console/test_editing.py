@@ -100,7 +100,7 @@ async def test_a_letter_that_is_gone_or_waits_already_is_told(visit: Visit, one:
     one.record(Event("order.placed", {}, event_id="bad", destination="orders"))
     answer = await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
     assert (answer.status_code, "already waits" in answer.text) == (409, True)
-    await visitor.store.people.discard([int(LETTER)])
+    await visitor.store.admin.dead_letters.discard([int(LETTER)])
     answer = await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
     assert (answer.status_code, "not here any more" in answer.text) == (409, True)
     assert (await visitor.client.get(f"/dead/edit?letter={LETTER}")).status_code == 404

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.browsing import LetterFilter
+from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.ops import exports, letter_lines
@@ -78,7 +78,7 @@ async def test_a_letter_that_goes_meanwhile_is_left_out(
 ) -> None:
     monkeypatch.setattr(letter_lines, "BITE", 1)
     store = (await visit(graves)).store
-    lines = letter_lines.lines(store, LetterFilter(), exports.content)
+    lines = letter_lines.lines(store, DeadLetterFilter(), exports.content)
     newest = json.loads(await anext(lines))["letter"]
-    await store.people.discard([newest - 2])
+    await store.admin.dead_letters.discard([newest - 2])
     assert [json.loads(line)["letter"] async for line in lines] == [newest - 1, newest - 3]

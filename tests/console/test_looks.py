@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.core.stats import Carried
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import Carried
 from tests.console.serving import serving
 from tests.console.watching import watched
 from tests.integration.cli.conftest import Stock
@@ -57,11 +57,11 @@ def test_what_is_long_wide_or_alone_is_shown_as_it_is(long_and_wide: Stock, tmp_
                 visitor.check()
 
 
-async def _measure_once_and_pause(store: Store) -> None:
+async def _measure_once_and_pause(store: AdminStore) -> None:
     carried = Carried()
     carried.delivered(0.02)
-    await store.stats.add("relay-1", {"orders": carried})
-    await store.destinations.steer("orders", paused=True, by="ada")
+    await store.statistics.add("relay-1", {"orders": carried})
+    await store.admin.requests.override("orders", paused=True, by="ada")
 
 
 def the_largest_number_fits(page: Page) -> None:

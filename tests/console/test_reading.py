@@ -11,8 +11,8 @@ from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Dead, Outcome, Retry
-from pillarbox.core.stats import Carried
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.statistics import Carried
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.console import HostLogin, Person
 from pillarbox.testing.conformance.owner import LONG, Owner
 from tests.console.conftest import Visit, Visitor
@@ -84,7 +84,7 @@ async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, s
 
 async def test_a_follower_of_a_paused_destination_says_so(visit: Visit, sqlite_stock: Stock) -> None:
     visitor = await follower(visit, sqlite_stock, Held.ASIDE)
-    await visitor.store.destinations.steer(EVERYWHERE, paused=True, by="ada")
+    await visitor.store.admin.requests.override(EVERYWHERE, paused=True, by="ada")
     assert "(destination paused)" in await visitor.look("/event?id=order-08")
 
 
@@ -152,7 +152,7 @@ async def test_a_destination_where_most_fails_is_in_trouble(visit: Visit, sqlite
     fine = Carried(retried=1)
     fine.delivered(0.1)
     fine.delivered(0.1)
-    await visitor.store.stats.add(owner.relay, {"billing": Carried(retried=3, dead=1), "orders": fine})
+    await visitor.store.statistics.add(owner.relay, {"billing": Carried(retried=3, dead=1), "orders": fine})
     page = await visitor.look("/")
     assert re.findall(r'"Destination" class="cut">(\w+)</td><td data-label="State"><span [^>]+>([\w-]+)<', page) == [
         ("billing", "failing"),

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.admin.listing import EventFilter
+from pillarbox.admin.replay import Replay
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.core.replay import Replay
 from pillarbox.ops import replaying
 from pillarbox.ops.console.pages import replays
 from tests.console.conftest import Visit
@@ -64,7 +64,7 @@ async def test_what_was_counted_whole_is_what_the_audit_expects(visit: Visit, pa
 async def test_the_audit_shows_how_far_a_replay_is_and_looks_again_while_it_runs(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
     plan = Replay(wanted=EventFilter(destination="mail"), to="again")
-    replay = await visitor.store.replays.begin(plan, by="ada", expected=2)
+    replay = await visitor.store.admin.replays.begin(plan, by="ada", expected=2)
     page = await visitor.look("/audit?what=replay")
     assert '<progress aria-label="Copied" value="0" max="2">' in page
     assert "0 of 2 copied" in page
@@ -78,7 +78,7 @@ async def test_the_audit_shows_how_far_a_replay_is_and_looks_again_while_it_runs
 
 async def test_a_replay_that_nobody_counted_has_no_end_in_sight(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
-    await visitor.store.replays.begin(Replay(), by="ada")
+    await visitor.store.admin.replays.begin(Replay(), by="ada")
     page = await visitor.look("/audit")
     assert '<progress aria-label="Copied">' in page
     assert "0 copied" in page

@@ -16,16 +16,17 @@ from urllib.parse import urlencode
 
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.core.row import Tally
-from pillarbox.core.store import Store
 from pillarbox.inbox import Inbox
 from pillarbox.ops.console import Person, Role
 from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.users import User, write
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 from tests.console.serving import serving
 from tests.console.watching import watched
 from tests.integration.cli.conftest import Stock
@@ -70,7 +71,7 @@ def events() -> Iterator[Event]:
         )
 
 
-async def work(store: Store) -> None:
+async def work(store: AdminStore) -> None:
     owner = await Owner.of(store, name=VECTORS[1])
     for number, vector in enumerate(VECTORS[:20]):
         card = RelayCard(id=f"{number}{vector}", name=vector, host=vector, version=vector)
@@ -78,13 +79,13 @@ async def work(store: Store) -> None:
         await store.lanes.renew(card.id, lease=900, breakers={vector: "open"})
         await store.destinations.report(vector, error=vector, next_try=900)
     for vector in VECTORS[20:]:
-        await store.destinations.steer(vector, paused=True, by=vector)
+        await store.admin.requests.override(vector, paused=True, by=vector)
     for message in await owner.ready(limit=1000):
         number = VECTORS.index(message.event_type)
         await owner.settle(outcome(number, message.event_type), message, to=message.event_type)
-    for letter in await store.people.dead(limit=30):
-        await store.people.ask("retry", [(letter.event_id, letter.destination)], by=letter.event_type)
-    await store.people.retry([letter.id for letter in await store.people.dead(limit=5)], by=VECTORS[3])
+    for letter in await dead_letters(store, limit=30):
+        await store.admin.requests.add("retry", [(letter.event_id, letter.destination)], by=letter.event_type)
+    await store.admin.dead_letters.retry([letter.id for letter in await dead_letters(store, limit=5)], by=VECTORS[3])
 
 
 def consume(stock: Stock) -> None:

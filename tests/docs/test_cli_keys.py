@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pillarbox.core.audit import AuditEntry
-from pillarbox.core.broker_letters import BrokerLetter
-from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
+from pillarbox.admin.audit import AuditEntry
+from pillarbox.admin.broker_dead_letters import BrokerLetter
+from pillarbox.admin.dead_letters import ListedDeadLetter
+from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
 from pillarbox.ops.grouping import LetterGroup
@@ -15,7 +16,7 @@ from tests.docs.pages import ROOT
 PAGE = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 LISTED = ListedEvent(NOON, 1, "", "e", Status.PENDING, "t", None, 0, 0, None, None, None, None)
-LETTER = ListedLetter(1, "e", "", "t", None, "no", 1, NOON, NOON, NOON)
+LETTER = ListedDeadLetter(1, "e", "", "t", None, "no", 1, NOON, NOON, NOON)
 DETAIL = EventDetail(
     1, "e", "", Status.PENDING, "t", None, None, None, b'{"n": 1}', "application/json", "{}", 1, None, None, None,
     NOON, NOON, None, None, 0, 0, None, None, None, None, None, None, None, None,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from pillarbox.core.diagnosis import Check
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.diagnosis import Check
 from pillarbox.ops.doctor import guarantees, symptoms
 from pillarbox.ops.doctor import settings as settings_checks
 from pillarbox.ops.settings import Settings
@@ -19,7 +19,11 @@ from tests.docs.pages import ROOT
 PAGE = (ROOT / "docs/reference/doctor.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `(\w+\.\w+)`( \*)? \| (.+) \| .+ \|$", PAGE, re.MULTILINE)
 SETTINGS = Settings.load(None, {}, {"store.ledger": "true"})
-STORES: list[Store] = [MemoryStore(), SqliteStore("sqlite:///unused.db"), PostgresStore("postgresql://app@db/shop")]
+STORES: list[AdminStore] = [
+    MemoryStore(),
+    SqliteStore("sqlite:///unused.db"),
+    PostgresStore("postgresql://app@db/shop"),
+]
 GROUPS: list[Sequence[Check]] = [
     settings_checks.checks(SETTINGS, STORES[0]),
     *(store.diagnosis.checks() for store in STORES),

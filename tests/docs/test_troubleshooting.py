@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pillarbox import Event, FixedDelay, Handlers, Outbox, PermanentError, Relay, Route, UnavailableError
-from pillarbox.core.overview import LaneView, Overview, RelayView
-from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.admin.overview import LaneView, Overview, RelayView
+from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.ops.flow import destinations_of, flow
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
@@ -36,17 +36,17 @@ def glance(*breakers: str, owned: int = 64, lease: float = 10) -> Overview:
     return Overview(1, 5.0, True, 0, lanes, relays)
 
 
-def sentence(seen: Overview, *steering: Steering) -> str:
+def sentence(seen: Overview, *steering: Override) -> str:
     paused = any(row.destination == EVERYWHERE for row in steering)
     found = flow(seen, destinations_of(seen.relays, steering), paused=paused)
     return f"{found.state}: {found.why}"
 
 
 def test_status_says_what_the_page_says() -> None:
-    held = Steering("orders", True, None, None, None)
+    held = Override("orders", True, None, None, None)
     sentences = [
         sentence(glance()),
-        sentence(glance("closed"), Steering(EVERYWHERE, True, None, None, None)),
+        sentence(glance("closed"), Override(EVERYWHERE, True, None, None, None)),
         sentence(glance("closed", owned=0)),
         sentence(glance("open")),
         sentence(glance("half-open")),

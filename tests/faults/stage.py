@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.stores.postgres import PostgresStore
 from tests.faults import far_side
 from tests.faults.ledger import SOUND, Findings, Ledger, judge
@@ -90,7 +90,7 @@ class Stage:
     def _steer(self, *, paused: bool) -> None:
         async def steer() -> None:
             store = PostgresStore(self.store)
-            await store.destinations.steer(EVERYWHERE, paused=paused, by="test")
+            await store.admin.requests.override(EVERYWHERE, paused=paused, by="test")
             await store.aclose()
 
         asyncio.run(steer())

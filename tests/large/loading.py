@@ -54,4 +54,4 @@ def load(server: PostgresServer, *, history: int, pending: int, dead: int) -> st
 async def _make_tables(url: str) -> None:
     async with aclosing(PostgresStore(url)) as store:
         await store.schema.apply()
-        await store.upkeep.prepare()
+        await store.schema.prepare()

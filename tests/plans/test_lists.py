@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
-from pillarbox.core.browsing import EventFilter, LetterFilter
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.listing import WALK, EventFilter
 from pillarbox.core.message import Status
-from pillarbox.core.overview import COUNTED
-from pillarbox.core.paging import WALK
+from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import Connection
 from tests.plans.explain import Cost, Explainer
@@ -51,7 +51,7 @@ def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
 
 
 async def of_events(store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter) -> Cost:
-    await store.browsing.events(wanted, limit=LIMIT)
+    await store.admin.events.list(wanted, limit=LIMIT)
     sql, *arguments = listener.heard
     return await explain.cost(str(sql), *arguments)
 
@@ -116,10 +116,10 @@ async def test_a_page_that_has_to_search_looks_at_a_bounded_number_of_rows(
 async def test_a_later_page_goes_on_where_a_million_share_one_time(
     store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter, most: int
 ) -> None:
-    page = await store.browsing.events(wanted, limit=LIMIT)
+    page = await store.admin.events.list(wanted, limit=LIMIT)
     for _ in range(2):
         assert page.after is not None
-        page = await store.browsing.events(wanted, limit=LIMIT, after=page.after)
+        page = await store.admin.events.list(wanted, limit=LIMIT, after=page.after)
         sql, *arguments = listener.heard
         cost = await explain.cost(str(sql), *arguments)
         assert cost.everywhere <= most, cost
@@ -128,20 +128,20 @@ async def test_a_later_page_goes_on_where_a_million_share_one_time(
 @pytest.mark.parametrize(
     ("wanted", "most"),
     [
-        (LetterFilter(), LIMIT + 1),
-        (LetterFilter(event_type="order.placed"), LIMIT + 1),
-        (LetterFilter(event_type="rare"), 0),
-        (LetterFilter(key="dead 7"), LIMIT + 1),
-        (LetterFilter(event_id="x7"), 1),
-        (LetterFilter(error="nothing of the kind"), WALK),
-        (LetterFilter(destination="nowhere"), WALK),
+        (DeadLetterFilter(), LIMIT + 1),
+        (DeadLetterFilter(event_type="order.placed"), LIMIT + 1),
+        (DeadLetterFilter(event_type="rare"), 0),
+        (DeadLetterFilter(key="dead 7"), LIMIT + 1),
+        (DeadLetterFilter(event_id="x7"), 1),
+        (DeadLetterFilter(error="nothing of the kind"), WALK),
+        (DeadLetterFilter(destination="nowhere"), WALK),
     ],
     ids=repr,
 )
 async def test_a_page_of_dead_letters(
-    store: PostgresStore, listener: Listener, explain: Explainer, wanted: LetterFilter, most: int
+    store: PostgresStore, listener: Listener, explain: Explainer, wanted: DeadLetterFilter, most: int
 ) -> None:
-    await store.browsing.letters(wanted, limit=LIMIT)
+    await store.admin.dead_letters.list(wanted, limit=LIMIT)
     sql, *arguments = listener.heard
     cost = await explain.cost(str(sql), *arguments)
     assert cost.everywhere <= most, cost
@@ -173,7 +173,7 @@ async def test_a_bite_of_old_history(
     store: PostgresStore, explain: Explainer, after: tuple[datetime, int, str] | None
 ) -> None:
     if after is None:
-        [*_, last] = await store.archive.read("history", older=0, limit=LIMIT)
+        [*_, last] = await store.admin.archive.read("history", older=0, limit=LIMIT)
         after = (last.recorded_at, last.id, last.destination)
     older = "UPDATE public.outbox_history SET published_at = now() - interval '10 days' WHERE id <= 20000"
     cost = await explain.cost(
@@ -192,8 +192,8 @@ async def test_a_bite_of_old_history(
 async def test_a_page_takes_one_statement_whatever_its_size(
     store: PostgresStore, listener: Listener, limit: int
 ) -> None:
-    assert len((await store.browsing.events(EventFilter(), limit=limit)).events) == limit
-    assert len((await store.browsing.letters(LetterFilter(), limit=limit)).letters) == limit
+    assert len((await store.admin.events.list(EventFilter(), limit=limit)).events) == limit
+    assert len((await store.admin.dead_letters.list(DeadLetterFilter(), limit=limit)).letters) == limit
     assert listener.count == 2
-    await store.browsing.show("h7")
+    await store.admin.events.show("h7")
     assert listener.count == 5

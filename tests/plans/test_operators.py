@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
-from pillarbox.core.keys import BEHIND, LINES, NEXT, SAMPLE
+from pillarbox.admin.keys import BEHIND, LINES, NEXT, SAMPLE
 from tests.plans.explain import Explainer
 from tests.plans.test_reads_and_writes import LANES, STATEMENTS
 

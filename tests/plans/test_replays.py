@@ -5,10 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pillarbox.core.audit import AuditFilter
-from pillarbox.core.browsing import EventFilter
-from pillarbox.core.paging import WALK
-from pillarbox.core.replay import LOOK, Place, Replay
+from pillarbox.admin.audit import AuditFilter
+from pillarbox.admin.listing import WALK, EventFilter
+from pillarbox.admin.replay import LOOK, Place, Replay
 from pillarbox.ops import replaying
 from pillarbox.stores.postgres import PostgresStore
 from tests.plans.explain import Cost, Explainer
@@ -44,7 +43,7 @@ async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, 
     after: Place | None = plan.start
     for _ in range(2):
         if after is not None:
-            _, after = await store.replays.chosen(plan, limit=BITE, after=after)
+            _, after = await store.admin.replays.chosen(plan, limit=BITE, after=after)
             sql, *arguments = listener.heard
             yield await explain.cost(str(sql), *arguments)
 
@@ -96,7 +95,7 @@ async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
 async def test_that_nothing_fits_is_known_without_reading_anything(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
-    assert await store.replays.count(plan, enough=BITE, look=LOOK) == (0, None)
+    assert await store.admin.replays.count(plan, enough=BITE, look=LOOK) == (0, None)
     sql, *arguments = listener.heard
     assert (await explain.cost(str(sql), *arguments)).everywhere == 0
 
@@ -113,10 +112,10 @@ async def test_that_nothing_fits_is_known_without_reading_anything(
 async def test_a_count_ends_with_the_look_or_where_there_is_enough(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay, most: int
 ) -> None:
-    _, later = await store.replays.count(NOWHERE, enough=BITE, look=LOOK)
+    _, later = await store.admin.replays.count(NOWHERE, enough=BITE, look=LOOK)
     assert later is not None
     for after in (None, later):
-        await store.replays.count(plan, enough=BITE, look=LOOK, after=after)
+        await store.admin.replays.count(plan, enough=BITE, look=LOOK, after=after)
         sql, *arguments = listener.heard
         cost = await explain.cost(str(sql), *arguments)
         assert cost.everywhere <= most, cost
@@ -126,7 +125,7 @@ async def test_a_count_ends_with_the_look_or_where_there_is_enough(
 async def test_a_page_of_the_audit(
     store: PostgresStore, listener: Listener, explain: Explainer, wanted: AuditFilter, most: int
 ) -> None:
-    await store.people.audit(wanted, limit=BITE)
+    await store.admin.audit.list(wanted, limit=BITE)
     sql, *arguments = listener.heard
     entries = "INSERT INTO public.outbox_audit (who, what) SELECT 'ada', 'retry' FROM generate_series(1, 20000)"
     cost = await explain.cost(str(sql), *arguments, prepare=f"{entries}; ANALYZE public.outbox_audit")

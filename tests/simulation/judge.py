@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pillarbox.core.clock import seconds
 from pillarbox.core.message import Message
 from pillarbox.core.observations import EventRetried, LeaseLost
+from pillarbox.testing.lookup import dead_letters
 from tests.simulation.hosts import Identity, identity
 from tests.simulation.plan import CONFIG, EDITED
 
@@ -76,7 +77,7 @@ def _some(identities: Collection[Identity]) -> str:
 async def judge(world: World) -> None:
     """Raise AssertionError with every violation."""
     names, found = world.names, world.violations
-    dead = _for_all(world, {(one.event_id, one.destination) for one in await world.store.people.dead(limit=10_000)})
+    dead = _for_all(world, {(one.event_id, one.destination) for one in await dead_letters(world.store, limit=10_000)})
     dropped = _for_all(world, set(world.discarded))
     wanted = {(event_id, name) for ids in world.committed.values() for event_id in ids for name in names}
     everything = [identity(one) for one in world.deliveries]

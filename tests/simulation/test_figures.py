@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pillarbox import Event
-from pillarbox.core.stats import OUTBOX, Carried, Level
+from pillarbox.core.statistics import OUTBOX, Carried, Level
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage
 
@@ -15,7 +15,7 @@ def test_samples_add_up_to_what_was_delivered() -> None:
             for round_ in range(3):
                 stage.record(*(Event("a", {}, key=f"{round_}:{n}") for n in range(20)))
                 await simulation.clock.sleep(15)
-        samples = await stage.store.stats.since(3600)
+        samples = await stage.store.admin.samples.since(3600)
         carried = [sample.figures for sample in samples if isinstance(sample.figures, Carried)]
         assert sum(one.published for one in carried) == 60
         assert sum(sum(one.lags) for one in carried) == 60

@@ -27,15 +27,10 @@ class Watched(MemoryWakeup):
     now: Callable[[], float]
     latency = 0.0
 
-    async def doze(self, relay: str, seconds: float) -> None:  # type: ignore[override] # to mypy an `async def` has another type
+    async def request(self, relay: str, seconds: float) -> None:  # type: ignore[override] # to mypy an `async def` has another type
         await asyncio.sleep(self.latency)
-        self.asleep.append(self.now())
-        await super().doze(relay, seconds)
-
-    async def rouse(self, relay: str) -> None:  # type: ignore[override] # to mypy an `async def` has another type
-        await asyncio.sleep(self.latency)
-        self.awake.append(self.now())
-        await super().rouse(relay)
+        (self.asleep if seconds else self.awake).append(self.now())
+        await super().request(relay, seconds)
 
 
 def watch(stage: Stage, simulation: Simulation) -> Watched:

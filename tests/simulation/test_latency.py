@@ -36,7 +36,7 @@ def test_a_delivery_tells_how_long_its_send_took_and_not_how_long_it_waited() ->
         stage.record(Event("a", {}, event_id="1"))
         await stage.rest(60)
         await stage.relay().run_until_empty()
-        [event] = (await stage.store.browsing.show("1")).events
+        [event] = (await stage.store.admin.events.show("1")).events
         assert event.seconds == TOOK
 
     told(story)
@@ -49,7 +49,7 @@ def test_every_failed_send_tells_how_long_it_took(error: SendError) -> None:
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running():
             await stage.until(lambda: len(stage.store._tables.history) == 1)
-        tale = await stage.store.browsing.show("1")
+        tale = await stage.store.admin.events.show("1")
         assert [failed.seconds for failed in tale.failures] == [TOOK, TOOK]
         assert [event.seconds for event in tale.events] == [TOOK]
 
@@ -62,7 +62,7 @@ def test_a_send_without_an_answer_took_as_long_as_it_was_waited_for() -> None:
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running(tuned={"outages": "count", "send_timeout": "2s"}):
             await stage.until(lambda: bool(stage.store._tables.attempts))
-        [failed, *_] = (await stage.store.browsing.show("1")).failures
+        [failed, *_] = (await stage.store.admin.events.show("1")).failures
         assert failed.error.startswith(UnavailableError.__name__)
         assert failed.seconds == pytest.approx(3, abs=0.01)
 
@@ -74,10 +74,10 @@ def test_what_cannot_be_composed_was_not_sent_though_its_neighbour_was() -> None
         stage.record(*(Event("a", {}, event_id=one, aggregate_id=one) for one in ("7", "seven")))
         place = Destination(MemoryTransport.to("a"), body=Envelope(numeric_id=True))
         await stage.relay(destinations={"a": place}, routes=[Route(to=["a"])]).run_until_empty()
-        [sent], [spoiled] = [(await stage.store.browsing.show(one)).events for one in ("7", "seven")]
+        [sent], [spoiled] = [(await stage.store.admin.events.show(one)).events for one in ("7", "seven")]
         assert sent.seconds == TOOK
         assert spoiled.died_at is not None
-        [failed] = (await stage.store.browsing.show("seven")).failures
+        [failed] = (await stage.store.admin.events.show("seven")).failures
         assert failed.seconds is None
         assert [died.seconds for died in stage.seen(EventDied)] == [0.0]
 
@@ -89,7 +89,7 @@ def test_what_finds_no_route_was_not_sent() -> None:
         stage.record(Event("a", {}, event_id="1", destination="nowhere"))
         async with stage.running(destinations={"a": MemoryTransport.to("a")}):
             await stage.until(lambda: bool(stage.store._tables.attempts))
-        [failed, *_] = (await stage.store.browsing.show("1")).failures
+        [failed, *_] = (await stage.store.admin.events.show("1")).failures
         assert failed.seconds is None
 
     told(story)
@@ -100,6 +100,6 @@ def test_what_the_ledger_knows_was_not_sent_again() -> None:
         for _ in range(2):
             stage.record(Event("a", {}, event_id="1"))
             await stage.relay().run_until_empty()
-        assert [event.seconds for event in (await stage.store.browsing.show("1")).events] == [TOOK, None]
+        assert [event.seconds for event in (await stage.store.admin.events.show("1")).events] == [TOOK, None]
 
     told(story, ledger=True)

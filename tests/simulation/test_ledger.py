@@ -16,6 +16,7 @@ from pillarbox.relay.routing import Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.memory.ledger import MemoryLedger
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.hosts import Machine, MachineStore, MachineTransport, Process
@@ -122,7 +123,7 @@ def test_what_was_lost_and_taken_back_while_the_ledger_wrote_is_not_sent_twice()
         async with stage.running() as relay:
             await stage.until(lambda: slow.asked == 1)
             # As another relay does that takes this one for dead: it joins again and takes its lanes back.
-            await stage.store.lanes.leave(relay.id)
+            await stage.store.lanes.release(relay.id)
             await stage.until(lambda: len(stage.transport.deliveries) == 3)
             slow.answer.set()
             await stage.rest(5)
@@ -146,8 +147,8 @@ def test_an_event_that_the_history_knows_is_not_sent_again_unless_an_operator_wa
         stage.record(Event("a", {}, event_id="1"))
         owner = await Owner.of(stage.store)
         await owner.settle(Dead(error="no"), *await owner.ready(), to="a")
-        [letter] = await stage.store.people.dead()
-        await stage.store.people.retry([letter.id])
+        [letter] = await dead_letters(stage.store)
+        await stage.store.admin.dead_letters.retry([letter.id])
         await owner.lapse()
         await stage.relay().run_until_empty()
         assert ids(stage.transport.deliveries) == ["1", "2", "1"]
@@ -175,10 +176,10 @@ def test_what_was_begun_by_a_relay_that_died_is_shown_to_an_operator_instead_of_
         [died] = stage.seen(EventDied)
         assert (died.message.event_id, "may have arrived" in died.error) == ("1", True)
         if on_exhausted == "skip":
-            [letter] = await stage.store.people.dead()
-            await stage.store.people.retry([letter.id])
+            [letter] = await dead_letters(stage.store)
+            await stage.store.admin.dead_letters.retry([letter.id])
         else:
-            await stage.store.people.ask("retry", [("1", "a")])
+            await stage.store.admin.requests.add("retry", [("1", "a")])
         async with stage.running(**ways):
             await stage.until(lambda: ids(stage.transport.deliveries)[-2:] in (["2", "1"], ["1", "2"]))
 
@@ -196,7 +197,7 @@ def test_what_a_transport_answers_with_an_error_is_sent_again(error: SendError) 
             stage.transport.succeed()
             await stage.until(lambda: len(stage.transport.deliveries) == 4, within=300)
         assert ids(stage.transport.deliveries) == ["0", "1", "2", "3"]
-        assert await stage.store.people.dead() == []
+        assert await dead_letters(stage.store) == []
 
     simulate(story, seed=1)
 
@@ -236,7 +237,7 @@ def test_nothing_is_sent_twice_and_nothing_vanishes_whatever_is_killed() -> None
         async with stage.running(**AT_MOST_ONCE):
             await stage.until(lambda: not stage.store._tables.waiting, within=600)
         sent = ids(stage.transport.deliveries)
-        dead = {letter.event_id for letter in await stage.store.people.dead(limit=100)}
+        dead = {letter.event_id for letter in await dead_letters(stage.store, limit=100)}
         assert len(set(sent)) == len(sent)
         assert set(sent) | dead == set(events)
         unknown += len(dead)

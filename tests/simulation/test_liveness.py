@@ -61,7 +61,7 @@ async def hold_all_behind(world: World) -> None:
     messages = await world.store.messages.read(Ready(lanes=list(epochs)))
     assert len(messages) > CONFIG.max_in_flight
     await world.store.writes.hold(epochs, [Resolved(message, "d0") for message in messages], Held.BEHIND)
-    await world.store.lanes.leave("before")
+    await world.store.lanes.release("before")
 
 
 @pytest.mark.parametrize("crashes", [0, SUSPICIOUS], ids=["in bulk", "one at a time"])

@@ -78,7 +78,7 @@ def test_at_most_once_an_event_that_blocks_holds_back_all_but_its_own_batch(orde
             stage.record(Event("a", {}, event_id="5", key="k"))
             await stage.rest(3)
             assert ids(transport.deliveries) == (["0"] if ordering == "strict" else ["0", "2", "3", "4"])
-            await stage.store.people.ask("discard", [("1", "d")])
+            await stage.store.admin.requests.add("discard", [("1", "d")])
             await stage.until(lambda: not stage.store._tables.waiting)
         assert ids(transport.deliveries) == ["0", "2", "3", "4", "5"]
 

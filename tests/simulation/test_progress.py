@@ -20,8 +20,7 @@ from pillarbox.core.observations import (
     Sending,
     StoreFailed,
 )
-from pillarbox.core.steering import EVERYWHERE
-from pillarbox.core.store import Ledger
+from pillarbox.core.store import EVERYWHERE, Ledger
 from pillarbox.core.transport import Pace
 from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.monitor.judging import ready
@@ -211,10 +210,10 @@ def test_a_sender_that_begins_no_send_because_what_it_had_is_gone_is_no_stall(
             await stage.until(lambda: relay._in_flight.has_sendable("a"), within=SOON)
             if gone == "let go of":
                 # To be discarded it is let go of, and it never comes again.
-                await stage.store.people.ask("discard", [("1", "")])
+                await stage.store.admin.requests.add("discard", [("1", "")])
             else:
                 stage.store._tables.take_out(("1", ""))
-                await stage.store.lanes.leave(relay.id)
+                await stage.store.lanes.release(relay.id)
             await stage.until(lambda: len(relay._in_flight) == 0, within=SOON)
             await stage.rest(LONG)
             assert stage.seen(RelayStalled) == []
@@ -292,7 +291,7 @@ def test_a_decision_whose_row_is_refused_is_a_stall_although_others_are_written(
                 stage.record(Event("a", {}, event_id=str(number)))
                 await stage.rest(1)
             assert [one.stage for one in stage.seen(RelayStalled)] == ["settle"]
-            assert (await stage.store.inspection.overview()).backlog == 1
+            assert (await stage.store.admin.inspection.overview()).backlog == 1
             assert sum(one.delivered for one in stage.seen(BatchSettled)) == len(stage.transport.deliveries) - 1
 
     told(story)
@@ -313,7 +312,7 @@ async def idle(stage: Stage) -> None:
 
 
 async def paused(stage: Stage) -> None:
-    await stage.store.destinations.steer(EVERYWHERE, paused=True, by="ann")
+    await stage.store.admin.requests.override(EVERYWHERE, paused=True, by="ann")
     async with waiting(stage):
         stage.record(Event("a", {}, event_id="1"))
         await stage.rest(1)
@@ -332,7 +331,7 @@ async def rate_limited_in_flight(stage: Stage) -> None:
     async with waiting(stage, transports={"memory": transport}):
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(50)))
         await stage.until(lambda: len(transport.deliveries) == 3)
-        await stage.store.destinations.steer("a", rate_limit=1 / 3600, by="ann")
+        await stage.store.admin.requests.override("a", rate_limit=1 / 3600, by="ann")
     assert len(transport.deliveries) < 10, "it was limited"
 
 
@@ -400,8 +399,8 @@ async def no_store(stage: Stage) -> None:
     for of, verbs in (
         (stage.store.messages, ("read", "headless", "aside")),
         (stage.store.writes, ("settle", "carry_out")),
-        (stage.store.lanes, ("renew", "take", "join", "leave")),
-        (stage.store.destinations, ("steering",)),
+        (stage.store.lanes, ("renew", "take", "join", "release")),
+        (stage.store.destinations, ("overrides",)),
     ):
         for verb in verbs:
             faulty(of, verb, over, StoreUnavailableError("away"))
@@ -425,7 +424,7 @@ async def ledger_failed(stage: Stage) -> None:
     async with waiting(stage):
         stage.record(Event("a", {}, event_id="1"))
         await stage.until(lambda: bool(stage.seen(StoreFailed)), within=SOON)
-        await stage.store.people.ask("discard", [("1", "")])
+        await stage.store.admin.requests.add("discard", [("1", "")])
         await stage.until(lambda: not stage.store._tables.waiting, within=SOON)
 
 
@@ -474,7 +473,7 @@ def test_a_stall_shows_in_the_log_the_metrics_the_readiness_and_the_doctor(
         return (await check.ask()).result
 
     async def readiness(stage: Stage, relay: Relay) -> bool:
-        seen = Seen(overview=await stage.store.inspection.overview())
+        seen = Seen(overview=await stage.store.admin.inspection.overview())
         return ready(seen, relay.waits_for, stalled=relay.stalled).yes
 
     async def story(stage: Stage) -> None:

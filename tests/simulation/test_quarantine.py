@@ -18,6 +18,7 @@ from pillarbox.core.transport import Outgoing, Pace, Result
 from pillarbox.relay.crash_guard import ENOUGH, NOTE, SUSPICIOUS
 from pillarbox.relay.routing import Route
 from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.hosts import Machine, MachineStore, MachineTransport, Process
@@ -45,7 +46,7 @@ def attempts(stage: Stage) -> int:
 async def delivered_once_all_is_well(stage: Stage) -> None:
     await stage.until(lambda: set(ids(stage.transport.deliveries)) == {"innocent"}, within=5 * GRACE)
     await stage.until(lambda: not stage.store._tables.waiting)
-    assert await stage.store.people.dead() == []
+    assert await dead_letters(stage.store) == []
 
 
 def test_a_relay_that_loses_its_lanes_again_and_again_during_a_send_convicts_nobody() -> None:
@@ -186,7 +187,7 @@ def test_a_message_that_ends_its_relays_is_given_up_on_and_nobody_else() -> None
             await process.kill()
         async with stage.running():
             await stage.until(lambda: not stage.store._tables.waiting, within=5 * GRACE)
-        [letter] = await stage.store.people.dead()
+        [letter] = await dead_letters(stage.store)
         assert (letter.event_id, f"ended {ENOUGH} times" in letter.error) == ("killer", True)
         assert set(ids(stage.transport.deliveries)) == {str(number) for number in range(50)}
 

@@ -24,6 +24,7 @@ from pillarbox.core.observations import (
 from pillarbox.core.retry import LONGEST_PAUSE, FixedDelay
 from pillarbox.ops.flow import destinations_of, flow
 from pillarbox.relay.config import BreakerConfig
+from pillarbox.testing.lookup import find_event
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.plan import Plan
 from tests.simulation.stage import Stage, ids
@@ -205,15 +206,15 @@ def test_an_outage_that_counts_is_shown_and_over_with_the_first_success() -> Non
             stage.record(Event("a", {}, event_id="1"))
             await stage.until(lambda: bool(stage.seen(EventRetried)))
             await stage.rest(3)
-            overview = await stage.store.inspection.overview()
-            steering = await stage.store.destinations.steering()
+            overview = await stage.store.admin.inspection.overview()
+            steering = await stage.store.destinations.overrides()
             shown = flow(overview, destinations_of(overview.relays, steering), paused=False)
             assert (shown.state, "cut off" in shown.why) == ("held up", True)
             stage.transport.heal()
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"])
             await stage.rest(3)
-            overview = await stage.store.inspection.overview()
-            steering = await stage.store.destinations.steering()
+            overview = await stage.store.admin.inspection.overview()
+            steering = await stage.store.destinations.overrides()
             assert flow(overview, destinations_of(overview.relays, steering), paused=False).state == "flowing"
 
     told(story)
@@ -243,7 +244,7 @@ def test_an_event_recorded_during_an_outage_shows_the_state_of_its_destination()
             await stage.until(lambda: bool(stage.seen(BreakerChanged)))
             await stage.rest(3)
             stage.record(Event("a", {}, event_id="during"))
-            [row] = await stage.store.people.find("during")
+            [row] = await find_event(stage.store, "during")
             assert row.status == "PENDING"
             assert row.last_error is not None
             assert "cut off" in row.last_error

@@ -9,6 +9,7 @@ from pillarbox import Event
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.observations import BatchSettled, StoreFailed
 from pillarbox.core.retry import LONGEST_PAUSE
+from pillarbox.testing.lookup import find_event
 from tests.simulation.stage import Stage
 from tests.simulation.test_ways_to_run import told
 
@@ -51,7 +52,7 @@ def test_a_refused_decision_is_written_under_load_as_soon_as_the_database_accept
             await stage.rest(LONG)
             refused.clear()
             await stage.rest(LONGEST_PAUSE + 4 * WRITE)
-            assert [row.status for row in await stage.store.people.find("refused")] == ["PUBLISHED"]
+            assert [row.status for row in await find_event(stage.store, "refused")] == ["PUBLISHED"]
             loading.cancel()
 
     told(story)

@@ -12,6 +12,7 @@ from pillarbox.core.observations import EventDied
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.transport import Outgoing
 from pillarbox.relay.config import PRESETS, BreakerConfig, RelayConfig
+from pillarbox.testing.lookup import find_event
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage
 
@@ -98,9 +99,9 @@ def test_an_outage_of_a_day_kills_nothing_and_charges_nobody() -> None:
         async with stage.running(retry=ExponentialBackoff(base="1s", max="10s", max_attempts=3), tuned=rarely):
             await stage.rest(DAY)
             for n in range(9):
-                [row] = await stage.store.people.find(f"{n}")
+                [row] = await find_event(stage.store, f"{n}")
                 assert (row.status, row.attempts) == ("PENDING", 0)
-            [first] = await stage.store.people.find("0")
+            [first] = await find_event(stage.store, "0")
             assert first.retry_count > 0
             assert first.last_error is not None
             stage.transport.heal()

@@ -96,13 +96,13 @@ def test_a_destination_that_an_operator_closed_does_not_hide_those_that_were_nev
         stage.record(*(Event("closed", {}) for n in range(200)))
         stage.record(Event("other", {}))
         if how == "paused":
-            await stage.store.destinations.steer("closed", paused=True)
+            await stage.store.admin.requests.override("closed", paused=True)
         elif how == "breaker open":
-            await stage.store.destinations.steer("closed", breaker="open")
+            await stage.store.admin.requests.override("closed", breaker="open")
         async with stage.running(tuned={"batch_size": 20, "in_flight": 1}):
             if how == "paused in an outage":
                 await stage.until(lambda: any(one.state == "open" for one in stage.seen(BreakerChanged)))
-                await stage.store.destinations.steer("closed", paused=True)
+                await stage.store.admin.requests.override("closed", paused=True)
             await stage.until(lambda: len(stage.transport.delivered("other")) == 1, within=120)
         assert stage.transport.delivered("closed") == []
 

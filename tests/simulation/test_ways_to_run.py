@@ -25,6 +25,7 @@ from pillarbox.core.row import Receipt
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.lookup import dead_letters, find_event
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.stage import Stage, ids
@@ -48,7 +49,7 @@ def test_once_carries_one_look_and_leaves_the_rest() -> None:
         assert await stage.relay(tuned={"batch_size": 10}).run_once() == 5
         assert await stage.relay(tuned={"batch_size": 10}).run_once() == 0
         assert len(stage.transport.deliveries) == 25
-        assert (await stage.store.inspection.overview()).relays == []
+        assert (await stage.store.admin.inspection.overview()).relays == []
 
     told(story)
 
@@ -117,7 +118,7 @@ def test_a_transport_that_breaks_its_contract_loses_nothing() -> None:
         faulty = Faulty(clock=stage.simulation.clock)
         async with stage.running(transports={"faulty": faulty}):
             await stage.until(lambda: faulty.faults >= 2)
-            [row] = await stage.store.people.find("0")
+            [row] = await find_event(stage.store, "0")
             assert row.last_error is not None
             assert row.last_error.startswith("UnavailableError: Faulty is at fault")
             await stage.until(lambda: not stage.store._tables.waiting, within=120)
@@ -140,7 +141,7 @@ def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
         with pytest.raises(RelayFailedError, match="ZeroDivisionError: a mistake of its author") as failed:
             await stage.relay().run()
         assert isinstance(failed.value.__cause__, ZeroDivisionError)
-        assert (await broken.inspection.overview()).relays == []
+        assert (await broken.admin.inspection.overview()).relays == []
 
     told(story)
 
@@ -148,14 +149,14 @@ def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
 def test_what_was_put_aside_for_a_destination_nobody_met_is_found() -> None:
     async def story(stage: Stage) -> None:
         stage.record(Event("open", {}, event_id="o"), Event("shut", {}, event_id="s"))
-        await stage.store.destinations.steer("shut", paused=True)
+        await stage.store.admin.requests.override("shut", paused=True)
         async with stage.running():
             await stage.until(lambda: ids(stage.transport.deliveries) == ["o"])
             stage.record(Event("shut", {}, event_id="t", key="k"), Event("open", {}, event_id="p"))
             await stage.until(lambda: len(stage.transport.deliveries) == 2)
             await stage.rest(2)
         assert [name for lane in stage.store._tables.lanes for name in lane.aside] != []
-        await stage.store.destinations.steer("shut", paused=False)
+        await stage.store.admin.requests.override("shut", paused=False)
         await stage.relay().run_until_empty()  # it has met nobody
         assert sorted(ids(stage.transport.delivered("shut"))) == ["s", "t"]
 
@@ -191,7 +192,7 @@ def test_a_pause_lets_go_of_what_waits_in_hand_and_does_not_hold_until_empty() -
         async with relay:
             await stage.until(lambda: stage.transport.gate.held == 1)
             assert len(relay._in_flight) == 5
-            await stage.store.destinations.steer("a", paused=True)
+            await stage.store.admin.requests.override("a", paused=True)
             await stage.until(lambda: len(relay._in_flight) == 1)
             stage.transport.gate.open()
         await stage.relay().run_until_empty()
@@ -204,16 +205,16 @@ def test_an_outage_of_what_a_person_holds_closed_is_told_and_tried_ever_more_rar
     async def story(stage: Stage) -> None:
         stage.transport.outage()
         stage.record(Event("a", {}))
-        await stage.store.destinations.steer("a", breaker="closed")
+        await stage.store.admin.requests.override("a", breaker="closed")
         async with stage.running(tuned={"poll_interval": "1s"}):
             await stage.rest(120)
-            [row] = await stage.store.destinations.steering()
+            [row] = await stage.store.destinations.overrides()
             assert row.last_error is not None
             assert len(stage.seen(Sending)) < 200
             stage.transport.heal()
             await stage.until(lambda: len(stage.transport.deliveries) == 1, within=120)
             await stage.rest(5)
-        assert [row.last_error for row in await stage.store.destinations.steering()] == [None]
+        assert [row.last_error for row in await stage.store.destinations.overrides()] == [None]
 
     told(story)
 
@@ -221,12 +222,12 @@ def test_an_outage_of_what_a_person_holds_closed_is_told_and_tried_ever_more_rar
 def test_what_a_relay_noted_that_is_gone_is_over_once_another_one_sends() -> None:
     async def story(stage: Stage) -> None:
         stage.record(Event("a", {}))
-        await stage.store.destinations.steer("a", breaker="closed")
+        await stage.store.admin.requests.override("a", breaker="closed")
         await stage.store.destinations.report("a", error="connection refused", next_try=5)
         async with stage.running():
             await stage.until(lambda: len(stage.transport.deliveries) == 1)
             await stage.rest(5)
-        assert [row.last_error for row in await stage.store.destinations.steering()] == [None]
+        assert [row.last_error for row in await stage.store.destinations.overrides()] == [None]
 
     told(story)
 
@@ -254,9 +255,9 @@ def test_a_cancelled_relay_drains() -> None:
         stage.transport.gate.open()
         with pytest.raises(asyncio.CancelledError):
             await running
-        [first], [second] = await stage.store.people.find("1"), await stage.store.people.find("2")
+        [first], [second] = await find_event(stage.store, "1"), await find_event(stage.store, "2")
         assert (first.status, second.status) == ("PUBLISHED", "PENDING")
-        assert (await stage.store.inspection.overview()).relays == []
+        assert (await stage.store.admin.inspection.overview()).relays == []
 
     told(story)
 
@@ -271,7 +272,7 @@ def test_a_drain_waits_no_longer_than_it_may() -> None:
         assert 3 <= stage.now - began <= 4
         [stopped] = stage.seen(RelayStopped)
         assert not stopped.drained
-        [row] = await stage.store.people.find("1")
+        [row] = await find_event(stage.store, "1")
         assert row.status == "PENDING"  # nothing is lost: somebody sends it again
 
     told(story)
@@ -283,11 +284,11 @@ def test_after_a_death_the_key_goes_on_or_waits_for_a_person(on_exhausted: str, 
         stage.transport.fail_when(lambda one: one.message.event_id == "bad", PermanentError("never"))
         stage.record(*(Event("a", {}, event_id=name, key="k") for name in ("bad", "next")))
         await stage.relay(tuned={"on_exhausted": on_exhausted}).run_until_empty()
-        [bad], [following] = await stage.store.people.find("bad"), await stage.store.people.find("next")
+        [bad], [following] = await find_event(stage.store, "bad"), await find_event(stage.store, "next")
         assert bad.status == "FAILED"
         assert following.status == ("PUBLISHED" if goes_on else "PENDING")
         if not goes_on:
-            await stage.store.people.ask("discard", [("bad", "a")], by="a person")
+            await stage.store.admin.requests.add("discard", [("bad", "a")], by="a person")
             async with stage.running():
                 await stage.until(lambda: ids(stage.transport.deliveries) == ["next"])
 
@@ -296,7 +297,7 @@ def test_after_a_death_the_key_goes_on_or_waits_for_a_person(on_exhausted: str, 
 
 def test_what_people_ask_for_by_the_thousand_is_done_by_the_thousand() -> None:
     async def story(stage: Stage) -> None:
-        await stage.store.people.ask("retry", [(f"gone {n}", "") for n in range(1500)], by="a person")
+        await stage.store.admin.requests.add("retry", [(f"gone {n}", "") for n in range(1500)], by="a person")
         async with stage.running():
             await stage.until(lambda: len(stage.seen(RequestsCarriedOut)) == 2)
         assert [seen.count for seen in stage.seen(RequestsCarriedOut)] == [1000, 500]
@@ -312,10 +313,10 @@ def test_retention_drops_what_is_old_and_one_relay_does_it() -> None:
         async with stage.running(tuned=kept), stage.running(tuned=kept):
             await stage.until(lambda: len(stage.store._tables.history) == 1)
             await stage.rest(200)
-            assert await stage.store.people.find("good") == []
-            assert len(await stage.store.people.dead()) == 1
+            assert await find_event(stage.store, "good") == []
+            assert len(await dead_letters(stage.store)) == 1
             await stage.rest(200)
-            assert await stage.store.people.dead() == []
+            assert await dead_letters(stage.store) == []
         assert len({one.relay for one in stage.seen(Pruned)}) == 1
 
     told(story)

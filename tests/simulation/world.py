@@ -18,6 +18,7 @@ from pillarbox.core.transport import Outgoing, Pace, Result
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.simulation import Simulation
 from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.hosts import Identity, Machine, MachineStore, MachineTransport, Process, identity
@@ -273,9 +274,11 @@ class World:
             which = self.simulation.chance.choice(pending)
             match self.simulation.chance.choice(["retry", "reschedule", "discard", "edit", "edit"]):
                 case "retry":
-                    await self.store.people.ask("retry", [which])
+                    await self.store.admin.requests.add("retry", [which])
                 case "reschedule":
-                    await self.store.people.ask("reschedule", [which], delay=self.simulation.chance.random() * 5)
+                    await self.store.admin.requests.add(
+                        "reschedule", [which], delay=self.simulation.chance.random() * 5
+                    )
                 case "discard":
                     await self._discard(which)
                 case _:
@@ -283,7 +286,7 @@ class World:
 
     async def _discard(self, which: Identity) -> None:
         self.discarded[which] = -1
-        [request] = await self.store.people.ask("discard", [which])
+        [request] = await self.store.admin.requests.add("discard", [which])
         if await self._closed(request) and any(
             entry.what == "discard" and entry.detail.get("request_id") == request
             for entry in self.store._tables.audit.values()
@@ -293,10 +296,10 @@ class World:
     async def _edit(self, which: Identity) -> None:
         """Dead-letter a pending event, then edit and retry it, all while it may be in flight."""
         self.moved.add(which[0])
-        [request] = await self.store.people.ask("bury", [which])
+        [request] = await self.store.admin.requests.add("bury", [which])
         if await self._closed(request):
-            for letter in await self.store.people.dead(limit=1000):
-                if (letter.event_id, letter.destination) == which and await self.store.people.amend(
+            for letter in await dead_letters(self.store, limit=1000):
+                if (letter.event_id, letter.destination) == which and await self.store.admin.dead_letters.edit(
                     letter.id, payload=EDITED
                 ):
                     self.edited.add(which)

@@ -31,7 +31,7 @@ CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "fin
 
 MADE_OF_DATA = {
     ("pillarbox.ops.console.masking", "compile"): "an operator's own rule, refused unless its work is bounded",
-    ("pillarbox.core.diagnosis", "sub"): "an escaped event id",
+    ("pillarbox.admin.diagnosis", "sub"): "an escaped event id",
 }
 """Calls whose pattern is no constant, and why that is bounded."""
 

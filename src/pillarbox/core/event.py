@@ -36,6 +36,9 @@ _OPTIONAL_TEXTS = (
     "trace_id",
 )
 
+REPLAY_OF = "replayof"
+"""The header with the id of the event that a message is a copy of."""
+
 JSON = "application/json"
 BYTES = "application/octet-stream"
 

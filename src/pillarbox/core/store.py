@@ -1,49 +1,53 @@
-"""What a store is: a bundle of facets, each of a few verbs.
+"""What a relay needs of a store: a bundle of facets, each of a few methods.
 
-    lanes          join · renew · take · release · leave        who works
-    messages       read · earlier · headless · aside            what is there to do
-    writes         settle · hold · split · note · carry_out     what became of it; every one fenced by epochs
-    destinations   report · steering · steer                    how the places behind the transports fare
-    people         find · dead · ask · retry · amend · discard · remember · audit     what an operator sees and asks for
-    browsing       events · letters · details · show            what an operator leafs through
-    archive        stale · read · drop                          old rows on their way out by way of a file
-    replays        count · chosen · begin · find · copy         what was delivered goes out once more
-    inspection     overview · consumers                         how the outbox and the inbox fare at a glance
-    diagnosis      checks · tried · footprint                   what is wrong with the store itself, and what is stuck
-    upkeep         prepare · prune                              partitions, retention
-    ledger         begin                                        what was sent before, where that is kept
-    wakeup         doze · rouse · wait                          notifications: a hint, never relied on
-    schema         sql · apply · check · status                 the tables themselves
+    lanes          join · renew · ended · expire · session_ended · take · release     who works
+    messages       read · earlier · headless · aside                                  what is there to do
+    writes         settle · hold · split · note · carry_out · request_retry           what became of it
+    destinations   report · overrides                                                 how destinations are doing
+    statistics     add · backlog                                                      what relays report
+    upkeep         prune                                                              retention
+    ledger         begin                                                              what was sent before
+    wakeup         request · wait                                                     a hint, never relied on
+    schema         sql · apply · check · status · prepare                             the tables themselves
 
-Recording is not here: it runs in the caller's transaction and never touches a store's own connections.
-Every verb raises StoreUnavailableError when the database cannot be reached, and SchemaError when the tables are not
-there. All times are told and compared by the database's clock.
+What operators need is in `pillarbox.admin`. Recording is not here: it runs in the caller's transaction and never uses
+a store's own connections. Every method raises StoreUnavailableError when the database cannot be reached, and
+SchemaError when the tables are missing. All times are told and compared by the database's clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from pillarbox.core.archive import Archive
-from pillarbox.core.audit import EVERYTHING, NOTHING, AuditFilter, AuditPage
-from pillarbox.core.browsing import Browsing
-from pillarbox.core.diagnosis import Diagnosis
 from pillarbox.core.fetch import Fetched, Look
-from pillarbox.core.keys import Keys
 from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session, Settled
 from pillarbox.core.ledger import Before, LedgerKind
 from pillarbox.core.message import Held, Probe, Slot
 from pillarbox.core.outcome import Resolved, Split, Verdict
-from pillarbox.core.overview import COUNTED, ConsumerView, Overview, RelayView
-from pillarbox.core.people import Action, DeadLetter, EventRow
-from pillarbox.core.replay import Replays
 from pillarbox.core.retention import Retention
 from pillarbox.core.schema import SchemaStatus
 from pillarbox.core.statements import StatementSet
-from pillarbox.core.stats import Stats
-from pillarbox.core.steering import KEEP, Forced, Keep, Steering
+from pillarbox.core.statistics import Backlog, Carried, Level
+
+EVERYWHERE = "*"
+"""In place of a destination: an override of all destinations."""
+
+Forced = Literal["open", "closed"]
+"""The state in which an operator holds a breaker."""
+
+
+class Override(NamedTuple):
+    """The state that operators set for a destination, and its last error."""
+
+    destination: str
+    """A destination, or `EVERYWHERE`."""
+    paused: bool
+    breaker: Forced | None
+    rate_limit: float | None
+    """Messages per second, of all relays together."""
+    last_error: str | None
 
 
 class Lanes(Protocol):
@@ -95,16 +99,11 @@ class Lanes(Protocol):
         """
         ...
 
-    async def release(self, relay: str, epochs: Epochs) -> None:
-        """Give these lanes back; those under another epoch are somebody else's and stay so."""
-        ...
+    async def release(self, relay: str, epochs: Epochs | None = None) -> None:
+        """Give these lanes back; those under another epoch belong to another relay and stay.
 
-    async def leave(self, relay: str) -> None:
-        """Give everything back and be gone. Leaving twice is fine."""
-        ...
-
-    async def drain(self, relay: str, *, by: str = "") -> list[str]:
-        """Ask a relay, by its id or its name, or `EVERY_RELAY`, to drain; returns the ids of those that were asked."""
+        Without `epochs` the relay gives all its lanes back and leaves. To leave twice is fine.
+        """
         ...
 
 
@@ -192,93 +191,32 @@ class Writes(Protocol):
         """
         ...
 
+    async def request_retry(self, events: Sequence[tuple[str, str]], *, by: str) -> None:
+        """Ask the owners of their lanes to retry pending messages, each an event id and a destination."""
+        ...
+
 
 class Destinations(Protocol):
-    """How the places behind the transports fare: relays report, people steer; neither touches what the other wrote."""
+    """How destinations are doing: relays report, operators override; neither touches what the other wrote."""
 
     async def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
-        """Note what is wrong with a destination and in how many seconds it is tried again; None: nothing, and never."""
+        """Write the error of a destination and the seconds until the next attempt; None clears them."""
         ...
 
-    async def steering(self) -> list[Steering]:
-        """The destinations for which people set something or an error is noted, by name."""
-        ...
-
-    async def steer(
-        self,
-        destination: str,
-        *,
-        paused: bool | Keep = KEEP,
-        breaker: Forced | Keep | None = KEEP,
-        rate_limit: float | Keep | None = KEEP,
-        by: str = "",
-    ) -> None:
-        """Set what a person wants for a destination or for `EVERYWHERE`, and remember who did.
-
-        Raises ConfigurationError for a state that no breaker has and for a limit that is not above zero.
-        """
+    async def overrides(self) -> list[Override]:
+        """Return the destinations with an override or an error, by name."""
         ...
 
 
-class People(Protocol):
-    """What an operator sees and asks for.
+class Statistics(Protocol):
+    """What relays report, and what they read to report it."""
 
-    Each message that is changed is an entry of the audit. What a person does to many at once is one: `remember` begins
-    it with a count of 0 and all of them `left`, and what is done under its number as `act` makes it grow, in the same
-    transaction.
-    """
-
-    async def find(self, event_id: str) -> list[EventRow]:
-        """Everything known of an event: waiting, delivered and given up."""
+    async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
+        """Add a sample of a relay, by destination; `OUTBOX` for a `Level`."""
         ...
 
-    async def dead(self, *, limit: int = 100, before: int | None = None) -> list[DeadLetter]:
-        """Dead letters, the newest first, in keyset pages."""
-        ...
-
-    async def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
-        """Send dead letters again: each goes to the end of its key with its attempts at zero."""
-        ...
-
-    async def amend(
-        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
-    ) -> bool:
-        """`retry` for one letter, with another payload or other headers; None leaves them as they are.
-
-        It says by a header that it was edited, see `amendment`. False, and nothing done, if the letter is gone or its
-        event already waits for the same destination.
-        """
-        ...
-
-    async def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
-        """Drop dead letters for good."""
-        ...
-
-    async def ask(
-        self,
-        action: Action,
-        events: Sequence[tuple[str, str]],
-        *,
-        delay: float = 0,
-        by: str = "",
-        act: int | None = None,
-    ) -> list[int]:
-        """Ask the owners of their lanes to do something with waiting messages, each an event id and a destination.
-
-        Returns the ids of the requests, in the same order. What comes of them is in the audit once it is done.
-        """
-        ...
-
-    async def remember(
-        self, what: str, subject: str = "", *, count: int = 1, detail: Mapping[str, Any] = NOTHING, by: str = ""
-    ) -> int:
-        """Enter in the audit what a person did, or begins to do; returns the number of the entry."""
-        ...
-
-    async def audit(
-        self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None
-    ) -> AuditPage:
-        """Who did what, the newest first; looks at a bounded number of entries for one page."""
+    async def backlog(self) -> Backlog:
+        """Return how much is pending; cheap whatever the backlog."""
         ...
 
 
@@ -301,35 +239,14 @@ class Ledger(Protocol):
         ...
 
 
-class Inspection(Protocol):
-    """How the outbox fares at a glance."""
-
-    async def overview(self, *, counted: int = COUNTED) -> Overview:
-        """Backlog, dead letters, blocked keys, lanes and relays; cheap whatever the backlog, of which no more than
-        `counted` are counted one by one."""
-        ...
-
-    async def relays(self) -> list[RelayView]:
-        """The relays alone, as `overview` shows them; one statement."""
-        ...
-
-    async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
-        """Who has receipts in the inbox or tallied lately, by name, and how many; cheap however many there are."""
-        ...
-
-
 class Upkeep(Protocol):
-    """Retention in small bites."""
-
-    async def prepare(self) -> None:
-        """Make room for the history of the coming days, where the store needs that."""
-        ...
+    """Retention in small steps."""
 
     async def prune(self, kept: Retention, *, most: int = 1000) -> int:
-        """Drop what was done with longer ago than it is kept.
+        """Delete data past its retention period.
 
-        At most `most` rows of each kind, or whole days of history; returns how many rows or days went. Never touches
-        what waits.
+        Deletes at most `most` rows of each kind, or whole days of history; returns how many rows or days. Never
+        touches what is pending.
         """
         ...
 
@@ -342,12 +259,8 @@ class Wakeup(Protocol):
         """Whether every commit with an event notifies this relay now. When that ends, `wait` returns True."""
         ...
 
-    async def doze(self, relay: str, seconds: float) -> None:
-        """Ask producers to notify this relay, at least for so long."""
-        ...
-
-    async def rouse(self, relay: str) -> None:
-        """Ask producers not to notify this relay any more."""
+    async def request(self, relay: str, seconds: float) -> None:
+        """Ask producers to notify this relay for at least so long; 0: not any more."""
         ...
 
     async def wait(self, seconds: float) -> bool:
@@ -382,10 +295,18 @@ class Schema(Protocol):
         """The SQL statements that the store sends, by name; None if it sends no SQL."""
         ...
 
+    async def prepare(self) -> None:
+        """Create the partitions of the coming days, where the store has partitions."""
+        ...
+
+
+EVERY_REQUEST = frozenset({"retry", "discard", "reschedule", "bury"})
+"""All operator requests."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a store can do beyond the contract; the conformance suite asks, and prints, these."""
+    """What a store supports beyond the contract of `Store`; the conformance suite reads and prints these."""
 
     lanes: int
     many_writers: bool
@@ -393,6 +314,10 @@ class Capabilities:
     survives_restart: bool
     partitions: bool
     """History is dropped by whole days."""
+    admin: bool = False
+    """The store has the whole operators' half, see `pillarbox.admin`."""
+    requests: frozenset[str] = frozenset()
+    """The operator requests that `writes.carry_out` carries out: retry, discard, reschedule, bury."""
 
 
 class Store(Protocol):
@@ -409,21 +334,7 @@ class Store(Protocol):
     @property
     def destinations(self) -> Destinations: ...
     @property
-    def people(self) -> People: ...
-    @property
-    def browsing(self) -> Browsing: ...
-    @property
-    def archive(self) -> Archive: ...
-    @property
-    def replays(self) -> Replays: ...
-    @property
-    def inspection(self) -> Inspection: ...
-    @property
-    def diagnosis(self) -> Diagnosis: ...
-    @property
-    def keys(self) -> Keys: ...
-    @property
-    def stats(self) -> Stats: ...
+    def statistics(self) -> Statistics: ...
     @property
     def upkeep(self) -> Upkeep: ...
     @property

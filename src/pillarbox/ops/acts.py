@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from pillarbox.core.browsing import EventFilter, LetterFilter
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.listing import EventFilter
 
 EVERYTHING = "everything"
 
@@ -18,7 +19,7 @@ EVERYTHING = "everything"
 class Scope:
     """Which events were meant: those named by their ids, or all that fit."""
 
-    wanted: EventFilter | LetterFilter
+    wanted: EventFilter | DeadLetterFilter
     event_ids: tuple[str, ...] = ()
     group: str | None = None
 
@@ -40,7 +41,7 @@ class Scope:
                 yield name if value is True else f"{name} {value}"
 
 
-async def begin(store: Store, what: str, scope: Scope, *, count: int, by: str, **more: float) -> int:
+async def begin(store: AdminStore, what: str, scope: Scope, *, count: int, by: str, **more: float) -> int:
     """Enter an act of which nothing is done yet; returns its number."""
     named = {"event_ids": list(scope.event_ids)} if len(scope.event_ids) > 1 else {}
-    return await store.people.remember(what, scope.subject, count=0, detail={"left": count, **more, **named}, by=by)
+    return await store.admin.audit.add(what, scope.subject, count=0, detail={"left": count, **more, **named}, by=by)

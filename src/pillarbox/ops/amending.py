@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pillarbox.core.amendment import Amendment
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.dead_letters import Amendment
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.event import Event
 from pillarbox.core.text import is_json, parse_json

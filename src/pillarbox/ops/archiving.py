@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from pillarbox.core.archive import Table
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.archive import Table
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import ConfigurationError, PillarboxError
-from pillarbox.core.store import Store
 from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
 
@@ -63,13 +63,13 @@ class ArchiveFile:
             ) from None
 
 
-async def archive(store: Store, table: Table, file: ArchiveFile | None, *, older: float) -> int:
+async def archive(store: AdminStore, table: Table, file: ArchiveFile | None, *, older: float) -> int:
     """Move what is older than that many seconds into the file, in bites; returns how many rows left the database."""
     gone, after = 0, None
-    while rows := await store.archive.read(table, older=older, limit=BITE, after=after):
+    while rows := await store.admin.archive.read(table, older=older, limit=BITE, after=after):
         if file is not None:
             file.write(rows)
-        gone += await store.archive.drop(table, rows)
+        gone += await store.admin.archive.drop(table, rows)
         after = rows[-1]
     return gone
 

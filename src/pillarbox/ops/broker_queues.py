@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from pillarbox.core.broker_letters import BrokerLetter, BrokerLetters, dead_letter_queue
+from pillarbox.admin.broker_dead_letters import BrokerLetter, BrokerLetters, dead_letter_queue
 from pillarbox.core.errors import ConfigurationError, RejectedError, UnavailableError
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_broker_letters

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pillarbox.core.browsing import EventDetail, EventFilter, LetterFilter, ListedEvent
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.listing import EventDetail, EventFilter, ListedEvent
 from pillarbox.core.message import Status
-from pillarbox.core.store import Store
 from pillarbox.ops import acts, asking
 from pillarbox.ops.acts import Scope
 from pillarbox.ops.grouping import letters_of
@@ -34,7 +35,9 @@ class Choice:
         return len(self.letters) + len(self.blocked)
 
 
-async def choose(store: Store, event_ids: Iterable[str], wanted: LetterFilter, *, group: str | None = None) -> Choice:
+async def choose(
+    store: AdminStore, event_ids: Iterable[str], wanted: DeadLetterFilter, *, group: str | None = None
+) -> Choice:
     """Everything that was given up and fits, page by page; of these events only, if any are named.
 
     A group is of dead letters: what holds its key is none, and is left out.
@@ -52,9 +55,9 @@ async def choose(store: Store, event_ids: Iterable[str], wanted: LetterFilter, *
     return Choice(letters=sorted(letters), blocked=blocked if group is None else [], scope=scope)
 
 
-async def carry_out(store: Store, decision: Decision, choice: Choice, *, by: str) -> tuple[int, int]:
+async def carry_out(store: AdminStore, decision: Decision, choice: Choice, *, by: str) -> tuple[int, int]:
     """Do it, the oldest first, in bites; returns how many dead letters it was done to, and what was asked of relays."""
-    do = store.people.retry if decision == "retry" else store.people.discard
+    do = store.admin.dead_letters.retry if decision == "retry" else store.admin.dead_letters.discard
     many = choice.count > 1
     act = await acts.begin(store, decision, choice.scope, count=choice.count, by=by) if many else None
     done = 0
@@ -63,11 +66,11 @@ async def carry_out(store: Store, decision: Decision, choice: Choice, *, by: str
     return done, await asking.request(store, decision, choice.blocked, by=by, act=act)
 
 
-async def _blocked(store: Store, wanted: LetterFilter) -> AsyncIterator[tuple[str, str]]:
+async def _blocked(store: AdminStore, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:
     like = EventFilter(event_type=wanted.event_type, key=wanted.key, destination=wanted.destination, blocked=True)
     after = None
     while True:
-        page = await store.browsing.events(like, limit=BITE, after=after)
+        page = await store.admin.events.list(like, limit=BITE, after=after)
         for event in page.events:
             if _fits(event, wanted):
                 yield event.event_id, event.destination
@@ -75,13 +78,13 @@ async def _blocked(store: Store, wanted: LetterFilter) -> AsyncIterator[tuple[st
             return
 
 
-async def _blocked_of(store: Store, event_id: str, wanted: LetterFilter) -> AsyncIterator[tuple[str, str]]:
-    for event in (await store.browsing.show(event_id)).events:
+async def _blocked_of(store: AdminStore, event_id: str, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:
+    for event in (await store.admin.events.show(event_id)).events:
         if event.status is Status.FAILED and event.letter is None and _fits(event, wanted):
             yield event.event_id, event.destination
 
 
-def _fits(event: ListedEvent | EventDetail, wanted: LetterFilter) -> bool:
+def _fits(event: ListedEvent | EventDetail, wanted: DeadLetterFilter) -> bool:
     return (
         wanted.event_type in (None, event.event_type)
         and wanted.key in (None, event.key)

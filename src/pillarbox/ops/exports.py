@@ -7,13 +7,14 @@ import json
 from datetime import datetime
 from typing import Any
 
-from pillarbox.core.audit import AuditEntry
-from pillarbox.core.broker_letters import BrokerLetter
-from pillarbox.core.browsing import EventDetail, Failure, ListedEvent, ListedLetter
+from pillarbox.admin.audit import AuditEntry
+from pillarbox.admin.broker_dead_letters import BrokerLetter
+from pillarbox.admin.dead_letters import ListedDeadLetter
+from pillarbox.admin.diagnosis import TableSizes
+from pillarbox.admin.keys import BlockedKey, Head
+from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
+from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.clock import timestamp
-from pillarbox.core.footprint import Footprint
-from pillarbox.core.keys import BlockedKey, Head
-from pillarbox.core.people import OpenRequest
 from pillarbox.core.text import is_json, parse_json
 from pillarbox.ops.flow import DestinationView
 from pillarbox.ops.grouping import LetterGroup
@@ -36,7 +37,7 @@ def listed_event(event: ListedEvent) -> dict[str, Any]:
     }
 
 
-def listed_letter(letter: ListedLetter) -> dict[str, Any]:
+def listed_letter(letter: ListedDeadLetter) -> dict[str, Any]:
     return {
         "letter": letter.id,
         "event_id": letter.event_id,
@@ -91,7 +92,7 @@ def shut(view: DestinationView) -> dict[str, Any]:
     return {"destination": view.name, "state": view.state, "forced": view.forced, "rate_limit": view.rate_limit}
 
 
-def footprint(found: Footprint) -> dict[str, Any]:
+def footprint(found: TableSizes) -> dict[str, Any]:
     return {
         "bytes": found.bytes,
         "parts": [part._asdict() for part in found.parts],

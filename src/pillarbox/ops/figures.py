@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pillarbox.core.overview import Overview
-from pillarbox.core.stats import EVERY, Carried, Sample
-from pillarbox.core.steering import EVERYWHERE
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.overview import Overview
+from pillarbox.core.statistics import EVERY, Carried, Sample
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
 WINDOW = 60.0
@@ -75,7 +75,7 @@ class _Before:
 class Watch:
     """Looks at a store again and again; `clock` gives seconds that only grow."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], float], allowed: float = LONG) -> None:
+    def __init__(self, store: AdminStore, *, clock: Callable[[], float], allowed: float = LONG) -> None:
         """allowed: seconds that an event may wait."""
         self._store = store
         self._allowed = allowed
@@ -84,12 +84,11 @@ class Watch:
 
     async def look(self) -> Frame:
         """Raises StoreUnavailableError, SchemaError."""
-        seen = await self._store.inspection.overview()
-        steering = await self._store.destinations.steering()
-        recorded = await self._store.stats.recorded()
-        samples = await self._store.stats.since(WINDOW)
+        seen = await self._store.admin.inspection.overview()
+        steering = await self._store.destinations.overrides()
+        samples = await self._store.admin.samples.since(WINDOW)
         before = self._before
-        now = self._before = _Before(at=self._clock(), recorded=recorded, backlog=seen.backlog, exact=seen.exact)
+        now = self._before = _Before(at=self._clock(), recorded=seen.recorded, backlog=seen.backlog, exact=seen.exact)
         carried = _carried(samples)
         paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
         destinations = destinations_of(seen.relays, steering)

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pillarbox.core.overview import COUNTED, Overview, RelayView
-from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.admin.overview import Overview, RelayView
+from pillarbox.core.statistics import COUNTED
+from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.core.text import noun, plural
 
 State = Literal["flowing", "held up", "stopped"]
@@ -69,7 +70,7 @@ def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: boo
 
 
 def destinations_of(
-    relays: Sequence[RelayView], steering: Sequence[Steering], *, met: Collection[str] = ()
+    relays: Sequence[RelayView], steering: Sequence[Override], *, met: Collection[str] = ()
 ) -> list[DestinationView]:
     """Every destination that anybody has something to say about, by name; met: further ones, seen in passing."""
     set_by_people = {row.destination: row for row in steering if row.destination != EVERYWHERE}
@@ -78,7 +79,7 @@ def destinations_of(
     return [_view(name, alive, set_by_people.get(name)) for name in names]
 
 
-def _view(name: str, alive: Sequence[RelayView], wish: Steering | None) -> DestinationView:
+def _view(name: str, alive: Sequence[RelayView], wish: Override | None) -> DestinationView:
     forced = wish is not None and (wish.paused or wish.breaker is not None)
     return DestinationView(
         name=name,
@@ -93,7 +94,7 @@ def _breakers(name: str, alive: Sequence[RelayView]) -> Iterator[str]:
     return (relay.breakers[name] for relay in alive if name in relay.breakers)
 
 
-def _state(breakers: set[str], wish: Steering | None) -> Literal["open", "paused", "half-open", "closed"]:
+def _state(breakers: set[str], wish: Override | None) -> Literal["open", "paused", "half-open", "closed"]:
     if wish is not None and wish.paused:
         return "paused"
     if wish is not None and wish.breaker is not None:

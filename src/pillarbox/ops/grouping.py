@@ -15,8 +15,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from pillarbox.core.browsing import LetterFilter, LetterPage, ListedLetter
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterFilter, DeadLetterPage, ListedDeadLetter
 
 PAGE = 1000
 """Dead letters per statement."""
@@ -81,7 +81,7 @@ class LetterGroup:
     count: int
     first_at: datetime
     last_at: datetime
-    example: ListedLetter
+    example: ListedDeadLetter
     """The newest of them."""
 
 
@@ -93,12 +93,12 @@ class Groups(NamedTuple):
     """False: there are more dead letters than were looked at, so that counts are at least so much."""
 
 
-async def groups(store: Store, wanted: LetterFilter, *, most: int = MOST_GROUPS) -> Groups:
+async def groups(store: AdminStore, wanted: DeadLetterFilter, *, most: int = MOST_GROUPS) -> Groups:
     """The newest `most` dead letters that fit, by reason; looks once for each thousand of them, and no more often."""
     found: dict[str, LetterGroup] = {}
     before: int | None = None
     for start in range(0, most, PAGE):
-        page = await store.browsing.letters(wanted, limit=min(PAGE, most - start), before=before)
+        page = await store.admin.dead_letters.list(wanted, limit=min(PAGE, most - start), before=before)
         # On a thread: a thousand long errors take a while, and the event loop has others to serve.
         await asyncio.to_thread(_add, found, page.letters)
         if (before := page.before) is None:
@@ -107,11 +107,11 @@ async def groups(store: Store, wanted: LetterFilter, *, most: int = MOST_GROUPS)
     return Groups(largest_first, whole=before is None)
 
 
-async def letters_of(store: Store, wanted: LetterFilter, group: str | None = None) -> AsyncIterator[int]:
+async def letters_of(store: AdminStore, wanted: DeadLetterFilter, group: str | None = None) -> AsyncIterator[int]:
     """The numbers of all dead letters that fit, and belong to that group, page by page, the newest first."""
     before: int | None = None
     while True:
-        page = await store.browsing.letters(wanted, limit=CHOSEN, before=before)
+        page = await store.admin.dead_letters.list(wanted, limit=CHOSEN, before=before)
         for letter in await members(page.letters, group):
             yield letter.id
         if (before := page.before) is None:
@@ -119,28 +119,28 @@ async def letters_of(store: Store, wanted: LetterFilter, group: str | None = Non
 
 
 async def page_of(
-    store: Store, wanted: LetterFilter, group: str, *, limit: int, before: int | None, looks: int
-) -> LetterPage:
+    store: AdminStore, wanted: DeadLetterFilter, group: str, *, limit: int, before: int | None, looks: int
+) -> DeadLetterPage:
     """A page of one group, the newest first; looks so often, at a thousand dead letters each time."""
-    found: list[ListedLetter] = []
+    found: list[ListedDeadLetter] = []
     for _ in range(looks):
-        page = await store.browsing.letters(wanted, limit=PAGE, before=before)
+        page = await store.admin.dead_letters.list(wanted, limit=PAGE, before=before)
         found += await members(page.letters, group)
         if len(found) > limit:
-            return LetterPage(found[:limit], found[limit - 1].id)
+            return DeadLetterPage(found[:limit], found[limit - 1].id)
         if (before := page.before) is None:
             break
-    return LetterPage(found, before)
+    return DeadLetterPage(found, before)
 
 
-async def members(letters: Sequence[ListedLetter], group: str | None) -> Sequence[ListedLetter]:
+async def members(letters: Sequence[ListedDeadLetter], group: str | None) -> Sequence[ListedDeadLetter]:
     """Those of that group, found on a thread; None: all of them."""
     if group is None:
         return letters
     return await asyncio.to_thread(lambda: [letter for letter in letters if group == _group_of(letter)])
 
 
-def _group_of(letter: ListedLetter) -> str:
+def _group_of(letter: ListedDeadLetter) -> str:
     return fingerprint(letter.event_type, letter.destination, letter.error)
 
 
@@ -165,13 +165,13 @@ def reason_of(error: str) -> str:
     return " ".join(reason.split())[:_LONGEST_REASON]
 
 
-def _add(found: dict[str, LetterGroup], letters: Sequence[ListedLetter]) -> None:
+def _add(found: dict[str, LetterGroup], letters: Sequence[ListedDeadLetter]) -> None:
     for letter in letters:
         name = _group_of(letter)
         found[name] = _joined(found[name], letter) if name in found else _alone(name, letter)
 
 
-def _alone(name: str, letter: ListedLetter) -> LetterGroup:
+def _alone(name: str, letter: ListedDeadLetter) -> LetterGroup:
     return LetterGroup(
         fingerprint=name,
         reason=reason_of(letter.error),
@@ -184,7 +184,7 @@ def _alone(name: str, letter: ListedLetter) -> LetterGroup:
     )
 
 
-def _joined(group: LetterGroup, letter: ListedLetter) -> LetterGroup:
+def _joined(group: LetterGroup, letter: ListedDeadLetter) -> LetterGroup:
     return replace(
         group,
         count=group.count + 1,

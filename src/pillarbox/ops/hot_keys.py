@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox.core.keys import HotKey
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.keys import HotKey
 from pillarbox.ops.settings import Settings
 
 MANY = 1_000
 """Events of one key that wait, from which on the key is worth a word."""
 
 
-async def find_limited(store: Store, hot: Sequence[HotKey]) -> HotKey | None:
+async def find_limited(store: AdminStore, hot: Sequence[HotKey]) -> HotKey | None:
     """The key with the most events, if they are many and nothing holds the key up; None otherwise."""
     if not hot or hot[0].waiting < MANY:
         return None
-    held_up = {blocked.key for blocked in await store.keys.blocked()}
+    held_up = {blocked.key for blocked in await store.admin.keys.blocked()}
     return None if hot[0].key in held_up else hot[0]
 
 

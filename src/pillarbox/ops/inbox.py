@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pillarbox.core.overview import ConsumerView
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.overview import ConsumerView
 from pillarbox.core.retention import Retention
-from pillarbox.core.store import Store
 from pillarbox.ops.exports import written
 
 
@@ -28,10 +28,10 @@ class InboxView(NamedTuple):
         }
 
 
-async def look(store: Store, *, retention: float | None, limit: int = 100) -> InboxView:
+async def look(store: AdminStore, *, retention: float | None, limit: int = 100) -> InboxView:
     """By name, at most `limit`; one statement, and one more where receipts are not kept for ever."""
-    consumers = await store.inspection.consumers(limit=limit)
+    consumers = await store.admin.inspection.consumers(limit=limit)
     if retention is None:
         return InboxView(consumers, None, None)
-    stale = await store.archive.stale(Retention(receipts=retention))
+    stale = await store.admin.archive.stale(Retention(receipts=retention))
     return InboxView(consumers, retention, stale.receipts)

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-from pillarbox.core.browsing import EventDetail, LetterFilter, ListedLetter
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterFilter, ListedDeadLetter
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
 from pillarbox.ops.grouping import members
@@ -23,13 +24,13 @@ Hide = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 async def lines(
-    store: Store, wanted: LetterFilter, content: Content | None, *, group: str | None = None, hide: Hide = dict
+    store: AdminStore, wanted: DeadLetterFilter, content: Content | None, *, group: str | None = None, hide: Hide = dict
 ) -> AsyncIterator[str]:
     """A line for each, the newest first, with what `content` tells of what it carries; None: nothing. hide: takes out
     what nobody may see of a line."""
     before: int | None = None
     while True:
-        page = await store.browsing.letters(wanted, limit=PAGE, before=before)
+        page = await store.admin.dead_letters.list(wanted, limit=PAGE, before=before)
         letters = await members(page.letters, group)
         for start in range(0, len(letters), BITE):
             bite = letters[start : start + BITE]
@@ -41,13 +42,15 @@ async def lines(
             return
 
 
-async def _details(store: Store, letters: Sequence[ListedLetter]) -> dict[int | None, EventDetail]:
+async def _details(store: AdminStore, letters: Sequence[ListedDeadLetter]) -> dict[int | None, EventDetail]:
     """By the number of the letter; without those that were sent again or dropped meanwhile."""
-    return {detail.letter: detail for detail in await store.browsing.details([letter.id for letter in letters])}
+    return {
+        detail.letter: detail for detail in await store.admin.dead_letters.details([letter.id for letter in letters])
+    }
 
 
 def _written(
-    letters: Sequence[ListedLetter], details: Mapping[int | None, EventDetail], content: Content | None, hide: Hide
+    letters: Sequence[ListedDeadLetter], details: Mapping[int | None, EventDetail], content: Content | None, hide: Hide
 ) -> list[str]:
     if content is None:
         told = [exports.listed_letter(letter) for letter in letters]

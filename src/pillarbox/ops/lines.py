@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pillarbox.core.browsing import EventDetail, Position, Story
-from pillarbox.core.keys import Head, Line
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.keys import Head, Line
+from pillarbox.admin.listing import EventDetail, Position, Story
 from pillarbox.core.message import Status
-from pillarbox.core.steering import EVERYWHERE
-from pillarbox.core.store import Store
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.flow import DestinationView, destinations_of
 from pillarbox.relay.routing import rate_text
 
@@ -23,20 +23,20 @@ def place(detail: EventDetail) -> Position:
     return Position(detail.recorded_at, detail.id, detail.destination)
 
 
-async def line_of(store: Store, detail: EventDetail) -> Line:
+async def line_of(store: AdminStore, detail: EventDetail) -> Line:
     """What holds it up, if it waits, and what comes behind it; one statement where it has a key."""
     if detail.key is None:
         return Line(None, [])
-    line = await store.keys.line(detail.key, place(detail), limit=NEIGHBOURS)
+    line = await store.admin.keys.line(detail.key, place(detail), limit=NEIGHBOURS)
     return line if detail.status in _WAITING else line._replace(head=None)
 
 
-async def heads(store: Store, story: Story) -> list[Head]:
+async def heads(store: AdminStore, story: Story) -> list[Head]:
     """What holds an event up on the way to each destination for which it waits."""
     return [head for one in story.events if (head := (await line_of(store, one)).head) is not None]
 
 
-async def shut(store: Store, story: Story) -> list[DestinationView]:
+async def shut(store: AdminStore, story: Story) -> list[DestinationView]:
     """Destinations for which an event waits and that take nothing now, or only so many per second.
 
     An event that is not routed yet waits for every destination while none takes anything.
@@ -44,10 +44,10 @@ async def shut(store: Store, story: Story) -> list[DestinationView]:
     names = {one.destination for one in story.events if one.status in _WAITING}
     if not names:
         return []
-    steering = await store.destinations.steering()
+    steering = await store.destinations.overrides()
     if any(row.destination == EVERYWHERE and row.paused for row in steering):
         return [_paused(name) for name in sorted(names)]
-    relays = await store.inspection.relays()
+    relays = await store.admin.inspection.relays()
     views = destinations_of(relays, steering)
     met = [view for view in views if any(view.name in relay.breakers for relay in relays if relay.lease > 0)]
     if "" in names and not any(view.takes for view in met):

@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pillarbox.core.browsing import Position
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.listing import Position
+from pillarbox.admin.replay import LOOK, Progress, Replay
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.overview import COUNTED
-from pillarbox.core.replay import LOOK, Progress, Replay
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import COUNTED
 
 BITE = 1000
 """Copies per transaction."""
@@ -41,7 +41,7 @@ class Count(NamedTuple):
 
 
 async def count(
-    store: Store, plan: Replay, *, looks: int | None = None, looked: Callable[[int], None] | None = None
+    store: AdminStore, plan: Replay, *, looks: int | None = None, looked: Callable[[int], None] | None = None
 ) -> Count:
     """How many it would be now, from at most so many looks; None: from as many as it takes. Changes nothing.
 
@@ -51,7 +51,7 @@ async def count(
     found, taken = 0, 0
     after: Position | None = None
     while True:
-        more, after = await store.replays.count(plan, enough=enough - found, look=LOOK, after=after)
+        more, after = await store.admin.replays.count(plan, enough=enough - found, look=LOOK, after=after)
         found, taken = found + more, taken + 1
         if after is None:
             return Count(found)
@@ -62,7 +62,7 @@ async def count(
 
 
 async def run(
-    store: Store,
+    store: AdminStore,
     plan: Replay,
     *,
     by: str,
@@ -71,12 +71,12 @@ async def run(
     clock: Clock | None = None,
 ) -> Progress:
     """All of it; `progress` is told how far it is at the beginning and after every bite."""
-    begun = await store.replays.begin(plan, by=by, expected=expected)
+    begun = await store.admin.replays.begin(plan, by=by, expected=expected)
     return await go_on(store, begun, progress=progress, clock=clock)
 
 
 async def go_on(
-    store: Store, replay: Progress, *, progress: Told | None = None, clock: Clock | None = None
+    store: AdminStore, replay: Progress, *, progress: Told | None = None, clock: Clock | None = None
 ) -> Progress:
     """The rest of it. Raises ReplayTaken if somebody else goes on with it meanwhile."""
     tell, clock = progress or _nobody, clock or SystemClock()
@@ -91,14 +91,14 @@ async def go_on(
     return replay
 
 
-async def _bite(store: Store, replay: Progress, rate: float | None) -> Progress:
+async def _bite(store: AdminStore, replay: Progress, rate: float | None) -> Progress:
     plan = replay.plan
     left = math.inf if plan.most is None else plan.most - replay.copied
     # A second's worth at a time: what is asked for is a rate, not bursts.
     limit = max(1, int(min(BITE, left, rate or BITE)))
-    rows, more = await store.replays.chosen(plan, limit=limit, after=replay.after, began=replay.began)
+    rows, more = await store.admin.replays.chosen(plan, limit=limit, after=replay.after, began=replay.began)
     after = more or (rows[-1].place if rows else replay.after)
-    moved = await store.replays.copy(replay, rows, after=after, done=more is None or left <= len(rows))
+    moved = await store.admin.replays.copy(replay, rows, after=after, done=more is None or left <= len(rows))
     if moved is None:
         raise ReplayTaken(f"replay {replay.number} is gone on with by somebody else: leave it to them")
     return moved

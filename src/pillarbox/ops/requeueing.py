@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pillarbox.core.broker_letters import BrokerLetter, BrokerLetters, LetterInHand
+from pillarbox.admin.broker_dead_letters import BrokerLetter, BrokerLetters, LetterInHand
 from pillarbox.core.errors import NackedError, RejectedError, SendError, UnavailableError
 from pillarbox.ops.broker_queues import DeadQueue, opened
 from pillarbox.ops.settings import Settings

@@ -7,15 +7,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from pillarbox.core.browsing import EventDetail, EventFilter, LetterFilter
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.listing import EventDetail, EventFilter
+from pillarbox.admin.overview import RelayView
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.lane import EVERY_RELAY
 from pillarbox.core.message import Status
-from pillarbox.core.overview import RelayView
-from pillarbox.core.stats import KEPT, OUTBOX
-from pillarbox.core.steering import EVERYWHERE, Forced
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import KEPT, OUTBOX
+from pillarbox.core.store import EVERYWHERE, Forced
 from pillarbox.ops.flow import DestinationView, destinations_of
 
 LOOKED = 500
@@ -37,20 +38,20 @@ class Destinations:
     views: list[DestinationView]
 
 
-async def destinations(store: Store) -> Destinations:
+async def destinations(store: AdminStore) -> Destinations:
     """How destinations fare, and what people set for them."""
-    steering = await store.destinations.steering()
-    seen = await store.inspection.overview()
+    steering = await store.destinations.overrides()
+    seen = await store.admin.inspection.overview()
     paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
     return Destinations(paused=paused, views=destinations_of(seen.relays, steering, met=await met(store)))
 
 
-async def met(store: Store) -> set[str]:
+async def met(store: AdminStore) -> set[str]:
     """Destinations for which something was put aside, or that are among the newest that wait or were given up on:
     also where no relay lives that could tell."""
     aside = await store.messages.aside(range(store.lanes.count))
-    waiting = await store.browsing.events(EventFilter(undelivered=True), limit=LOOKED)
-    letters = await store.browsing.letters(LetterFilter(), limit=LOOKED)
+    waiting = await store.admin.events.list(EventFilter(undelivered=True), limit=LOOKED)
+    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=LOOKED)
     newest = {one.destination for one in waiting.events} | {one.destination for one in letters.letters}
     return {*aside, *newest} - {""}
 
@@ -65,7 +66,7 @@ class Helm:
     UnknownDestination for a name that nobody knows.
     """
 
-    store: Store
+    store: AdminStore
     by: str
     configured: Collection[str]
     """Destinations that the settings name."""
@@ -76,23 +77,23 @@ class Helm:
         """Hold these destinations, or all of them if none is named; what waits for them stays."""
         await self._check(names)
         for name in names or [EVERYWHERE]:
-            await self.store.destinations.steer(name, paused=True, by=self.by)
+            await self.store.admin.requests.override(name, paused=True, by=self.by)
 
     async def resume(self, names: Sequence[str]) -> None:
         """Let these destinations go on; if none is named, end the pause of all."""
         await self._check(names)
         for name in names or [EVERYWHERE]:
-            await self.store.destinations.steer(name, paused=False, by=self.by)
+            await self.store.admin.requests.override(name, paused=False, by=self.by)
 
     async def limit(self, name: str, rate: float | None) -> None:
         """Messages per second, of all relays together; None clears it, and the settings' own limit holds again."""
         await self._check([name])
-        await self.store.destinations.steer(name, rate_limit=rate, by=self.by)
+        await self.store.admin.requests.override(name, rate_limit=rate, by=self.by)
 
     async def hold(self, name: str, state: Forced | None) -> None:
         """Hold a breaker open or closed, whatever happens; None leaves it to itself again."""
         await self._check([name])
-        await self.store.destinations.steer(name, breaker=state, by=self.by)
+        await self.store.admin.requests.override(name, breaker=state, by=self.by)
 
     async def _check(self, names: Sequence[str]) -> None:
         for name in names:
@@ -102,7 +103,7 @@ class Helm:
         known = {*self.configured, *(view.name for view in (await destinations(self.store)).views)}
         if not known.issuperset(names):
             # The figures of a day are many: they are asked only about a name that nobody else knows.
-            known |= {sample.destination for sample in await self.store.stats.since(KEPT)} - {OUTBOX}
+            known |= {sample.destination for sample in await self.store.admin.samples.since(KEPT)} - {OUTBOX}
         for name in names:
             if name not in known:
                 raise UnknownDestination(f"no destination {name!r} is known here{_nearest(name, sorted(known))}")
@@ -116,36 +117,36 @@ class RelayAtWork:
     lanes: int
 
 
-async def relays(store: Store) -> list[RelayAtWork]:
+async def relays(store: AdminStore) -> list[RelayAtWork]:
     """Every relay that lives, or whose death nobody has noticed yet."""
-    seen = await store.inspection.overview()
+    seen = await store.admin.inspection.overview()
     lanes = Counter(lane.owner for lane in seen.lanes)
     return [RelayAtWork(view=relay, lanes=lanes[relay.id]) for relay in seen.relays]
 
 
-async def drain(store: Store, names: Sequence[str], *, by: str) -> list[str]:
+async def drain(store: AdminStore, names: Sequence[str], *, by: str) -> list[str]:
     """Ask these relays, by id or name, or all that live if none is named, to drain; returns the ids that were asked.
 
     Raises ConfigurationError for what is no name, and for `EVERY_RELAY`, which nobody may write.
     """
     for name in names:
         _check_name("relay", name, every=EVERY_RELAY)
-    asked = [one for name in (names or [EVERY_RELAY]) for one in await store.lanes.drain(name, by=by)]
+    asked = [one for name in (names or [EVERY_RELAY]) for one in await store.admin.requests.drain(name, by=by)]
     return list(dict.fromkeys(asked))
 
 
-async def bury(store: Store, event_id: str, *, by: str) -> list[str]:
+async def bury(store: AdminStore, event_id: str, *, by: str) -> list[str]:
     """Ask that the event which holds its key up becomes a dead letter; returns the destinations it was asked for."""
     asked = await heads(store, event_id)
-    await store.people.ask("bury", asked, by=by)
+    await store.admin.requests.add("bury", asked, by=by)
     return [destination for _, destination in asked]
 
 
-async def heads(store: Store, event_id: str) -> list[tuple[str, str]]:
+async def heads(store: AdminStore, event_id: str) -> list[tuple[str, str]]:
     """The event, with each destination on the way to which it holds its key up."""
     return [
         (event_id, event.destination)
-        for event in (await store.browsing.show(event_id)).events
+        for event in (await store.admin.events.show(event_id)).events
         if event.letter is None and (event.status is Status.FAILED or _waits_for_its_time(event))
     ]
 

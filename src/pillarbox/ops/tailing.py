@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from pillarbox.core.browsing import EventDetail, EventFilter, ListedEvent, Position
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.listing import EventDetail, EventFilter, ListedEvent, Position
 from pillarbox.core.message import Status
-from pillarbox.core.store import Store
 
 OVERLAP = 60.0
 PAGE = 500
@@ -90,7 +90,7 @@ class Tail:
 
     def __init__(
         self,
-        store: Store,
+        store: AdminStore,
         wanted: EventFilter,
         *,
         since: datetime | None = None,
@@ -143,12 +143,12 @@ class Tail:
     async def _unreached(self, end: Position, floor: datetime | None) -> datetime | None:
         """Down to where this look or a sweep reaches; None if there is nothing below."""
         edge = end if floor is None or end.recorded_at < floor else Position(floor, 0, "")
-        below = await self._store.browsing.events(replace(self._wanted, since=self._since), limit=1, after=edge)
+        below = await self._store.admin.events.list(replace(self._wanted, since=self._since), limit=1, after=edge)
         return edge.recorded_at if below.events or below.after else None
 
     async def _newest(self) -> datetime | None:
         """When the newest event was recorded, whether it fits or not."""
-        page = await self._store.browsing.events(EventFilter(), limit=1)
+        page = await self._store.admin.events.list(EventFilter(), limit=1)
         if not page.events:
             return self._top
         # A producer of plain SQL may write any time: one that is to come would hide everything that comes before.
@@ -164,7 +164,7 @@ class Tail:
         """Rows from the newest down, the oldest first, and where they go on; None if they do not."""
         wanted, rows = replace(self._wanted, since=since), list[ListedEvent]()
         for _ in range(PAGES):
-            page = await self._store.browsing.events(wanted, limit=PAGE, after=after)
+            page = await self._store.admin.events.list(wanted, limit=PAGE, after=after)
             rows += page.events
             after = page.after
             if after is None:
@@ -202,7 +202,7 @@ class Tail:
         moves: list[Move] = []
         for known in sorted(left, key=lambda known: known.met)[:ASKED]:
             last = next(iter(known.seen.values()))
-            story = await self._store.browsing.show(last.event_id)
+            story = await self._store.admin.events.show(last.event_id)
             rows = [
                 _listed(detail)
                 for detail in story.events

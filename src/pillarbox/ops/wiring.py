@@ -11,11 +11,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pillarbox import plugins
-from pillarbox.core.broker_letters import BrokerLetters
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.broker_dead_letters import BrokerLetters
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pillarbox.relay.routing import Destination, Route
 
 
-def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s") -> Store:
+def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s") -> AdminStore:
     """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
     options = StoreOptions(
         prefix=store.prefix,
@@ -105,7 +105,7 @@ def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosi
 def make_relay(
     settings: Settings,
     *,
-    store: Store,
+    store: AdminStore,
     transports: Mapping[str, Transport],
     name: str = "",
     observers: Sequence[Observer] = (),

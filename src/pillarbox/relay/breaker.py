@@ -21,7 +21,7 @@ from pillarbox.core.clock import Chance, system_chance
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
-from pillarbox.core.steering import Forced
+from pillarbox.core.store import Forced
 
 State = Literal["closed", "open", "half-open"]
 

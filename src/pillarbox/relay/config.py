@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from pillarbox.core import stats
+from pillarbox.core import statistics
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.retention import Retention
 from pillarbox.core.retry import ExponentialBackoff, Jitter, RetryPolicy
@@ -109,7 +109,7 @@ class RetentionConfig:
             receipts=None if inbox is None or dead is None else max(inbox, dead),
             ledger=ledger,
             audit=audit,
-            samples=stats.KEPT,
+            samples=statistics.KEPT,
         )
 
 

@@ -17,7 +17,7 @@ from pillarbox.core.observations import (
     TransportFailed,
 )
 from pillarbox.core.retry import Backoff
-from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.core.transport import Transport
 from pillarbox.relay.breaker import CircuitBreaker, RateLimit
 from pillarbox.relay.config import BreakerConfig
@@ -128,7 +128,7 @@ class Gates:
         self._chance = chance
         self._announce = announce
         self._gates: dict[str, Gate] = {}
-        self._wanted: dict[str, Steering] = {}
+        self._wanted: dict[str, Override] = {}
         self._relays = 1
         self._by_type = by_type
         self._next_search = 0.0
@@ -233,7 +233,7 @@ class Gates:
                     gate.breaker.reachable()
                     self._report(gate, "")
 
-    def steer(self, steering: Iterable[Steering], *, relays: int) -> None:
+    def steer(self, steering: Iterable[Override], *, relays: int) -> None:
         """Do what people set, and take this relay's share of every rate."""
         before, self._wanted = self._wanted, {one.destination: one for one in steering}
         self._relays = relays
@@ -246,7 +246,7 @@ class Gates:
         """What people paused, whether or not it was met here."""
         return frozenset(name for name, one in self._wanted.items() if one.paused)
 
-    def _tell(self, name: str, before: Steering, now: Steering) -> None:
+    def _tell(self, name: str, before: Override, now: Override) -> None:
         if now._replace(last_error=None) != before._replace(last_error=None):
             self._announce(
                 DestinationSteered(
@@ -344,8 +344,8 @@ class Gates:
         )
 
 
-def _untouched(destination: str) -> Steering:
-    return Steering(destination, paused=False, breaker=None, rate_limit=None, last_error=None)
+def _untouched(destination: str) -> Override:
+    return Override(destination, paused=False, breaker=None, rate_limit=None, last_error=None)
 
 
 def _shut_out(states: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> bool:

@@ -17,9 +17,8 @@ from typing import Any, TypeGuard
 
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, PermanentError
-from pillarbox.core.event import JSON
+from pillarbox.core.event import JSON, REPLAY_OF
 from pillarbox.core.message import Message
-from pillarbox.core.replay import REPLAY_OF
 from pillarbox.core.text import is_json, refuse_constant
 
 CLOUDEVENTS = "application/cloudevents+json"

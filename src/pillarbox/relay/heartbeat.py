@@ -158,7 +158,7 @@ class Heartbeat:
         """The relay's loop is wedged: give its lanes away in its name, and show where it hangs."""
         self._pulse.joined = False
         with suppress(PillarboxError):
-            await self._store.lanes.leave(self._pulse.relay)
+            await self._store.lanes.release(self._pulse.relay)
         self._on_stalled(f"the event loop has been silent for {silent:.0f} s; it hangs at\n{self._pulse.whereabouts()}")
 
     async def _beat(self, began: float) -> bool:

@@ -104,13 +104,13 @@ class IdleWait:
             now = self._clock.monotonic()
             if self._wanted and not self._is_notified(now):
                 before, until = self._asleep_until, now + self._sleep
-                await self._wakeup.doze(self.relay, self._sleep)
+                await self._wakeup.request(self.relay, self._sleep)
                 self._asleep_until = until
                 if self._clock.monotonic() >= before:
                     self.wake()  # events that committed before this statement caused no notification
             elif not self._wanted and self._asleep_until:
                 self._asleep_until = 0.0
-                await self._wakeup.rouse(self.relay)
+                await self._wakeup.request(self.relay, 0)
 
     def begin_fetch(self) -> None:
         """A fetch begins: it does not see what wakes the relay from here on."""

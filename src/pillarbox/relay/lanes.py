@@ -28,7 +28,7 @@ from pillarbox.core.observations import (
     RelayTended,
     RequestsCarriedOut,
 )
-from pillarbox.core.stats import EVERY, OUTBOX, Carried, Level
+from pillarbox.core.statistics import EVERY, OUTBOX, Carried, Level
 from pillarbox.core.store import CarriedOut, Store
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class Tending:
         self._ownership.lose_all()
         began = self._clock.monotonic()
         # A lane may still name this relay from before: it must not look owned by a relay that does not know of it.
-        await self._store.lanes.leave(self.relay)
+        await self._store.lanes.release(self.relay)
         await self._store.lanes.join(card, lease=self._lease)
         self._asked_to_drain = self._begins_anew = False
         self._pulse.thread = threading.get_ident()
@@ -249,10 +249,10 @@ class Tending:
         self._in_flight.drop_lanes(lanes)
         try:
             if carried := self._figures.take():
-                await self._store.stats.add(self.relay, carried)
+                await self._store.statistics.add(self.relay, carried)
             await self._clear_the_innocent()
-            await self._store.lanes.leave(self.relay)
-            await self._store.wakeup.rouse(self.relay)
+            await self._store.lanes.release(self.relay)
+            await self._store.wakeup.request(self.relay, 0)
         except PillarboxError:
             # Its lease ends by itself.
             return
@@ -342,7 +342,7 @@ class Tending:
         if not outlived:
             return
         if not self._config.at_most_once:  # there, what may have been sent is not sent again
-            await self._store.people.ask("retry", outlived, by=self.relay)
+            await self._store.writes.request_retry(outlived, by=self.relay)
         self._suspicion.cleared(outlived)
 
     async def _release(self, lanes: set[int]) -> None:
@@ -385,15 +385,14 @@ class Tending:
             if self._ownership.owns(0):
                 figures[OUTBOX] = await self._level()
             if figures:
-                await self._store.stats.add(self.relay, figures)
+                await self._store.statistics.add(self.relay, figures)
         except StoreUnavailableError:
             self._figures.put_back(carried)
             raise
 
     async def _level(self) -> Level:
-        seen = await self._store.inspection.overview()
-        recorded = await self._store.stats.recorded()
-        return Level(recorded=recorded, backlog=seen.backlog, oldest=seen.oldest, dead=seen.dead)
+        seen = await self._store.statistics.backlog()
+        return Level(recorded=seen.recorded, backlog=seen.messages, oldest=seen.oldest, dead=seen.dead)
 
     async def _tend_gates(self) -> None:
         for destination, change in list(self._gates.changed.items())[:REPORTED_AT_ONCE]:
@@ -404,7 +403,7 @@ class Tending:
             # Only once it is written, and unless it changed again meanwhile.
             if self._gates.changed.get(destination) == change:
                 del self._gates.changed[destination]
-        self._gates.steer(await self._store.destinations.steering(), relays=self._ownership.relays)
+        self._gates.steer(await self._store.destinations.overrides(), relays=self._ownership.relays)
         for name in self._gates.shut():
             self._decider.let_go(self._in_flight.unsent(name))
 

@@ -202,7 +202,7 @@ class Relay:
             async with self._working(waiting=False):
                 while not self._stopping.is_set() and not await self._empty():
                     await self._idle.until_change(FIRST_PAUSE)
-        return (await self._store.inspection.overview()).backlog
+        return (await self._store.statistics.backlog()).messages
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self.run())
@@ -435,9 +435,7 @@ class Relay:
         what he had is to be taken over first."""
         if not self._ownership.epochs:
             return True
-        seen = await self._store.inspection.overview()
-        alive = {relay.id for relay in seen.relays if relay.lease > 0}
-        return any(lane.owner not in alive for lane in seen.lanes)
+        return (await self._store.statistics.backlog()).unowned
 
     async def _empty(self) -> bool:
         """Nothing in flight, nothing to settle, and a thorough look finds nothing that could go."""

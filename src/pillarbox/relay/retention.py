@@ -13,7 +13,7 @@ from pillarbox.core.observations import Announcer, Pruned, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.pruning import bites
 from pillarbox.core.retention import Retention
-from pillarbox.core.stats import Carried, bucket
+from pillarbox.core.statistics import Carried, bucket
 from pillarbox.core.store import Store
 from pillarbox.relay.lanes import Ownership
 
@@ -28,6 +28,7 @@ class Housekeeping:
     ) -> None:
         self._relay = relay
         self._upkeep = store.upkeep
+        self._schema = store.schema
         self._ownership = ownership
         self._kept = kept
         self._clock = clock
@@ -39,7 +40,7 @@ class Housekeeping:
         now = self._clock.monotonic()
         if now < self._next or not self._ownership.owns(0):
             return
-        await self._upkeep.prepare()
+        await self._schema.prepare()
         pruned = 0
         try:
             async with aclosing(bites(self._upkeep, self._kept, clock=self._clock)) as work:

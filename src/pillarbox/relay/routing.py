@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, get_args
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.message import Message
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.envelope import Body, body_of
 

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.core.store import Store
 from pillarbox.plugins import Producer, StoreOptions, StorePlugin
 
 
 class PostgresPlugin(StorePlugin):
     """`postgresql://…`."""
 
-    def open(self, url: str, options: StoreOptions) -> Store:
+    def open(self, url: str, options: StoreOptions) -> AdminStore:
         from pillarbox.stores.postgres import PostgresStore
 
         return PostgresStore(
@@ -35,7 +35,7 @@ class PostgresPlugin(StorePlugin):
 class SqlitePlugin(StorePlugin):
     """`sqlite:///file.db`."""
 
-    def open(self, url: str, options: StoreOptions) -> Store:
+    def open(self, url: str, options: StoreOptions) -> AdminStore:
         from pillarbox.stores.sqlite import SqliteStore
 
         return SqliteStore(
@@ -51,7 +51,7 @@ class MemoryPlugin(StorePlugin):
 
     shared = False
 
-    def open(self, url: str, options: StoreOptions) -> Store:
+    def open(self, url: str, options: StoreOptions) -> AdminStore:
         from pillarbox.stores.memory import MemoryStore
 
         return MemoryStore(history=options.history, ledger=options.ledger)

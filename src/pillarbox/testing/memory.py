@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import Clock
 from pillarbox.core.event import Event
 from pillarbox.core.lane import LANES
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.row import Tally
-from pillarbox.core.store import Store
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
@@ -26,7 +26,7 @@ class MemoryHarness(StoreHarness):
         self._inbox = Inbox()
 
     @property
-    def store(self) -> Store:
+    def store(self) -> AdminStore:
         return self._store
 
     @asynccontextmanager
@@ -48,5 +48,5 @@ class MemoryHarness(StoreHarness):
     async def tally(self, transaction: MemoryTransaction, tally: Tally) -> None:
         self._inbox.tally(transaction, tally)
 
-    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> Store:
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         return self._store.beside(history=history, ledger=ledger)

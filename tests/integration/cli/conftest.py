@@ -11,15 +11,16 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.core.stats import Carried
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import Carried
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import find_event
 from tests.integration.cli.graveyard import Graveyard
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -53,9 +54,9 @@ class Stock:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def run(self, work: Callable[[Store], Awaitable[T]]) -> T:
+    def run(self, work: Callable[[AdminStore], Awaitable[T]]) -> T:
         async def with_store() -> T:
-            store: Store = PostgresStore(self.url) if self.url.startswith("postgres") else SqliteStore(self.url)
+            store: AdminStore = PostgresStore(self.url) if self.url.startswith("postgres") else SqliteStore(self.url)
             try:
                 return await work(store)
             finally:
@@ -80,25 +81,25 @@ class Stock:
     def settle(self, **outcomes: Verdict) -> None:
         """As a relay would that leaves at once: an outcome and a destination for each event."""
 
-        async def work(store: Store) -> None:
+        async def work(store: AdminStore) -> None:
             owner = await Owner.of(store)
             found = {message.event_id: message for message in await owner.ready()}
             for event_id, (outcome, destination) in outcomes.items():
                 await owner.settle(outcome, found[event_id], to=destination)
-            await store.stats.add(owner.relay, {destination: Carried() for _, destination in outcomes.values()})
-            await store.lanes.leave(owner.relay)
+            await store.statistics.add(owner.relay, {destination: Carried() for _, destination in outcomes.values()})
+            await store.lanes.release(owner.relay)
 
         self.run(work)
 
     def hold_up(self, head: str, *behind: str, to: str = "orders") -> None:
         """As a relay would that leaves at once: the head waits ten minutes for its retry, and others behind it."""
 
-        async def work(store: Store) -> None:
+        async def work(store: AdminStore) -> None:
             owner = await Owner.of(store)
             found = {message.event_id: message for message in await owner.ready()}
             await owner.settle(Retry(delay=600, error="refused"), found[head], to=to)
             await owner.hold(Held.BEHIND, *(found[name] for name in behind), to=to)
-            await store.lanes.leave(owner.relay)
+            await store.lanes.release(owner.relay)
 
         self.run(work)
 
@@ -113,8 +114,8 @@ class Stock:
     def states(self, *event_ids: str) -> list[str]:
         """The status of each, in order; '' where there is none."""
 
-        async def work(store: Store) -> list[str]:
-            found = [await store.people.find(event_id) for event_id in event_ids]
+        async def work(store: AdminStore) -> list[str]:
+            found = [await find_event(store, event_id) for event_id in event_ids]
             return [row.status if row else "" for row in (next(iter(rows), None) for rows in found)]
 
         return self.run(work)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.lane import epochs_of
-from pillarbox.core.store import Store
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
@@ -23,10 +23,10 @@ def told(stock: Stock, *arguments: str) -> dict[str, Any]:
 def carry_out(stock: Stock) -> int:
     """What the owner of the lanes does about requests."""
 
-    async def work(store: Store) -> int:
+    async def work(store: AdminStore) -> int:
         owner = await Owner.of(store)
         count = (await store.writes.carry_out(epochs_of(owner.leases))).done
-        await store.lanes.leave(owner.relay)
+        await store.lanes.release(owner.relay)
         return count
 
     return stock.run(work)
@@ -94,7 +94,7 @@ def test_everything_that_fits_is_retried_in_the_order_it_died(with_letters: Stoc
     events = json.loads(pillarbox("events", "list", "--key", "k", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     assert {event["status"] for event in events["events"]} == {"PENDING"}
 
-    async def in_line(store: Store) -> list[str]:
+    async def in_line(store: AdminStore) -> list[str]:
         owner = await Owner.of(store)
         return [message.event_id for message in await owner.ready() if message.key == "k"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.store import Store
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
@@ -30,7 +30,7 @@ def findings(*options: str, **variables: str) -> tuple[int, dict[str, dict[str, 
 
 
 def at_work(stock: Stock) -> None:
-    async def work(store: Store) -> None:
+    async def work(store: AdminStore) -> None:
         await Owner.of(store, name="till")
 
     stock.run(work)

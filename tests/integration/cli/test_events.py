@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Outcome, Retry
-from pillarbox.core.store import Store
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
@@ -23,7 +23,7 @@ def listed(stock: Stock, *options: str) -> list[str]:
 def sent(stock: Stock, outcome: Outcome, *, seconds: float) -> None:
     """All that wait, to `orders`: it took so long."""
 
-    async def work(store: Store) -> None:
+    async def work(store: AdminStore) -> None:
         owner = await Owner.of(store)
         await owner.settle(outcome, *await owner.ready(), to="orders", seconds=seconds)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.store import Store
 from pillarbox.testing.conformance.events import at
 from pillarbox.testing.conformance.owner import LONG, Owner
 from tests.integration.cli.conftest import Stock
@@ -24,7 +24,7 @@ def with_two_events(stock: Stock) -> Stock:
 def relay(stock: Stock, **breakers: str) -> None:
     """A relay that lives and owns every lane."""
 
-    async def work(store: Store) -> None:
+    async def work(store: AdminStore) -> None:
         owner = await Owner.of(store, name="till")
         await store.lanes.renew(owner.relay, lease=LONG, breakers=breakers)
         for name, state in breakers.items():

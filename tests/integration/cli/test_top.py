@@ -6,9 +6,9 @@ import re
 import psycopg
 from psycopg import sql
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.stats import Carried
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import Carried
 from pillarbox.testing.conformance.owner import LONG, Owner
 from tests.docs.pages import ROOT
 from tests.integration.cli.conftest import Stock
@@ -22,7 +22,7 @@ from tests.servers.postgres import PostgresServer
 def at_work(stock: Stock) -> None:
     """A relay that owns every lane and has carried something."""
 
-    async def work(store: Store) -> None:
+    async def work(store: AdminStore) -> None:
         owner = await Owner.of(store, name="till")
         await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed", "mail": "open"})
         await store.destinations.report("mail", error="refused", next_try=5)
@@ -30,7 +30,7 @@ def at_work(stock: Stock) -> None:
         for lag in (0.004, 0.004, 0.02):
             for _ in range(10):
                 carried.delivered(lag)
-        await store.stats.add(owner.relay, {"orders": carried})
+        await store.statistics.add(owner.relay, {"orders": carried})
 
     stock.run(work)
 
@@ -127,8 +127,10 @@ def test_a_short_terminal_shows_relays_too(sqlite_url: str) -> None:
     stock = Stock(sqlite_url)
     at_work(stock)
 
-    async def many(store: Store) -> None:
-        await store.stats.add("r", {f"place-{number:02}": Carried(retried=1) for number in range(30)} | {"": Carried()})
+    async def many(store: AdminStore) -> None:
+        await store.statistics.add(
+            "r", {f"place-{number:02}": Carried(retried=1) for number in range(30)} | {"": Carried()}
+        )
 
     stock.run(many)
     shown = interrupted("top", "--interval", "50ms", shown="till", PILLARBOX_STORE=sqlite_url, LINES="16")

@@ -10,12 +10,12 @@ from typing import Any
 
 from pillarbox.adapters import (
     Address,
+    AdminStore,
     ConfigurationError,
     Outgoing,
     Pace,
     Producer,
     Result,
-    Store,
     StoreOptions,
     StorePlugin,
     Transport,
@@ -69,7 +69,7 @@ class JournalPlugin(TransportPlugin):
 
 
 class ToyPlugin(StorePlugin):
-    def open(self, url: str, options: StoreOptions) -> Store:
+    def open(self, url: str, options: StoreOptions) -> AdminStore:
         return store_plugin("sqlite").open(_sqlite(url, options), options)
 
     def producer(self, url: str) -> Producer:

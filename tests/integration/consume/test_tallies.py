@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pillarbox import Consumer, FixedDelay
-from pillarbox.core.overview import ConsumerView
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.overview import ConsumerView
 from pillarbox.core.retention import Retention
-from pillarbox.core.store import Store
 from pillarbox.inbox import ConsumedEvent, tally
 from pillarbox.inbox.observations import ConsumerObservation, EventHandled, TallyFailed
 from pillarbox.stores.postgres import PostgresStore
@@ -48,13 +48,13 @@ class Till:
         with self._stock.transaction() as database:
             database.execute(sql)
 
-    def store(self) -> Store:
+    def store(self) -> AdminStore:
         url = self._stock.url
         return PostgresStore(url) if url.startswith("postgres") else SqliteStore(url)
 
     async def seen(self) -> list[ConsumerView]:
         async with aclosing(self.store()) as store:
-            return await store.inspection.consumers()
+            return await store.admin.inspection.consumers()
 
     async def says(self, *, handled: int) -> bool:
         return [view.handled for view in await self.seen()] == [handled]

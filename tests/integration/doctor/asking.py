@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pillarbox.core.diagnosis import Answer, Check
+from pillarbox.admin.diagnosis import Answer, Check
 
 
 async def ask(checks: Sequence[Check], name: str) -> Answer:

@@ -1,6 +1,6 @@
 """Whatever the backlog, a check looks at a bounded number of rows."""
 
-from pillarbox.core.diagnosis import LOOKED_AT
+from pillarbox.admin.diagnosis import LOOKED_AT
 from pillarbox.core.statements import Names
 from pillarbox.stores.postgres.statements import Statements
 from tests.databases import Sql

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from pillarbox.core.diagnosis import Answer
+from pillarbox.admin.diagnosis import Answer
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import SETTINGS
 from pillarbox.testing.waiting import eventually
@@ -208,7 +208,7 @@ async def test_sessions_that_the_role_cannot_see(store: PostgresStore, sql: Sql,
 
 
 async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: PostgresStore, sql: Sql) -> None:
-    await store.upkeep.prepare()
+    await store.schema.prepare()
     transaction = sql.transaction(isolation="repeatable_read")
     await transaction.start()
     await sql.fetchval("SELECT count(*) FROM outbox_dead WHERE error = 'a secret of somebody'")
@@ -247,7 +247,7 @@ async def test_a_day_without_a_partition(store: PostgresStore, sql: Sql) -> None
     ):
         await sql.execute(f"DROP TABLE {day}")
     assert (await asked(store, "store.history")).result == "warn"
-    await store.upkeep.prepare()
+    await store.schema.prepare()
     assert (await asked(store, "store.history")).result == "pass"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.diagnosis import Answer
+from pillarbox.admin.diagnosis import Answer
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.diagnosis import Answer
+from pillarbox.admin.diagnosis import Answer
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.diagnosis import LONG_LOG, MUCH_ROOM
 from tests.integration.doctor.asking import ask

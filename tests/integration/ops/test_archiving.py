@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.archive import Archive, Table
-from pillarbox.core.browsing import EventDetail, EventFilter
+from pillarbox.admin.archive import Archive, Table
+from pillarbox.admin.listing import EventDetail, EventFilter
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
@@ -46,7 +46,7 @@ def archived(path: Path) -> list[str]:
 
 
 async def left(store: SqliteStore) -> set[str]:
-    return {event.event_id for event in (await store.browsing.events(EventFilter(), limit=2 * COUNT)).events}
+    return {event.event_id for event in (await store.admin.events.list(EventFilter(), limit=2 * COUNT)).events}
 
 
 class Witness:
@@ -68,8 +68,8 @@ class Witness:
 async def test_each_bite_is_in_the_file_before_it_is_dropped(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    witness = Witness(store.archive, path)
-    monkeypatch.setattr(store, "archive", witness)
+    witness = Witness(store.admin.archive, path)
+    monkeypatch.setattr(store.admin, "archive", witness)
     with ArchiveFile.create(path) as file:
         assert await archive(store, "history", file, older=0) == COUNT
     assert witness.bites == [BITE, COUNT - BITE]

@@ -16,9 +16,9 @@ async def test_relays_that_share_acts_wait_in_the_same_order(store: PostgresStor
     await sql.execute(
         "INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('a', 't', ''), ('b', 't', '')"
     )
-    first, second = [await store.people.remember("discard", count=0, detail={"left": 2}) for _ in range(2)]
-    await store.people.ask("discard", [("a", "")], act=second)
-    await store.people.ask("discard", [("b", "")], act=first)
+    first, second = [await store.admin.audit.add("discard", count=0, detail={"left": 2}) for _ in range(2)]
+    await store.admin.requests.add("discard", [("a", "")], act=second)
+    await store.admin.requests.add("discard", [("b", "")], act=first)
     # As another relay does, which came first.
     other = meddler.transaction()
     await other.start()
@@ -28,4 +28,4 @@ async def test_relays_that_share_acts_wait_in_the_same_order(store: PostgresStor
     await meddler.execute(GROW, second)
     await other.commit()
     assert await ours == 2
-    assert {entry.count for entry in (await store.people.audit()).entries} == {2}
+    assert {entry.count for entry in (await store.admin.audit.list()).entries} == {2}

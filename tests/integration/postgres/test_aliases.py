@@ -12,6 +12,7 @@ from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
 from pillarbox.relay.envelope import outgoing_headers
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.lookup import dead_letters
 from tests.databases import Sql
 
 # What producers of the outboxes that Pillarbox replaces execute, with their columns and literals.
@@ -273,7 +274,7 @@ async def test_dead_letters_are_moved_by_the_statements_people_know(store: Postg
     await sql.execute(DELETE_MOVED)
     assert (await store.writes.carry_out(epochs)).done == 1
     assert await shown(sql, "event_outbox_dlq") == {"dead": "FAILED", "stuck": "FAILED"}
-    assert sorted(letter.event_id for letter in await store.people.dead()) == ["dead", "stuck"]
+    assert sorted(letter.event_id for letter in await dead_letters(store)) == ["dead", "stuck"]
     assert "dead" not in await shown(sql, "event_outbox")
     await sql.execute(MOVE_TO_DLQ + DELETE_MOVED)
     assert await shown(sql, "event_outbox") == {"fresh": "PENDING"}

@@ -7,13 +7,15 @@ import asyncpg
 import pytest
 
 from pillarbox import Handlers, NoRetry, Relay, RelayConfig
-from pillarbox.core.browsing import EventFilter, LetterFilter
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
 
@@ -71,26 +73,26 @@ async def test_rows_with_such_times_become_dead_letters_and_all_others_flow(stor
     await insert(sql, "never", available_at="'20000-01-01'")
     await insert(sql, "tried", first_failed_at="'infinity'", last_attempt_at="'20000-01-01'")
     good = {"tried"} | {f"after-{event_id}" for event_id in bad if event_id != "available"}
-    listed = await store.browsing.events(EventFilter(), limit=100)
+    listed = await store.admin.events.list(EventFilter(), limit=100)
     assert {event.event_id for event in listed.events} == {*bad, *good, "never"}
-    overview = await store.inspection.overview()
+    overview = await store.admin.inspection.overview()
     assert overview.backlog == len(bad) + len(good) + 1
     async with relaying(store) as handled:
         await eventually(lambda: settled(sql, "outbox_history", len(good)), within=60)
         await eventually(lambda: settled(sql, "outbox_dead", len(bad)), within=60)
     assert set(handled) == good
-    letters = await store.browsing.letters(LetterFilter(), limit=100)
+    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=100)
     assert {letter.event_id for letter in letters.letters} == set(bad)
     assert all("cannot be decoded" in letter.error for letter in letters.letters)
-    assert (await store.browsing.show("occurred_at-0")).events[0].occurred_at.year == 1
+    assert (await store.admin.events.show("occurred_at-0")).events[0].occurred_at.year == 1
     pages, after = [], None
-    while page := await store.browsing.events(EventFilter(), limit=7, after=after):
+    while page := await store.admin.events.list(EventFilter(), limit=7, after=after):
         pages += [event.event_id for event in page.events]
         if (after := page.after) is None:
             break
     assert sorted(pages) == sorted([*bad, *good, "never"])
     # What was corrected on the way to the dead letters can be sent.
-    assert await store.people.retry([letter.id for letter in letters.letters]) == len(bad)
+    assert await store.admin.dead_letters.retry([letter.id for letter in letters.letters]) == len(bad)
     async with relaying(store) as handled:
         await eventually(lambda: settled(sql, "outbox_history", len(good) + len(bad)), within=60)
     assert set(handled) == set(bad)
@@ -118,8 +120,8 @@ async def test_lowering_the_payload_limit_stops_nothing_that_was_recorded(postgr
         *(Verdict(message, DELIVERED, "x") for message in delivered),
     ]
     assert (await store.writes.settle(epochs, verdicts)).count == len(verdicts)
-    [letter] = await store.people.dead()
-    assert await store.people.retry([letter.id]) == 1
+    [letter] = await dead_letters(store)
+    assert await store.admin.dead_letters.retry([letter.id]) == 1
     assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 6
     await store.aclose()
 
@@ -147,7 +149,7 @@ async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(store: 
     epochs, messages = await claimed(store)
     answer = await store.writes.settle(epochs, [Verdict(m, Retry(delay=60, error="no"), "x") for m in messages])
     assert (answer.count, answer.lost) == (20, frozenset())
-    letters = await store.people.dead()
+    letters = await dead_letters(store)
     assert {letter.event_id for letter in letters} == {"e3", "e17"}
     assert all("few" in letter.error for letter in letters)
     assert await sql.fetchval("SELECT count(*) FROM outbox_message WHERE attempts = 1") == 18
@@ -160,7 +162,7 @@ async def test_a_history_that_refuses_a_row_keeps_no_other_from_being_settled(st
     epochs, messages = await claimed(store)
     assert (await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])).count == 10
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
-    [letter] = await store.people.dead()
+    [letter] = await dead_letters(store)
     assert (letter.event_id, "it was delivered" in letter.error) == ("e4", True)
 
 
@@ -188,7 +190,7 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_waits_alone(s
         await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])
     assert refused.value.places == {m.place for m in messages if m.event_id == "e6"}
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
-    await store.lanes.leave("a")
+    await store.lanes.release("a")
     async with relaying(store) as handled:
         await insert(sql, "other")
         await eventually(lambda: settled(sql, "outbox_history", 10), within=60)
@@ -207,7 +209,7 @@ async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
     for number in range(4):
         await insert(sql, f"e{number}", available_at="now() + interval '1 hour'")
     await sql.execute("ALTER TABLE outbox_message ADD CONSTRAINT late CHECK (event_id <> 'e1' OR tries = 0)")
-    await store.people.ask("retry", [(f"e{number}", "") for number in range(4)])
+    await store.admin.requests.add("retry", [(f"e{number}", "") for number in range(4)])
     epochs, _ = await claimed(store)
     flying = [(await sql.fetchval("SELECT id FROM outbox_message WHERE event_id = 'e0'"), "")] if in_flight else []
     for _ in range(10):

@@ -65,10 +65,10 @@ async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: 
             Verdict(dead, Dead(error="no"), "x"),
         ]
         assert (await store.writes.settle(epochs, verdicts)).count == 3
-        await store.upkeep.prepare()
+        await store.schema.prepare()
         await store.upkeep.prune(Retention(history=0, dead=0, receipts=0, ledger=0, audit=0))
-        await store.wakeup.doze("a", 1)
-        assert (await store.inspection.overview()).backlog == 1
+        await store.wakeup.request("a", 1)
+        assert (await store.admin.inspection.overview()).backlog == 1
 
 
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])

@@ -2,14 +2,14 @@
 
 import json
 
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 
 
 async def test_who_set_what_is_remembered(store: PostgresStore, sql: Sql) -> None:
-    await store.destinations.steer("orders", paused=True, rate_limit=5, by="ann")
-    await store.destinations.steer(EVERYWHERE, breaker=None, by="bob")
+    await store.admin.requests.override("orders", paused=True, rate_limit=5, by="ann")
+    await store.admin.requests.override(EVERYWHERE, breaker=None, by="bob")
     rows = await sql.fetch("SELECT who, what, subject, detail FROM outbox_audit ORDER BY audit_id")
     assert [(row["who"], row["what"], row["subject"], json.loads(row["detail"])) for row in rows] == [
         ("ann", "steer", "orders", {"paused": True, "rate_limit": 5}),
@@ -19,17 +19,17 @@ async def test_who_set_what_is_remembered(store: PostgresStore, sql: Sql) -> Non
 
 
 async def test_whoever_gives_no_name_is_known_by_the_name_of_the_session(store: PostgresStore, sql: Sql) -> None:
-    await store.destinations.steer("orders", paused=True)
+    await store.admin.requests.override("orders", paused=True)
     assert await sql.fetchval("SELECT who FROM outbox_audit") == await sql.fetchval("SELECT current_user")
 
 
 async def test_changing_nothing_is_not_remembered(store: PostgresStore, sql: Sql) -> None:
-    await store.destinations.steer("orders", by="ann")
+    await store.admin.requests.override("orders", by="ann")
     assert await sql.fetchval("SELECT count(*) FROM outbox_audit") == 0
 
 
 async def test_a_report_is_not_the_deed_of_a_person(store: PostgresStore, sql: Sql) -> None:
-    await store.destinations.steer("orders", paused=True, by="ann")
+    await store.admin.requests.override("orders", paused=True, by="ann")
     changed = "SELECT changed_at, changed_by FROM outbox_destination"
     before = await sql.fetchrow(changed)
     await store.destinations.report("orders", error="down", next_try=5)
@@ -51,6 +51,6 @@ async def test_a_store_beside_another_has_the_same_schema_and_prefix(postgres_ur
     await store.aclose()
     other = store.beside()
     await other.schema.check()
-    await other.destinations.steer("orders", paused=True)
+    await other.admin.requests.override("orders", paused=True)
     await other.aclose()
     assert await sql.fetchval('SELECT destination FROM elsewhere."shop_destination"') == "orders"

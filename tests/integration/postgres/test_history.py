@@ -83,10 +83,10 @@ async def test_days_change_at_midnight_utc_whatever_the_session_thinks(
 
 
 async def test_seven_days_are_made_ahead_and_made_once(store: PostgresStore, sql: Sql) -> None:
-    await store.upkeep.prepare()
+    await store.schema.prepare()
     made = await days(sql)
     assert made == [table(today() + timedelta(days=number)) for number in range(8)]
-    await store.upkeep.prepare()
+    await store.schema.prepare()
     assert await days(sql) == made
 
 
@@ -94,7 +94,7 @@ async def test_without_any_day_settlements_go_on(store: PostgresStore, sql: Sql)
     await sql.execute("DROP TABLE " + ", ".join(await days(sql)))
     assert await deliver_one(store, sql) == "outbox_history_default"
 
-    await store.upkeep.prepare()
+    await store.schema.prepare()
 
     # Today lies in the default table already and stays there; the days to come get tables of their own.
     assert await days(sql) == [table(today() + timedelta(days=number)) for number in range(1, 8)]
@@ -133,10 +133,10 @@ async def test_days_are_not_made_against_a_reader_and_come_with_the_next_call(
     reading = meddler.transaction()
     await reading.start()
     await meddler.execute("LOCK TABLE outbox_history IN ACCESS EXCLUSIVE MODE")
-    await store.upkeep.prepare()
+    await store.schema.prepare()
     await reading.rollback()
     assert last not in await days(sql)
-    await store.upkeep.prepare()
+    await store.schema.prepare()
     assert last in await days(sql)
 
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from pillarbox.core.event import Event
+from pillarbox.admin.replay import Replay
+from pillarbox.core.event import REPLAY_OF, Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.core.replay import REPLAY_OF, Replay
 from pillarbox.ops import replaying
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
@@ -39,11 +39,14 @@ async def test_of_two_who_go_on_at_the_same_moment_one_does(
         await Outbox().arecord(sql, *(Event("t", {}, event_id=f"{n}", key="k") for n in range(50)))
     owner = await Owner.of(store)
     await owner.settle(DELIVERED, *await owner.ready(), to="x")
-    progress = await store.replays.begin(Replay())
-    rows, _ = await store.replays.chosen(progress.plan, limit=100, after=progress.after)
+    progress = await store.admin.replays.begin(Replay())
+    rows, _ = await store.admin.replays.chosen(progress.plan, limit=100, after=progress.after)
     end = rows[-1].place
     moved = await asyncio.gather(
-        *(one.replays.copy(progress, rows, after=end, done=True) for one in (store, other_store, store, other_store))
+        *(
+            one.admin.replays.copy(progress, rows, after=end, done=True)
+            for one in (store, other_store, store, other_store)
+        )
     )
     assert [progress.copied for progress in moved if progress is not None] == [50]
     assert len(await owner.ready()) == 50

@@ -9,14 +9,15 @@ import pytest
 from pillarbox.core.outcome import Dead
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 from tests.databases import Sql
 
 Retry = Callable[[PostgresStore, Sql], Awaitable[Any]]
 
 
 async def by_store(store: PostgresStore, sql: Sql) -> None:
-    [letter] = await store.people.dead()
-    assert await store.people.retry([letter.id], by="postgres") == 1
+    [letter] = await dead_letters(store)
+    assert await store.admin.dead_letters.retry([letter.id], by="postgres") == 1
 
 
 async def by_function(store: PostgresStore, sql: Sql) -> None:
@@ -48,13 +49,13 @@ async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say
     strict: PostgresStore, sql: Sql, retry: Retry
 ) -> None:
     await retry(strict, sql)
-    assert await strict.people.dead() == []
+    assert await dead_letters(strict) == []
     row = await sql.fetchrow("SELECT attempts, tries, held, available_at, octet_length(payload) FROM outbox_message")
     assert row is not None
     # The one try is what tells a retry from a repeat of an event that the history knows.
     assert tuple(row) == (0, 1, None, None, 3000)
     assert tuple(*await sql.fetch("SELECT status, begun FROM outbox_ledger")) == ("PROCESSING", None)
-    [entry] = (await strict.people.audit()).entries
+    [entry] = (await strict.admin.audit.list()).entries
     assert (entry.who, entry.what, entry.subject, entry.count) == ("postgres", "retry", "e", 1)
     assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_id"}, "x")
 
@@ -78,5 +79,5 @@ async def test_the_relay_role_may_retry_in_sql(
     operator = await asyncpg.connect(postgres_url, user=roles["relay"])
     assert await operator.fetchval("SELECT outbox_retry('e')") == 1
     await operator.close()
-    [entry] = (await strict.people.audit()).entries
+    [entry] = (await strict.admin.audit.list()).entries
     assert entry.who == roles["relay"]

@@ -8,6 +8,7 @@ import pytest
 
 from pillarbox.core.outcome import Dead, Verdict
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
 from tests.integration.postgres.test_fencing_race import one_in_hand, waits_for_a_lock
@@ -26,13 +27,15 @@ async def test_a_dead_letter_that_somebody_else_sends_again_is_left_to_them(
 ) -> None:
     message, epochs = await one_in_hand(store, sql)
     await store.writes.settle(epochs, [Verdict(message, Dead(error="no"), "orders")])
-    [letter] = await store.people.dead()
+    [letter] = await dead_letters(store)
     # As somebody else's retry does, whose message a relay delivers before this one goes on.
     other = meddler.transaction()
     await other.start()
     await meddler.execute("DELETE FROM outbox_dead")
     retry = asyncio.create_task(
-        operator.fetchval("SELECT outbox_retry($1)", message.event_id) if in_sql else store.people.retry([letter.id])
+        operator.fetchval("SELECT outbox_retry($1)", message.event_id)
+        if in_sql
+        else store.admin.dead_letters.retry([letter.id])
     )
     await eventually(lambda: waits_for_a_lock(sql))
     await other.commit()

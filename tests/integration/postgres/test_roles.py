@@ -12,6 +12,7 @@ from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.lookup import dead_letters
 from tests.databases import Sql
 from tests.integration.postgres.logins import logged_in
 from tests.integration.postgres.steps import LAST, WITHOUT_THE_LAST_STEP
@@ -115,20 +116,20 @@ async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url:
             ],
         )
         assert settled.count == 3
-        [letter] = await store.people.dead()
-        assert await store.people.retry([letter.id]) == 1
-        await store.people.ask("retry", [(retried.event_id, "x")])
+        [letter] = await dead_letters(store)
+        assert await store.admin.dead_letters.retry([letter.id]) == 1
+        await store.admin.requests.add("retry", [(retried.event_id, "x")])
         assert (await store.writes.carry_out(epochs)).done == 1
         assert await store.lanes.renew("a", lease=60, breakers={"x": "open"}) is not None
         await store.destinations.report("x", error="no", next_try=5)
-        await store.destinations.steer("x", paused=True, rate_limit=1)
-        assert [row.destination for row in await store.destinations.steering()] == ["x"]
+        await store.admin.requests.override("x", paused=True, rate_limit=1)
+        assert [row.destination for row in await store.destinations.overrides()] == ["x"]
         since = datetime.now(UTC) - timedelta(hours=1)
         assert await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds(recorded_after=since))) != []
-        await store.upkeep.prepare()
+        await store.schema.prepare()
         await store.upkeep.prune(Retention(history=0, dead=0, receipts=0, ledger=0, audit=0))
-        await store.wakeup.doze("a", 1)
-        await store.lanes.leave("a")
+        await store.wakeup.request("a", 1)
+        await store.lanes.release("a")
 
 
 async def test_the_migrator_role_applies_the_schema(postgres_url: str, roles: dict[str, str], sql: Sql) -> None:

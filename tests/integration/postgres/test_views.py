@@ -10,6 +10,7 @@ from pillarbox.core.lane import Epochs, InHand, RelayCard, epochs_of
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.lookup import dead_letters, find_event
 from tests.databases import Sql
 
 COLUMNS = [
@@ -161,7 +162,7 @@ async def test_a_failed_event_is_republished_by_the_update_people_know(
         WHERE id = '{place}';"""
     )
     assert "dead" in [message.event_id for message in await read(store, one_of_each)]
-    assert await store.people.dead() == []
+    assert await dead_letters(store) == []
     with pytest.raises(asyncpg.CheckViolationError, match="only FAILED"):
         await sql.execute("UPDATE outbox_events SET status = 'SENT' WHERE event_id = 'fresh'")
 
@@ -174,7 +175,7 @@ async def test_outbox_retry_sends_a_dead_letter_again_and_asks_for_one_that_wait
     assert await sql.fetchval("SELECT outbox_retry('tried')") == 1
     assert await sql.fetchval("SELECT outbox_retry('unknown')") == 0
     assert (await store.writes.carry_out(one_of_each)).done == 1
-    [row] = await store.people.find("tried")
+    [row] = await find_event(store, "tried")
     assert (row.status, row.attempts) == ("PENDING", 0)
     assert await sql.fetchval("SELECT next_retry_at <= now() FROM outbox_event WHERE event_id = 'tried'")
 

@@ -45,29 +45,29 @@ async def notify(times: int, *sessions: Sql) -> None:
 
 
 async def test_asked_many_times_it_sleeps_once_and_is_awake_at_once(store: PostgresStore, sql: Sql) -> None:
-    await store.wakeup.doze("a", LONG)
-    await store.wakeup.doze("a", LONG)
+    await store.wakeup.request("a", LONG)
+    await store.wakeup.request("a", LONG)
     assert await sleepers(sql) == 1
-    await store.wakeup.rouse("a")
+    await store.wakeup.request("a", 0)
     assert await sleepers(sql) == 0
-    await store.wakeup.rouse("a")
-    await store.wakeup.doze("a", LONG)
+    await store.wakeup.request("a", 0)
+    await store.wakeup.request("a", LONG)
     assert await sleepers(sql) == 1
 
 
 async def test_a_session_that_ends_no_longer_sleeps_and_a_new_one_does(store: PostgresStore, sql: Sql) -> None:
-    await store.wakeup.doze("a", LONG)
+    await store.wakeup.request("a", LONG)
     await sql.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
     await eventually(lambda: awake(sql))
     await store._connections[3].ended()
-    await store.wakeup.doze("a", LONG)
+    await store.wakeup.request("a", LONG)
     assert await sleepers(sql) == 1
 
 
 async def test_many_notifications_stop_for_a_moment_and_the_relay_is_woken_when_they_begin_again(
     store: PostgresStore, sql: Sql, postgres_url: str
 ) -> None:
-    await store.wakeup.doze("a", LONG)
+    await store.wakeup.request("a", LONG)
     second = await asyncpg.connect(postgres_url)
     woken: list[int] = []
     notifies: list[bool] = []
@@ -104,19 +104,19 @@ async def test_many_notifications_stop_for_a_moment_and_the_relay_is_woken_when_
 async def test_asked_to_sleep_while_notifications_are_stopped_it_waits_for_the_end_of_the_pause(
     store: PostgresStore, sql: Sql
 ) -> None:
-    await store.wakeup.doze("a", LONG)
+    await store.wakeup.request("a", LONG)
     store.wakeup._limit.begin_pause(asyncio.get_running_loop().time())
-    await store.wakeup.rouse("a")
-    await store.wakeup.doze("a", LONG)
+    await store.wakeup.request("a", 0)
+    await store.wakeup.request("a", LONG)
     assert await sleepers(sql) == 0
     assert await store.wakeup.wait(LONG) is True
     assert await sleepers(sql) == 1
 
 
 async def test_awake_at_the_end_of_the_pause_it_does_not_sleep_again(store: PostgresStore, sql: Sql) -> None:
-    await store.wakeup.doze("a", LONG)
+    await store.wakeup.request("a", LONG)
     store.wakeup._limit.begin_pause(asyncio.get_running_loop().time())
-    await store.wakeup.rouse("a")
+    await store.wakeup.request("a", 0)
     assert await store.wakeup.wait(LONG) is False
     assert await sleepers(sql) == 0
 

@@ -12,11 +12,13 @@ import psycopg
 import pytest
 
 from pillarbox import Handlers, NoRetry, Relay, RelayConfig, Route
-from pillarbox.core.browsing import EventFilter, LetterFilter, Position
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.listing import EventFilter, Position
 from pillarbox.ops import exports
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.lookup import find_event
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 from tests.integration.relay.strange_rows import IDS, strange_row
@@ -51,36 +53,36 @@ def older_than_its_bounds(connection: psycopg.Connection[Any]) -> Iterator[None]
         connection.execute(f"ALTER TABLE outbox_message ADD CONSTRAINT {name} {definition}".encode())
 
 
-async def ended(store: Store) -> bool:
+async def ended(store: AdminStore) -> bool:
     """Nothing waits any more but what an INSERT itself has blocked."""
-    page = await store.browsing.events(EventFilter(), limit=500)
+    page = await store.admin.events.list(EventFilter(), limit=500)
     return all(event.status in ("PUBLISHED", "FAILED") for event in page.events)
 
 
-async def check(store: Store, inserted: set[str]) -> None:
+async def check(store: AdminStore, inserted: set[str]) -> None:
     """Every event is where it belongs, and everything that shows it does."""
     listed: dict[str, str] = {}
     after: Position | None = None
     for _ in count():
-        page = await store.browsing.events(EventFilter(), limit=50, after=after)
+        page = await store.admin.events.list(EventFilter(), limit=50, after=after)
         listed |= {event.event_id: event.status for event in page.events}
         if (after := page.after) is None:
             break
     assert set(listed) == inserted
     assert {listed[name] for name in NEIGHBOURS} == {"PUBLISHED"}
-    letters = await store.browsing.letters(LetterFilter(), limit=500)
-    details = await store.browsing.details([letter.id for letter in letters.letters])
+    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=500)
+    details = [*await store.admin.dead_letters.details([letter.id for letter in letters.letters])]
     assert len(details) == len(letters.letters)
     for event_id in inserted:
-        details += (await store.browsing.show(event_id)).events
-        assert await store.people.find(event_id)
+        details += (await store.admin.events.show(event_id)).events
+        assert await find_event(store, event_id)
     for detail in details:
         exports.event_detail(detail)
         exports.content(detail)
-    assert len(await store.archive.read("dead", older=-60, limit=500)) == len(letters.letters)
-    await store.archive.read("history", older=-60, limit=500)
-    await store.inspection.overview()
-    await store.keys.hot()
+    assert len(await store.admin.archive.read("dead", older=-60, limit=500)) == len(letters.letters)
+    await store.admin.archive.read("history", older=-60, limit=500)
+    await store.admin.inspection.overview()
+    await store.admin.keys.hot()
 
 
 @pytest.mark.parametrize(("seed", "upgraded"), [(1, False), (2, False), (3, True), (4, True)])
@@ -116,11 +118,11 @@ async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
         async with relay:
             await eventually(lambda: ended(store), within=90, pause=0.1)
         await check(store, inserted)
-        letters = await store.browsing.letters(LetterFilter(), limit=500)
+        letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=500)
         undecodable = [letter.id for letter in letters.letters if "cannot be decoded" in letter.error]
         assert bool(undecodable) is upgraded
         # What was corrected on the way to the dead letters is within the bounds.
-        assert await store.people.retry(undecodable) == len(undecodable)
+        assert await store.admin.dead_letters.retry(undecodable) == len(undecodable)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from pillarbox import Relay, RelayConfig
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -47,7 +47,7 @@ class Weighing(MemoryTransport):
         return [None] * len(lot)
 
 
-async def carried(store: Store) -> tuple[Weighing, int]:
+async def carried(store: AdminStore) -> tuple[Weighing, int]:
     """Carry everything; what was weighed, and the most memory that was in use."""
     transport = Weighing()
     config = RelayConfig(max_in_flight_bytes=BOUND, poll_interval="50ms")

@@ -9,6 +9,7 @@ import pytest
 
 from pillarbox import Event, ExponentialBackoff, Handlers, Outbox, PermanentError, Relay
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.testing.lookup import find_event
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ async def test_a_handler_that_fails_is_tried_again_and_one_that_says_never_is_gi
     )
     await relay.run_until_empty()
     assert tries == [1, 2, 3]
-    [failed] = await store.people.find("h")
+    [failed] = await find_event(store, "h")
     assert (failed.status, failed.last_error) == ("FAILED", "PermanentError: never")
-    [delivered] = await store.people.find("f")
+    [delivered] = await find_event(store, "f")
     assert (delivered.status, delivered.attempts) == ("PUBLISHED", 2)

@@ -10,6 +10,7 @@ import pytest
 
 from pillarbox import Event, ExponentialBackoff, Outbox, Relay, RelayConfig, Route
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.lookup import find_event
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 from tests.databases import Sql
@@ -106,11 +107,11 @@ async def test_several_destinations_get_a_copy_each_with_progress_of_its_own(
         )
         await relay.run_until_empty()
         assert [event_id for event_id, _ in received(rabbitmq_server, "copies")] == ["e1", "e21"]
-        first = {row.destination: row for row in await store.people.find("e1")}
+        first = {row.destination: row for row in await find_event(store, "e1")}
         assert (first["good"].status, first["unbound"].status) == ("PUBLISHED", "PENDING")
         assert first["unbound"].retry_count == 1
         # The second of its key waits behind the first, at that destination only.
-        second = {row.destination: row for row in await store.people.find("e21")}
+        second = {row.destination: row for row in await find_event(store, "e21")}
         assert (second["good"].status, second["unbound"].retry_count) == ("PUBLISHED", 0)
 
 

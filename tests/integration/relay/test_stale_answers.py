@@ -16,6 +16,7 @@ from pillarbox.core.errors import RejectedError
 from pillarbox.core.observations import EventRetried, Observation
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.memory import MemoryAddress
 from tests.databases import Sql
@@ -125,9 +126,9 @@ async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(po
         async with Relay(store=store, transports={"t": transport}, config=CONFIG, retry=SOON):
             (await transport.sent("m1")).set_result(RejectedError("not now"))
             first = await transport.sent("m1", times=2)
-            [request] = await store.people.ask("bury", [("m1", "a")])
+            [request] = await store.admin.requests.add("bury", [("m1", "a")])
             # The relay has met the request, which it shows by carrying out one that was made after it.
-            [after] = await store.people.ask("discard", [("unknown", "")])
+            [after] = await store.admin.requests.add("discard", [("unknown", "")])
 
             async def met() -> bool:
                 return bool(await value(f"SELECT done_at FROM outbox_request WHERE request_id = {after}"))
@@ -137,11 +138,11 @@ async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(po
             first.set_result(RejectedError("not now"))
 
             async def dead() -> bool:
-                return bool(await store.people.dead())
+                return bool(await dead_letters(store))
 
             await eventually(dead, within=BOUND)
-            [letter] = await store.people.dead()
-            assert await store.people.amend(letter.id, payload=b'{"new":1}')
+            [letter] = await dead_letters(store)
+            assert await store.admin.dead_letters.edit(letter.id, payload=b'{"new":1}')
             (await transport.sent("m1", times=3)).set_result(None)
 
             async def delivered() -> bool:

@@ -11,6 +11,7 @@ from pillarbox.core.errors import RelayFailedError
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.lookup import find_event
 from pillarbox.transports.handlers import ReceivedEvent
 
 
@@ -63,5 +64,5 @@ async def test_a_loop_blocked_for_longer_than_its_lease_but_not_for_too_long_kee
     threading.Timer(2.5, longer_than_the_lease.set).start()
     await asyncio.wait_for(relay.run_until_empty(), 30)
     assert handled == ["s"]
-    [row] = await store.people.find("s")
+    [row] = await find_event(store, "s")
     assert row.status == "PUBLISHED"

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from pillarbox.core.overview import COUNTED
+from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.sqlite import SqliteStore
 
 MANY = COUNTED + 500
@@ -19,5 +19,5 @@ async def test_it_is_counted_as_far_as_somebody_asks(
 ) -> None:
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MANY})"
     sql.execute(f"INSERT INTO outbox_message (event_type, payload) {numbers} SELECT 'a', '{{}}' FROM n")
-    seen = await store.inspection.overview(counted=counted)
+    seen = await store.admin.inspection.overview(counted=counted)
     assert (seen.backlog, seen.exact) == (backlog, exact)

@@ -5,7 +5,8 @@ import sqlite3
 import pytest
 
 from pillarbox import FixedDelay, Handlers, Relay
-from pillarbox.core.browsing import EventFilter, LetterFilter
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.outcome import DELIVERED, Retry, Verdict
 from pillarbox.stores.sqlite import SqliteStore
@@ -112,9 +113,9 @@ async def test_times_that_are_none_are_listed_and_told_as_such(
     assert bad.fault is not None
     assert "occurred_at cannot be decoded" in bad.fault
     assert good.fault is None
-    listed = await store.browsing.events(EventFilter(), limit=10)
+    listed = await store.admin.events.list(EventFilter(), limit=10)
     assert {event.event_id for event in listed.events} == {"bad", "good"}
-    assert [event.event_id for event in (await store.browsing.show("bad")).events] == ["bad"]
+    assert [event.event_id for event in (await store.admin.events.show("bad")).events] == ["bad"]
 
 
 async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(
@@ -129,7 +130,7 @@ async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(
     messages = await owner.ready()
     settled = await store.writes.settle(owner.epochs, [Verdict(m, Retry(delay=60, error="no"), "x") for m in messages])
     assert (settled.count, settled.lost) == (20, frozenset())
-    letters = await store.browsing.letters(LetterFilter(), limit=10)
+    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=10)
     assert {letter.event_id for letter in letters.letters} == {"e3", "e17"}
     assert all("few attempts" in letter.error for letter in letters.letters)
     assert sql.execute("SELECT count(*) FROM outbox_message WHERE attempts = 1").fetchone() == (18,)
@@ -161,7 +162,7 @@ async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
         "CREATE TRIGGER stays BEFORE UPDATE ON outbox_message WHEN OLD.event_id = 'e1' "
         "BEGIN SELECT RAISE(ABORT, 'e1 stays'); END"
     )
-    await store.people.ask("retry", [(f"e{number}", "") for number in range(4)])
+    await store.admin.requests.add("retry", [(f"e{number}", "") for number in range(4)])
     flying = [(1, "")] if in_flight else []
     assert (await store.writes.carry_out(owner.epochs, in_flight=flying)).deferred == flying
     results = [result for (result,) in sql.execute("SELECT result FROM outbox_request ORDER BY request_id")]

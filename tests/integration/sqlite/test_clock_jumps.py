@@ -50,7 +50,7 @@ def jump(sql: sqlite3.Connection, seconds: int) -> None:
 
 
 async def leases(store: SqliteStore) -> list[float]:
-    return [relay.lease for relay in (await store.inspection.overview()).relays]
+    return [relay.lease for relay in (await store.admin.inspection.overview()).relays]
 
 
 async def test_a_jump_ahead_takes_nothing_from_a_relay_that_lives(
@@ -65,7 +65,7 @@ async def test_a_jump_ahead_takes_nothing_from_a_relay_that_lives(
     assert renewal is not None
     assert renewal.relays == 2
     assert sorted(await leases(store)) == [1.0, LEASE]
-    assert await store.lanes.drain(EVERY_RELAY) == sorted([owner.relay, other.relay])
+    assert await store.admin.requests.drain(EVERY_RELAY) == sorted([owner.relay, other.relay])
     assert await store.lanes.renew(owner.relay, lease=LEASE) is not None
 
 

@@ -12,6 +12,7 @@ from pillarbox.core.lane import RelayCard
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.store import path_of
 from pillarbox.testing.conformance.owner import Owner, join
+from pillarbox.testing.lookup import dead_letters
 
 
 def test_three_slashes_are_relative_and_four_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
 
 async def test_whoever_looks_makes_no_file(path: Path) -> None:
     store, before = SqliteStore(path), os.listdir(path.parent)
-    for look in (store.schema.check, store.inspection.overview, store.people.audit):
+    for look in (store.schema.check, store.admin.inspection.overview, store.admin.audit.list):
         with pytest.raises(SchemaError, match=r"there is no file .*schema apply"):
             await look()
     assert (await store.schema.status()).version == 0
@@ -87,7 +88,7 @@ async def test_a_writer_that_stays_too_long_makes_the_store_unavailable_not_brok
     sql.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailableError, match=r"locked by another writer.* end its transaction"):
         await join(impatient)
-    assert await impatient.people.dead() == []
+    assert await dead_letters(impatient) == []
     sql.execute("COMMIT")
     await join(impatient)
     await impatient.aclose()
@@ -96,7 +97,7 @@ async def test_a_writer_that_stays_too_long_makes_the_store_unavailable_not_brok
 async def test_a_closed_store_says_so(store: SqliteStore) -> None:
     await store.aclose()
     with pytest.raises(StoreUnavailableError, match="is closed"):
-        await store.people.dead()
+        await dead_letters(store)
 
 
 async def test_the_file_is_in_wal_mode(store: SqliteStore, sql: sqlite3.Connection) -> None:
@@ -112,7 +113,7 @@ async def test_a_cancelled_caller_leaves_no_transaction_open(store: SqliteStore,
     with pytest.raises(asyncio.CancelledError):
         await waiting
     sql.execute("COMMIT")
-    assert await store.people.dead() == []
+    assert await dead_letters(store) == []
     sql.execute("BEGIN IMMEDIATE")
     sql.execute("COMMIT")
 

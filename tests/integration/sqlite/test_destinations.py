@@ -4,14 +4,14 @@ import json
 import sqlite3
 from pathlib import Path
 
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.stores.sqlite import SqliteStore
 
 
 async def test_who_set_what_is_remembered(store: SqliteStore, sql: sqlite3.Connection) -> None:
-    await store.destinations.steer("orders", paused=True, rate_limit=5, by="ann")
-    await store.destinations.steer(EVERYWHERE, breaker=None, by="bob")
-    await store.destinations.steer("nobody", by="carl")
+    await store.admin.requests.override("orders", paused=True, rate_limit=5, by="ann")
+    await store.admin.requests.override(EVERYWHERE, breaker=None, by="bob")
+    await store.admin.requests.override("nobody", by="carl")
     rows = sql.execute("SELECT who, what, subject, detail FROM outbox_audit ORDER BY audit_id").fetchall()
     assert [(*facts, json.loads(detail)) for *facts, detail in rows] == [
         ("ann", "steer", "orders", {"paused": True, "rate_limit": 5}),
@@ -20,7 +20,7 @@ async def test_who_set_what_is_remembered(store: SqliteStore, sql: sqlite3.Conne
 
 
 async def test_a_report_is_not_the_deed_of_a_person(store: SqliteStore, sql: sqlite3.Connection) -> None:
-    await store.destinations.steer("orders", paused=True, by="ann")
+    await store.admin.requests.override("orders", paused=True, by="ann")
     changed = "SELECT changed_at, changed_by FROM outbox_destination"
     before = sql.execute(changed).fetchall()
     await store.destinations.report("orders", error="down", next_try=5)
@@ -34,7 +34,7 @@ async def test_a_store_beside_another_has_the_same_file_and_prefix(tmp_path: Pat
     await store.aclose()
     other = store.beside()
     await other.schema.check()
-    await other.destinations.steer("orders", paused=True)
+    await other.admin.requests.override("orders", paused=True)
     await other.aclose()
     with sqlite3.connect(tmp_path / "shop.db") as connection:
         assert connection.execute("SELECT destination FROM shop_destination").fetchall() == [("orders",)]

@@ -7,6 +7,7 @@ from pillarbox.core.outcome import DELIVERED, Dead
 from pillarbox.record import Outbox
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.lookup import dead_letters
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, ordering_key, payload) VALUES (?, 't', 'k', '')"
 
@@ -50,7 +51,7 @@ async def test_retried_dead_letters_line_up_at_the_end_in_their_old_order(
     a, b, _ = await owner.ready()
     for message in (b, a):
         await owner.settle(Dead(error="no"), message)
-    await store.people.retry([letter.id for letter in await store.people.dead()])
+    await store.admin.dead_letters.retry([letter.id for letter in await dead_letters(store)])
     messages = await owner.ready()
     assert ids(messages) == ["c", "a", "b"]
     assert messages[0].id < messages[1].id < messages[2].id
@@ -67,8 +68,8 @@ async def test_a_lowered_limit_stops_neither_copies_nor_retries(store: SqliteSto
         first, second = await owner.ready()
         assert (await owner.split(first, "x", "y")).count == 2
         await owner.settle(Dead(error="no"), second)
-        [letter] = await strict.people.dead()
-        assert await strict.people.retry([letter.id]) == 1
+        [letter] = await dead_letters(strict)
+        assert await strict.admin.dead_letters.retry([letter.id]) == 1
         assert len(await owner.ready()) == 3
     finally:
         await strict.aclose()

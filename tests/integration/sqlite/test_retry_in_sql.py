@@ -9,13 +9,14 @@ import pytest
 from pillarbox.core.outcome import Dead
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 
 Retry = Callable[[SqliteStore, sqlite3.Connection], Awaitable[None]]
 
 
 async def by_store(store: SqliteStore, sql: sqlite3.Connection) -> None:
-    [letter] = await store.people.dead()
-    assert await store.people.retry([letter.id]) == 1
+    [letter] = await dead_letters(store)
+    assert await store.admin.dead_letters.retry([letter.id]) == 1
 
 
 async def by_view(store: SqliteStore, sql: sqlite3.Connection) -> None:
@@ -43,13 +44,13 @@ async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say
     strict: SqliteStore, sql: sqlite3.Connection, retry: Retry
 ) -> None:
     await retry(strict, sql)
-    assert await strict.people.dead() == []
+    assert await dead_letters(strict) == []
     row = sql.execute(
         "SELECT attempts, tries, held, available_at, place, length(payload) FROM outbox_message"
     ).fetchone()
     # The one try is what tells a retry from a repeat of an event that the history knows.
     assert row == (0, 1, None, None, None, 3000)
     assert sql.execute("SELECT status, begun FROM outbox_ledger").fetchall() == [("PROCESSING", None)]
-    [entry] = (await strict.people.audit()).entries
+    [entry] = (await strict.admin.audit.list()).entries
     assert (entry.what, entry.subject, entry.count) == ("retry", "e", 1)
     assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_id"}, "x")

@@ -7,6 +7,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.retention import Retention
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, payload) VALUES (?, 't', '')"
 
@@ -45,9 +46,9 @@ async def test_requests_say_what_came_of_them_and_who_asked(
 ) -> None:
     sql.execute(INSERT, ("a",))
     sql.execute(INSERT, ("b",))
-    await store.people.ask("reschedule", [("a", "")], delay=60, by="ann")
-    await store.people.ask("discard", [("b", "")], by="ben")
-    await store.people.ask("retry", [("b", "")], by="cat")
+    await store.admin.requests.add("reschedule", [("a", "")], delay=60, by="ann")
+    await store.admin.requests.add("discard", [("b", "")], by="ben")
+    await store.admin.requests.add("retry", [("b", "")], by="cat")
     assert await owner.carry_out() == 3
     done = sql.execute("SELECT asked_by, result, done_at IS NOT NULL FROM outbox_request").fetchall()
     assert done == [("ann", "done", 1), ("ben", "done", 1), ("cat", "not found", 1)]
@@ -61,7 +62,7 @@ async def test_a_rescheduled_message_holds_its_key_meanwhile(store: SqliteStore,
         sql.execute(
             "INSERT INTO outbox_message (event_id, event_type, ordering_key, payload) VALUES (?, 't', 'k', '')", (name,)
         )
-    await store.people.ask("reschedule", [("a", "")], delay=60)
+    await store.admin.requests.add("reschedule", [("a", "")], delay=60)
     await owner.carry_out()
     [b] = await owner.ready()
     assert (b.event_id, b.behind) == ("b", True)
@@ -73,9 +74,9 @@ async def test_dead_letters_retried_and_dropped_name_the_person(
     for name in ("a", "b"):
         sql.execute(INSERT, (name,))
     await owner.settle(Dead(error="no"), *await owner.ready())
-    b, a = await store.people.dead()
-    await store.people.retry([a.id], by="ann")
-    await store.people.discard([b.id, a.id], by="ben")
+    b, a = await dead_letters(store)
+    await store.admin.dead_letters.retry([a.id], by="ann")
+    await store.admin.dead_letters.discard([b.id, a.id], by="ben")
     audited = sql.execute("SELECT who, what, subject FROM outbox_audit").fetchall()
     assert audited == [("ann", "retry", "a"), ("ben", "discard", "b")]
 

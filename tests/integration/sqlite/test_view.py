@@ -9,6 +9,7 @@ from pillarbox.core.lane import InHand
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import LONG, Owner, ids
+from pillarbox.testing.lookup import dead_letters, find_event
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, aggregate_id, payload) VALUES (?, 't', ?, ?)"
 
@@ -92,7 +93,7 @@ async def test_a_failed_event_is_set_back_to_pending_by_hand(busy_day: Owner, sq
     assert ids(await busy_day.ready()) == ["waiting", "dead"]
     assert await busy_day.carry_out() == 1
     assert ids(await busy_day.due()) == ["blocked"]
-    assert await busy_day.store.people.dead() == []
+    assert await dead_letters(busy_day.store) == []
     audited = sql.execute("SELECT what, subject FROM outbox_audit ORDER BY audit_id").fetchall()
     assert audited == [("retry", "dead"), ("retry", "blocked")]
 
@@ -108,7 +109,7 @@ async def test_nothing_else_is_changed_by_hand(busy_day: Owner, sql: sqlite3.Con
 
 async def test_published_events_are_deleted_by_hand(busy_day: Owner, sql: sqlite3.Connection) -> None:
     sql.execute("DELETE FROM event_outbox WHERE published_at < '2999'")
-    assert await busy_day.store.people.find("published") == []
+    assert await find_event(busy_day.store, "published") == []
     assert sql.execute("SELECT count(*) FROM outbox_event").fetchone() == (4,)
 
 
@@ -150,9 +151,9 @@ async def test_what_is_in_hand_for_long_is_processing_since_then(store: SqliteSt
 async def test_in_an_outage_the_next_try_is_the_destinations(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute("INSERT INTO outbox_message (event_id, event_type, payload, destination) VALUES ('a', 't', '', 'x')")
     sql.execute("INSERT INTO outbox_destination (destination, next_try_at) VALUES ('x', '2030-01-01T00:00:00.000Z')")
-    [row] = await owner.store.people.find("a")
+    [row] = await find_event(owner.store, "a")
     assert row.next_retry_at is None
     await owner.note("refused", *await owner.ready())
-    [row] = await owner.store.people.find("a")
+    [row] = await find_event(owner.store, "a")
     assert row.next_retry_at is not None
     assert (row.next_retry_at.year, row.retry_count) == (2030, 1)

@@ -5,6 +5,7 @@ import sqlite3
 from pillarbox.core.outcome import Dead
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 
 INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('t', '')"
 LONG_NAP = 60.0
@@ -48,10 +49,10 @@ async def test_what_a_person_does_through_the_same_store_rings(
 ) -> None:
     sql.execute(INSERT)
     await owner.settle(Dead(error="no"), *await owner.ready())
-    [letter] = await store.people.dead()
-    await store.people.retry([letter.id])
+    [letter] = await dead_letters(store)
+    await store.admin.dead_letters.retry([letter.id])
     assert await store.wakeup.wait(LONG_NAP) is True
-    await store.people.ask("retry", [(letter.event_id, "")])
+    await store.admin.requests.add("retry", [(letter.event_id, "")])
     assert await store.wakeup.wait(LONG_NAP) is True
 
 
@@ -76,7 +77,7 @@ async def test_a_nap_is_told_to_producers_and_ends_with_the_rousing(
     store: SqliteStore, owner: Owner, sql: sqlite3.Connection
 ) -> None:
     asleep = "SELECT asleep_until > strftime('%Y-%m-%dT%H:%M:%fZ', 'now') FROM outbox_relay"
-    await store.wakeup.doze(owner.relay, LONG_NAP)
+    await store.wakeup.request(owner.relay, LONG_NAP)
     assert sql.execute(asleep).fetchall() == [(1,)]
-    await store.wakeup.rouse(owner.relay)
+    await store.wakeup.request(owner.relay, 0)
     assert sql.execute(asleep).fetchall() == [(None,)]

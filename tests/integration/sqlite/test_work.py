@@ -128,7 +128,7 @@ async def test_the_age_of_a_backlog_is_told_without_walking_over_it(
     for size in (200, WAITING):
         sql.execute(INSERT, (size, "free", None, None, 0))
         meter.reset()
-        assert (await store.inspection.overview(counted=0)).oldest is not None
+        assert (await store.admin.inspection.overview(counted=0)).oldest is not None
         steps.append(meter.steps)
     assert steps[1] <= 2 * steps[0] + 10
 

@@ -89,7 +89,7 @@ async def test_what_handlers_answered_together_is_announced_together(is_async: b
     assert sorted(numbers) == list(range(200))
     assert len(by_batch.batches) < 100
     assert sum(len(batch.messages) for batch in by_batch.batches) == 199
-    assert (await store.inspection.overview()).dead == 1
+    assert (await store.admin.inspection.overview()).dead == 1
 
 
 async def test_relays_of_one_process_share_a_listener_and_add_up_to_all_lanes() -> None:
@@ -144,7 +144,9 @@ async def test_a_relay_whose_loop_is_blocked_grows_silent() -> None:
         wait_until(lambda: (relay.silence or 0) > 1, bound=90, what="it has been silent")  # blocks the whole loop
 
     async def goes_round() -> bool:
-        return relay.silence is not None and relay.silence < 0.5 and not (await store.inspection.overview()).backlog
+        return (
+            relay.silence is not None and relay.silence < 0.5 and not (await store.admin.inspection.overview()).backlog
+        )
 
     record(store, "anything")
     async with relay:

@@ -4,16 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pillarbox.core.browsing import (
-    EventFilter,
-    LetterFilter,
-    ListedEvent,
-    ListedLetter,
-    Position,
-)
+from pillarbox.admin.dead_letters import DeadLetterFilter, FoundDeadLetter, ListedDeadLetter, dead_letter_page
+from pillarbox.admin.listing import WALK, EventFilter, FoundEvent, ListedEvent, Position, event_page, walk
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
-from pillarbox.core.paging import WALK, FoundEvent, FoundLetter, event_page, letter_page, walk
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -24,8 +18,10 @@ def found(number: int, *, wanted: bool = True, edge: bool = False) -> FoundEvent
     return FoundEvent(event, wanted, edge)
 
 
-def letter(number: int, *, wanted: bool = True, edge: bool = False) -> FoundLetter:
-    return FoundLetter(ListedLetter(number, str(number), "", "t", None, "no", 1, NOON, NOON, NOON), wanted, edge)
+def letter(number: int, *, wanted: bool = True, edge: bool = False) -> FoundDeadLetter:
+    return FoundDeadLetter(
+        ListedDeadLetter(number, str(number), "", "t", None, "no", 1, NOON, NOON, NOON), wanted, edge
+    )
 
 
 def test_rows_of_several_tables_are_put_in_one_order() -> None:
@@ -59,14 +55,14 @@ def test_a_wanted_row_at_the_edge_is_shown() -> None:
 
 def test_a_page_may_be_empty_and_still_go_on() -> None:
     assert event_page([found(3, wanted=False, edge=True)], limit=10) == ([], found(3).event.position)
-    assert letter_page([letter(3, wanted=False, edge=True)], limit=10) == ([], 3)
+    assert dead_letter_page([letter(3, wanted=False, edge=True)], limit=10) == ([], 3)
 
 
 def test_pages_of_dead_letters_follow_the_same_rules() -> None:
-    full = letter_page([letter(3), letter(2), letter(1)], limit=2)
+    full = dead_letter_page([letter(3), letter(2), letter(1)], limit=2)
     assert ([x.id for x in full.letters], full.before) == ([3, 2], 2)
-    assert letter_page([letter(2), letter(1)], limit=2).before is None
-    cut = letter_page([letter(3), letter(2, edge=True)], limit=5)
+    assert dead_letter_page([letter(2), letter(1)], limit=2).before is None
+    cut = dead_letter_page([letter(3), letter(2, edge=True)], limit=5)
     assert ([x.id for x in cut.letters], cut.before) == ([3, 2], 2)
 
 
@@ -93,10 +89,10 @@ def test_a_filter_knows_in_which_tables_to_look(wanted: EventFilter, tables: tup
 
 
 def test_a_filter_of_dead_letters_knows_its_index() -> None:
-    assert LetterFilter().index is None
-    assert LetterFilter(event_type="t", error="no").index == "type"
-    assert LetterFilter(event_type="t", key="k").index == "key"
-    assert LetterFilter(event_id="e", key="k").index == "event"
+    assert DeadLetterFilter().index is None
+    assert DeadLetterFilter(event_type="t", error="no").index == "type"
+    assert DeadLetterFilter(event_type="t", key="k").index == "key"
+    assert DeadLetterFilter(event_id="e", key="k").index == "event"
 
 
 @pytest.mark.parametrize("destination", ["", "orders", "a,b c/é%"])

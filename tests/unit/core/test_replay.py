@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.core.browsing import EventFilter
-from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.message import Status
-from pillarbox.core.replay import (
+from pillarbox.admin.listing import EventFilter
+from pillarbox.admin.replay import (
     BITE_BYTES,
     MOST_IDS,
     Chosen,
@@ -24,6 +22,8 @@ from pillarbox.core.replay import (
     read,
     written,
 )
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.message import Status
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 SEED = "0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pillarbox import Consumer, Event, FixedDelay, Handlers, Outbox, Relay
-from pillarbox.core.overview import ConsumerView
+from pillarbox.admin.overview import ConsumerView
 from pillarbox.core.row import Tally
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
@@ -163,13 +163,13 @@ def test_a_consumer_that_runs_says_what_it_met_every_ten_seconds_and_when_it_sto
             source.queue.put(incoming(name))
         async with consumer:
             await asyncio.sleep(EVERY - 1)
-            assert await store.inspection.consumers() == [ConsumerView("billing", 3)]
+            assert await store.admin.inspection.consumers() == [ConsumerView("billing", 3)]
             await asyncio.sleep(2)
-            [seen] = await store.inspection.consumers()
+            [seen] = await store.admin.inspection.consumers()
             assert seen[:7] == ("billing", 3, 3, 1, 2, 1, "ValueError: attempt 3")
             source.queue.put(incoming("e4"))
             await asyncio.sleep(1)
-        assert [view.handled for view in await store.inspection.consumers()] == [4]
+        assert [view.handled for view in await store.admin.inspection.consumers()] == [4]
 
     simulate(story, seed=1)
 
@@ -190,7 +190,7 @@ def test_a_transaction_that_is_not_to_be_had_keeps_no_consumer_from_stopping() -
                 await asyncio.sleep(EVERY / 2 + 1)
         drained = EVERY + 2 + 30
         assert drained <= simulation.clock.monotonic() <= drained + HURRY
-        assert [view.handled for view in await store.inspection.consumers()] == [1]
+        assert [view.handled for view in await store.admin.inspection.consumers()] == [1]
 
     simulate(story, seed=1)
 
@@ -215,10 +215,10 @@ def test_in_process_the_handlers_say_when_it_is_over() -> None:
             clock=simulation.clock,
         )
         await relay.run_until_empty()
-        [seen] = await store.inspection.consumers()
+        [seen] = await store.admin.inspection.consumers()
         assert (seen.handled, seen.failed, seen.last_error) == (0, 1, "ValueError: attempt 1")
         await handlers.aclose()
-        [seen] = await store.inspection.consumers()
+        [seen] = await store.admin.inspection.consumers()
         assert (seen.handled, seen.failed, seen.given_up, seen.last_error) == (1, 2, 0, "ValueError: attempt 2")
 
     simulate(story, seed=1)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.message import Status
 from pillarbox.ops.amending import amendment, compact, legible

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pillarbox.core.browsing import EventDetail, Failure
+from pillarbox.admin.listing import EventDetail, Failure
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
 

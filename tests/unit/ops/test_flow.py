@@ -2,8 +2,8 @@
 
 import pytest
 
-from pillarbox.core.overview import LaneView, Overview, RelayView
-from pillarbox.core.steering import Steering
+from pillarbox.admin.overview import LaneView, Overview, RelayView
+from pillarbox.core.store import Override
 from pillarbox.ops.flow import LONG, Flow, destinations_of, flow
 
 
@@ -16,11 +16,11 @@ def overview(*relays: RelayView, owners: str = "aa", oldest: float | None = 1.0)
     return Overview(5, oldest, True, 0, lanes, list(relays))
 
 
-def wish(destination: str, *, paused: bool = False, **more: object) -> Steering:
-    return Steering(destination, paused, **({"breaker": None, "rate_limit": None, "last_error": None} | more))  # type: ignore[arg-type]  # as each test needs it
+def wish(destination: str, *, paused: bool = False, **more: object) -> Override:
+    return Override(destination, paused, **({"breaker": None, "rate_limit": None, "last_error": None} | more))  # type: ignore[arg-type]  # as each test needs it
 
 
-def answer(seen: Overview, *wishes: Steering) -> Flow:
+def answer(seen: Overview, *wishes: Override) -> Flow:
     paused = any(w.destination == "*" and w.paused for w in wishes)
     return flow(seen, destinations_of(seen.relays, wishes), paused=paused)
 
@@ -76,7 +76,7 @@ def test_a_breaker_of_a_dead_relay_says_nothing() -> None:
         (wish("mail", breaker="open"), "a person shut mail"),
     ],
 )
-def test_what_a_person_did_is_said(set_by: Steering, why: str) -> None:
+def test_what_a_person_did_is_said(set_by: Override, why: str) -> None:
     assert answer(overview(relay(mail="closed")), set_by) == Flow(state="held up", why=why)
 
 

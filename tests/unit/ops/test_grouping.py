@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.core.browsing import LetterFilter
+from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.ops import grouping
@@ -15,6 +15,7 @@ from pillarbox.ops.grouping import fingerprint, groups, is_fingerprint, letters_
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 
 SAME = [
     ("order 42 is gone", "order 7 is gone"),
@@ -84,7 +85,7 @@ async def store_with(*errors: str) -> MemoryStore:
 
 async def test_the_largest_group_comes_first_with_its_newest_letter_as_example() -> None:
     store = await store_with("order 1 is gone", "refused", "order 2 is gone")
-    found, whole = await groups(store, LetterFilter())
+    found, whole = await groups(store, DeadLetterFilter())
     assert [(group.reason, group.count) for group in found] == [("order <n> is gone", 2), ("refused", 1)]
     first = found[0]
     assert (first.event_type, first.destination, first.example.event_id) == ("order.placed", "orders", "evt-2")
@@ -96,21 +97,21 @@ async def test_the_largest_group_comes_first_with_its_newest_letter_as_example()
 @pytest.mark.parametrize(("most", "count", "whole"), [(1, 1, False), (2, 2, False), (3, 3, True), (9, 3, True)])
 async def test_no_more_are_looked_at_than_was_asked_for(most: int, count: int, whole: bool) -> None:
     store = await store_with("no", "no", "no")
-    found = await groups(store, LetterFilter(), most=most)
+    found = await groups(store, DeadLetterFilter(), most=most)
     assert ([group.count for group in found.groups], found.whole) == ([count], whole)
 
 
 async def test_groups_are_of_what_the_filter_wants() -> None:
     store = await store_with("a", "b")
-    assert [group.reason for group in (await groups(store, LetterFilter(error="b"))).groups] == ["b"]
-    assert await groups(store, LetterFilter(destination="nowhere")) == ([], True)
+    assert [group.reason for group in (await groups(store, DeadLetterFilter(error="b"))).groups] == ["b"]
+    assert await groups(store, DeadLetterFilter(destination="nowhere")) == ([], True)
 
 
 async def test_all_letters_of_a_group_are_found_however_many_there_are() -> None:
     store = await store_with("order 1 is gone", "refused", "order 2 is gone")
     name = fingerprint("order.placed", "orders", "order 7 is gone")
-    letters = [letter.id for letter in await store.people.dead() if "gone" in letter.error]
-    assert [number async for number in letters_of(store, LetterFilter(), name)] == letters
+    letters = [letter.id for letter in await dead_letters(store) if "gone" in letter.error]
+    assert [number async for number in letters_of(store, DeadLetterFilter(), name)] == letters
 
 
 async def test_errors_are_compared_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +123,8 @@ async def test_errors_are_compared_on_a_thread(monkeypatch: pytest.MonkeyPatch) 
 
     store = await store_with("a", "b")
     monkeypatch.setattr(grouping, "fingerprint", noted)
-    await groups(store, LetterFilter())
-    assert [number async for number in letters_of(store, LetterFilter(), "0" * 12)] == []
-    assert (await page_of(store, LetterFilter(), "0" * 12, limit=5, before=None, looks=1)).letters == []
+    await groups(store, DeadLetterFilter())
+    assert [number async for number in letters_of(store, DeadLetterFilter(), "0" * 12)] == []
+    assert (await page_of(store, DeadLetterFilter(), "0" * 12, limit=5, before=None, looks=1)).letters == []
     assert threads
     assert threading.main_thread() not in threads

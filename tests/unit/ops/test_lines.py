@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops import lines
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.owner import LONG, Owner, join
@@ -15,7 +15,7 @@ from pillarbox.testing.memory import MemoryHarness
 
 
 async def told(harness: MemoryHarness) -> list[str]:
-    story = await harness.store.browsing.show("a")
+    story = await harness.store.admin.events.show("a")
     return [lines.waits_for(view) for view in await lines.shut(harness.store, story)]
 
 
@@ -48,14 +48,14 @@ async def test_an_event_waits_for_a_destination_that_takes_nothing_or_only_so_ma
     harness = MemoryHarness()
     await waiting(harness, to="orders", breakers={"orders": breaker, "mailer": "open"})
     if steered:
-        await harness.store.destinations.steer("orders", **steered)
+        await harness.store.admin.requests.override("orders", **steered)
     assert await told(harness) == words
 
 
 async def test_a_breaker_held_closed_tells_that_sends_fail() -> None:
     harness = MemoryHarness()
     await waiting(harness, to="orders", breakers={"orders": "closed"})
-    await harness.store.destinations.steer("orders", breaker="closed")
+    await harness.store.admin.requests.override("orders", breaker="closed")
     await harness.store.destinations.report("orders", error="refused", next_try=5)
     assert await told(harness) == ["orders (breaker held closed by an operator, sends fail)"]
 
@@ -70,7 +70,7 @@ async def test_one_relay_that_can_send_is_enough() -> None:
 async def test_an_event_without_destination_waits_for_all_while_none_takes_anything() -> None:
     harness = MemoryHarness()
     owner = await waiting(harness, to="", breakers={"orders": "open", "mailer": "half-open"})
-    await harness.store.destinations.steer("archive", rate_limit=5)
+    await harness.store.admin.requests.override("archive", rate_limit=5)
     assert await told(harness) == ["mailer (breaker half-open)", "orders (breaker open)"]
     await harness.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open", "mailer": "closed"})
     assert await told(harness) == []
@@ -80,7 +80,7 @@ async def test_an_event_without_destination_waits_for_all_while_none_takes_anyth
 async def test_a_pause_of_all_holds_every_event(to: str, words: str) -> None:
     harness = MemoryHarness()
     await waiting(harness, to=to, breakers={})
-    await harness.store.destinations.steer(EVERYWHERE, paused=True)
+    await harness.store.admin.requests.override(EVERYWHERE, paused=True)
     assert await told(harness) == [f"{words} (paused by an operator)"]
 
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pillarbox.core.event import Event
+from pillarbox.admin.replay import Progress, Replay
+from pillarbox.core.event import REPLAY_OF, Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.core.replay import REPLAY_OF, Progress, Replay
 from pillarbox.ops import replaying
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
@@ -100,8 +100,8 @@ async def test_what_was_interrupted_is_gone_on_with() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         await replaying.run(store, Replay(), by="", progress=interrupt)
-    [entry] = (await store.people.audit()).entries
-    left = await store.replays.find(entry.id)
+    [entry] = (await store.admin.audit.list()).entries
+    left = await store.admin.replays.find(entry.id)
     assert left is not None
     clock = Hours()
     done = await replaying.go_on(store, left._replace(plan=Replay(rate=1.0)), clock=clock)
@@ -113,7 +113,7 @@ async def test_what_was_interrupted_is_gone_on_with() -> None:
 
 async def test_two_who_go_on_at_once_do_not_do_it_twice() -> None:
     store, owner = await history_of(9)
-    left = await store.replays.begin(Replay())
+    left = await store.admin.replays.begin(Replay())
     await replaying.go_on(store, left)
     with pytest.raises(replaying.ReplayTaken, match=f"replay {left.number}"):
         await replaying.go_on(store, left)

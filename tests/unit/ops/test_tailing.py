@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
@@ -15,6 +15,7 @@ from pillarbox.ops.tailing import Look, Tail
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 
 AGAIN = Retry(delay=0, error="no")
 ENDS: list[Outcome] = [DELIVERED, AGAIN, Dead(error="no")]
@@ -207,8 +208,8 @@ async def test_a_dead_letter_that_is_sent_again_is_the_same_event(stage: Stage) 
     stage.record("a")
     await owner.settle(Dead(error="no"), *await owner.ready())
     await tail.look()
-    [letter] = await stage.store.people.dead()
-    await stage.store.people.retry([letter.id])
+    [letter] = await dead_letters(stage.store)
+    await stage.store.admin.dead_letters.retry([letter.id])
     assert told(await tail.look()) == []
     await owner.settle(DELIVERED, *await owner.ready())
     assert told(await tail.look()) == [("delivered", "a")]

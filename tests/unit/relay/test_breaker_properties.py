@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.steering import Forced
+from pillarbox.core.store import Forced
 from pillarbox.relay.breaker import PATIENCE, UNLIMITED, CircuitBreaker
 
 REJECTIONS = 3

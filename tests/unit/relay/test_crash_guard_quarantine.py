@@ -12,6 +12,7 @@ from pillarbox.core.lane import Epochs, RelayCard, Settled
 from pillarbox.core.outcome import Resolved
 from pillarbox.relay.in_flight import Item
 from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.lookup import find_event
 from pillarbox.transports.memory import MemoryTransport
 
 
@@ -58,5 +59,5 @@ async def test_a_relay_that_drains_charges_nobody_for_a_send_that_will_not_be() 
     assert not relay._fetcher.idle
     assert await relay._drain()
     await looking
-    [row] = await store.people.find("1")
+    [row] = await find_event(store, "1")
     assert (row.attempts, len(relay._in_flight)) == (0, 0)

@@ -4,11 +4,11 @@ import random
 
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.observations import Announcer, DestinationSteered, Observation
-from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.relay.config import BreakerConfig
 from pillarbox.relay.destinations import Gates
 
-NOTHING = Steering("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
+NOTHING = Override("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 
 
 class Told:
@@ -24,7 +24,7 @@ class Told:
             breaker=BreakerConfig(),
         )
 
-    def steer(self, *wanted: Steering) -> list[tuple[str, bool, str | None, float | None]]:
+    def steer(self, *wanted: Override) -> list[tuple[str, bool, str | None, float | None]]:
         self._said.clear()
         self.gates.steer(wanted, relays=1)
         return [

@@ -91,7 +91,7 @@ async def test_a_verdict_from_before_its_lane_was_lost_and_taken_back_is_void(ou
     else:
         settlement.add(stale, outcome)
     in_flight.drop_lanes({0})
-    await store.lanes.leave("r")
+    await store.lanes.release("r")
     await store.lanes.join(RelayCard(id="r"), lease=60)
     ownership.took(await store.lanes.take("r", most=1))
     in_flight.add(current)

@@ -5,8 +5,8 @@ import re
 from prometheus_client import CollectorRegistry
 
 from pillarbox import Event
+from pillarbox.admin.overview import Overview
 from pillarbox.core.event import EventsRecorded
-from pillarbox.core.overview import Overview
 from pillarbox.telemetry.prometheus import ConsumerMetrics, MetricsListener, RecordMetrics, StoreMetrics
 from tests.docs.pages import ROOT
 from tests.unit.telemetry.examples import EXAMPLES

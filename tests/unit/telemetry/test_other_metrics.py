@@ -29,7 +29,7 @@ async def test_the_store_is_shown_as_it_was_seen() -> None:
     store, metrics = MemoryStore(), StoreMetrics()
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("order.placed", {}), Event("order.placed", {}))
-    seen = await store.inspection.overview()
+    seen = await store.admin.inspection.overview()
     metrics.show(seen._replace(oldest=90.0, dead=3), queues={"orders.dlq": 7})
     assert {
         name: value(metrics.registry, f"outbox_{name}")
@@ -47,7 +47,7 @@ async def test_the_store_is_shown_as_it_was_seen() -> None:
 
 async def test_what_cannot_be_seen_is_not_shown() -> None:
     metrics = StoreMetrics()
-    metrics.show(await MemoryStore().inspection.overview())
+    metrics.show(await MemoryStore().admin.inspection.overview())
     metrics.show(None)
     assert value(metrics.registry, "outbox_store_up") == 0.0
     assert value(metrics.registry, "outbox_backlog") is None
@@ -56,7 +56,7 @@ async def test_what_cannot_be_seen_is_not_shown() -> None:
 
 async def test_keys_that_stand_still_are_no_dead_letters() -> None:
     metrics = StoreMetrics()
-    metrics.show((await MemoryStore().inspection.overview())._replace(blocked=2))
+    metrics.show((await MemoryStore().admin.inspection.overview())._replace(blocked=2))
     assert value(metrics.registry, "outbox_keys_blocked") == 2.0
     assert value(metrics.registry, "outbox_dead_letters") == 0.0
 

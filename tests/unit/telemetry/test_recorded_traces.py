@@ -46,7 +46,7 @@ def traceparent(span: Span) -> str:
 async def recorded(store: MemoryStore, event: Event) -> str | None:
     with store.transaction() as transaction:
         Outbox().record(transaction, event)
-    [found] = (await store.browsing.show(event.event_id)).events
+    [found] = (await store.admin.events.show(event.event_id)).events
     return found.trace_id
 
 

@@ -13,9 +13,9 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.event import Event
-from pillarbox.core.store import Store
 from pillarbox.core.transport import Transport
 from pillarbox.ops.bench.site import Site
 from pillarbox.ops.recording import Recorder
@@ -102,7 +102,7 @@ class Bench:
                 latencies=latencies,
             )
 
-    async def _drain(self, store: Store, transport: Transport) -> Drained:
+    async def _drain(self, store: AdminStore, transport: Transport) -> Drained:
         """Write a backlog for half of the time, then carry it."""
         events = await self._fill()
         relay = self._relay(store, transport)
@@ -137,7 +137,7 @@ class Bench:
         return sent / (time.monotonic() - began)
 
     async def _single(
-        self, store: Store, transport: Transport, confirmed: dict[str, float], rate: float
+        self, store: AdminStore, transport: Transport, confirmed: dict[str, float], rate: float
     ) -> list[float]:
         """Milliseconds from the call of `record`, in another process, to the confirm."""
         confirmed.clear()
@@ -152,7 +152,7 @@ class Bench:
                 await asyncio.sleep(0.01)
         return [(confirmed[event_id] - at) * 1000 for event_id, at in recorded.items()]
 
-    def _relay(self, store: Store, transport: Transport) -> Relay:
+    def _relay(self, store: AdminStore, transport: Transport) -> Relay:
         ways: dict[str, Any] = {}
         if not isinstance(transport, Handlers):
             from pillarbox.transports.rabbitmq import RabbitMQTransport

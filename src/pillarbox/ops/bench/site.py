@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import (
     ConfigurationError,
     PillarboxError,
@@ -18,7 +19,6 @@ from pillarbox.core.errors import (
     UnavailableError,
 )
 from pillarbox.core.statements import Names, StatementSet, load
-from pillarbox.core.store import Store
 from pillarbox.ops.importing import installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.wiring import open_store
@@ -70,7 +70,7 @@ class Site:
         }
 
     @asynccontextmanager
-    async def open_store(self) -> AsyncIterator[Store]:
+    async def open_store(self) -> AsyncIterator[AdminStore]:
         """The store with its tables, which are dropped at the end. Raises BenchRefused."""
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self._drop_tables)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.core.audit import AuditFilter, AuditPage
+from pillarbox.admin.audit import AuditFilter, AuditPage
 from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
 from pillarbox.ops.cli.output import as_json, print_json, print_table
 from pillarbox.ops.cli.parameters import NUMBER, limit_option, since_option
 
 if TYPE_CHECKING:
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
 
 
 @click.group()
@@ -62,10 +62,10 @@ def list_(
         click.echo(f"there may be more: --after {page.before}", err=True)
 
 
-async def _page(store: Store, wanted: AuditFilter, *, limit: int, before: int | None) -> AuditPage:
+async def _page(store: AdminStore, wanted: AuditFilter, *, limit: int, before: int | None) -> AuditPage:
     """As many as are wanted: a search goes on over short pages until there are that many, or no more."""
-    page = await store.people.audit(wanted, limit=limit, before=before)
+    page = await store.admin.audit.list(wanted, limit=limit, before=before)
     while page.before is not None and len(page.entries) < limit:
-        more = await store.people.audit(wanted, limit=limit - len(page.entries), before=page.before)
+        more = await store.admin.audit.list(wanted, limit=limit - len(page.entries), before=page.before)
         page = AuditPage(page.entries + more.entries, more.before)
     return page

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pillarbox.core.browsing import EventFilter, LetterFilter, LetterPage
+from pillarbox.admin.dead_letters import DeadLetterFilter, DeadLetterPage
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.message import Status
 from pillarbox.core.text import plural
 from pillarbox.ops import exports
@@ -24,7 +25,7 @@ from pillarbox.ops.cli.output import as_json, print_json, print_table
 from pillarbox.ops.cli.parameters import NUMBER, fingerprint, letter_options, limit_option
 
 if TYPE_CHECKING:
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
     from pillarbox.ops.decisions import Choice, Decision
     from pillarbox.ops.grouping import Groups
 
@@ -80,7 +81,7 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
     """
     from pillarbox.ops.cli.working import with_shared_store
 
-    wanted = LetterFilter(**filters)
+    wanted = DeadLetterFilter(**filters)
     page, held = with_shared_store(lambda store: _look(store, wanted, limit=limit, before=after))
     if as_json:
         print_json({"dead": [exports.listed_letter(letter) for letter in page.letters], "after": page.before})
@@ -98,17 +99,19 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
         click.echo(f"there may be more: --after {page.before}", err=True)
 
 
-async def _look(store: Store, wanted: LetterFilter, *, limit: int, before: int | None) -> tuple[LetterPage, bool]:
+async def _look(
+    store: AdminStore, wanted: DeadLetterFilter, *, limit: int, before: int | None
+) -> tuple[DeadLetterPage, bool]:
     """A page, and whether anything is given up that is no dead letter because it holds its key."""
-    held = await store.browsing.events(EventFilter(blocked=True), limit=1)
+    held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
     return await _page(store, wanted, limit=limit, before=before), bool(held.events)
 
 
-async def _page(store: Store, wanted: LetterFilter, *, limit: int, before: int | None) -> LetterPage:
-    page = await store.browsing.letters(wanted, limit=limit, before=before)
+async def _page(store: AdminStore, wanted: DeadLetterFilter, *, limit: int, before: int | None) -> DeadLetterPage:
+    page = await store.admin.dead_letters.list(wanted, limit=limit, before=before)
     while page.before is not None and len(page.letters) < limit:
-        more = await store.browsing.letters(wanted, limit=limit - len(page.letters), before=page.before)
-        page = LetterPage(page.letters + more.letters, more.before)
+        more = await store.admin.dead_letters.list(wanted, limit=limit - len(page.letters), before=page.before)
+        page = DeadLetterPage(page.letters + more.letters, more.before)
     return page
 
 
@@ -130,7 +133,7 @@ def groups(limit: int, as_json: bool, **filters: Any) -> None:
     from pillarbox.ops import grouping
     from pillarbox.ops.cli.working import with_shared_store
 
-    wanted = LetterFilter(**filters)
+    wanted = DeadLetterFilter(**filters)
     found = with_shared_store(lambda store: grouping.groups(store, wanted))
     if as_json:
         listed = [exports.letter_group(group) for group in found.groups[:limit]]
@@ -177,7 +180,7 @@ def show(event_id: str, as_json: bool) -> None:
     """
     from pillarbox.ops.cli.working import with_shared_store
 
-    story = with_shared_store(lambda store: store.browsing.show(event_id))
+    story = with_shared_store(lambda store: store.admin.events.show(event_id))
     given_up = [detail for detail in story.events if detail.status is Status.FAILED]
     if not given_up:
         raise NotFound(f"nothing was given up on of an event {event_id!r}: see `pillarbox events show`")
@@ -233,7 +236,7 @@ def _act(
     from pillarbox.ops import decisions
     from pillarbox.ops.cli.working import operator, warn_without_relay, with_shared_store
 
-    wanted = LetterFilter(**filters)
+    wanted = DeadLetterFilter(**filters)
     asked = bool(event_ids or wanted.asked or group)
     if not (asked or every):
         raise click.UsageError("Name events by their ids, give a filter or a group, or say --all.")

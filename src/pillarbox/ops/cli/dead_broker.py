@@ -17,7 +17,7 @@ from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, pr
 from pillarbox.ops.cli.parameters import limit_option
 
 if TYPE_CHECKING:
-    from pillarbox.core.broker_letters import BrokerLetter
+    from pillarbox.admin.broker_dead_letters import BrokerLetter
     from pillarbox.ops.broker_queues import DeadQueue
     from pillarbox.ops.requeueing import Tally, Wish
 
@@ -146,7 +146,7 @@ def _enter(queues: Iterable[DeadQueue], tally: Tally) -> None:
     detail = {"moved": dict(tally.moved), "left": sum(map(len, tally.stayed.values()))}
     try:
         with_shared_store(
-            lambda store: store.people.remember("requeue", named, count=tally.done, detail=detail, by=operator())
+            lambda store: store.admin.audit.add("requeue", named, count=tally.done, detail=detail, by=operator())
         )
     except PillarboxError as error:
         click.echo(f"pillarbox: it is not in the audit: {last_words(error)}", err=True)

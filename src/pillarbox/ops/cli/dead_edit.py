@@ -17,8 +17,8 @@ from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import NUMBER, header
 
 if TYPE_CHECKING:
-    from pillarbox.core.amendment import Amendment
-    from pillarbox.core.browsing import EventDetail, Story
+    from pillarbox.admin.dead_letters import Amendment
+    from pillarbox.admin.listing import EventDetail, Story
 
 
 @click.command()
@@ -71,7 +71,7 @@ def edit(
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import operator, with_shared_store
 
-    story = with_shared_store(lambda store: store.browsing.show(event_id))
+    story = with_shared_store(lambda store: store.admin.events.show(event_id))
     letter, found = _chosen(story, event_id, destination=destination, number=number)
     payload = None if source is None else source.read()
     if source is None and not headers and not removed:
@@ -85,7 +85,7 @@ def edit(
             if file is not None:
                 file.write([letter])
             content: Mapping[str, Any] = {"payload": change.payload, "headers": change.headers}
-            done = with_shared_store(lambda store: store.people.amend(found, **content, by=operator()))
+            done = with_shared_store(lambda store: store.admin.dead_letters.edit(found, **content, by=operator()))
         if not done:
             raise PillarboxError(
                 f"letter {found} stays: event {event_id!r} already waits for {letter.destination!r}, "

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pillarbox.core.browsing import LetterFilter
+from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.ops import exports
 from pillarbox.ops.cli.parameters import letter_options
 
 if TYPE_CHECKING:
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
 
 
 @click.command()
@@ -26,8 +26,8 @@ def export(**filters: Any) -> None:
     from pillarbox.ops.cli.working import with_shared_store
     from pillarbox.ops.letter_lines import lines
 
-    async def print_all(store: Store) -> None:
-        async for line in lines(store, LetterFilter(**filters), exports.content):
+    async def print_all(store: AdminStore) -> None:
+        async for line in lines(store, DeadLetterFilter(**filters), exports.content):
             click.echo(line, nl=False)
 
     with_shared_store(print_all)

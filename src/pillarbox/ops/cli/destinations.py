@@ -13,7 +13,7 @@ from pillarbox.ops.cli.output import as_json, print_json, print_line, print_tabl
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pillarbox.core.steering import Forced
+    from pillarbox.core.store import Forced
     from pillarbox.ops.steering import Helm
 
 _FORCE = click.option("--force", is_flag=True, help="Take a name that nobody knows: a destination that will come.")

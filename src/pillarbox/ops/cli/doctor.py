@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.core.diagnosis import LONG_TRANSACTION, Finding, Result
+from pillarbox.admin.diagnosis import LONG_TRANSACTION, Finding, Result
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.cli.context import current_settings, quiet_drivers
 from pillarbox.ops.cli.exits import EXCEEDED

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pillarbox.core.browsing import EventDetail, EventFilter, EventPage, Position, Story
+from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, Position, Story
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
 from pillarbox.ops.cli.events_ask import discard, reschedule, retry
@@ -16,8 +16,8 @@ from pillarbox.ops.cli.parameters import event_options, limit_option, position
 from pillarbox.ops.latency import latency
 
 if TYPE_CHECKING:
-    from pillarbox.core.keys import Head
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
+    from pillarbox.admin.keys import Head
     from pillarbox.ops.flow import DestinationView
 
 
@@ -90,11 +90,11 @@ def list_(
         click.echo(f"there may be more: --after '{page.after}'", err=True)
 
 
-async def _page(store: Store, wanted: EventFilter, *, limit: int, after: Position | None) -> EventPage:
+async def _page(store: AdminStore, wanted: EventFilter, *, limit: int, after: Position | None) -> EventPage:
     """As many as are wanted: a search goes on over short pages until there are that many, or no more."""
-    page = await store.browsing.events(wanted, limit=limit, after=after)
+    page = await store.admin.events.list(wanted, limit=limit, after=after)
     while page.after is not None and len(page.events) < limit:
-        more = await store.browsing.events(wanted, limit=limit - len(page.events), after=page.after)
+        more = await store.admin.events.list(wanted, limit=limit - len(page.events), after=page.after)
         page = EventPage(page.events + more.events, more.after)
     return page
 
@@ -112,8 +112,8 @@ def show(event_id: str, as_json: bool) -> None:
     from pillarbox.ops import lines
     from pillarbox.ops.cli.working import with_shared_store
 
-    async def look(store: Store) -> tuple[Story, list[Head], list[DestinationView]]:
-        found = await store.browsing.show(event_id)
+    async def look(store: AdminStore) -> tuple[Story, list[Head], list[DestinationView]]:
+        found = await store.admin.events.show(event_id)
         return found, await lines.heads(store, found), await lines.shut(store, found)
 
     story, heads, shut = with_shared_store(look)

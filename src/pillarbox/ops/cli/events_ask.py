@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.text import plural
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import age, event_options
 
 if TYPE_CHECKING:
-    from pillarbox.core.people import Action
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
+    from pillarbox.admin.requests import Action
     from pillarbox.ops.asking import Waiting
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -94,7 +94,7 @@ def _ask(
 
     scope = Scope(wanted=EventFilter(**filters), event_ids=tuple(dict.fromkeys(event_ids)))
 
-    async def choose(store: Store) -> Waiting:
+    async def choose(store: AdminStore) -> Waiting:
         return await (asking.named(store, event_ids) if event_ids else asking.choose(store, EventFilter(**filters)))
 
     waiting = with_shared_store(choose)

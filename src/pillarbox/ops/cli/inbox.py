@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.core.overview import COUNTED
+from pillarbox.core.statistics import COUNTED
 from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
 
 if TYPE_CHECKING:
-    from pillarbox.core.overview import ConsumerView
+    from pillarbox.admin.overview import ConsumerView
 
 
 @click.group()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey, HotKey
+from pillarbox.admin.keys import BEHIND, SAMPLE, BlockedKey, HotKey
 from pillarbox.ops.cli.exits import NotFound
 from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
@@ -35,7 +35,7 @@ def blocked(limit: int, as_json: bool) -> None:
     from pillarbox.ops.cli.working import with_shared_store
     from pillarbox.ops.exports import blocked_key
 
-    found = with_shared_store(lambda store: store.keys.blocked(limit=limit))
+    found = with_shared_store(lambda store: store.admin.keys.blocked(limit=limit))
     if as_json:
         print_json({"blocked": [blocked_key(key) for key in found]})
     elif not found:
@@ -70,13 +70,13 @@ def hot(limit: int, as_json: bool) -> None:
       pillarbox keys hot
       pillarbox keys hot --limit 5 --json
     """
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
     from pillarbox.ops import hot_keys
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import with_shared_store
 
-    async def look(store: Store) -> tuple[list[HotKey], HotKey | None]:
-        hot = await store.keys.hot(limit=limit)
+    async def look(store: AdminStore) -> tuple[list[HotKey], HotKey | None]:
+        hot = await store.admin.keys.hot(limit=limit)
         return hot, await hot_keys.find_limited(store, hot)
 
     found, limited = with_shared_store(look)

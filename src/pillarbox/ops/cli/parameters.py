@@ -13,7 +13,7 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import moments
 
 if TYPE_CHECKING:
-    from pillarbox.core.browsing import Position
+    from pillarbox.admin.listing import Position
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -73,7 +73,7 @@ def rate(text: str) -> float:
 
 def position(text: str) -> Position:
     """A position in a list of events."""
-    from pillarbox.core.browsing import Position
+    from pillarbox.admin.listing import Position
 
     try:
         return Position.parse(text)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from pillarbox.core.overview import COUNTED
+from pillarbox.core.statistics import COUNTED
 from pillarbox.core.text import plural
 from pillarbox.ops.cli.exits import confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import retention
 
 if TYPE_CHECKING:
-    from pillarbox.core.archive import Stale
+    from pillarbox.admin.admin import AdminStore
+    from pillarbox.admin.archive import Stale
     from pillarbox.core.retention import Retention
-    from pillarbox.core.store import Store
     from pillarbox.ops.archiving import ArchiveFile
 
 KINDS = {
@@ -67,7 +67,7 @@ def prune(archive: Path | None, dry_run: bool, yes: bool, as_json: bool, **ages:
     from pillarbox.ops.cli.working import operator, with_shared_store
 
     kept = _asked(current_settings().relay.config.retention.in_seconds, ages)
-    stale = with_shared_store(lambda store: store.archive.stale(kept))
+    stale = with_shared_store(lambda store: store.admin.archive.stale(kept))
     if any(stale) and not dry_run:
         confirm(f"Drop {_told(stale)}?", yes=yes)
         with nullcontext() if archive is None else ArchiveFile.create(archive) as file:
@@ -89,7 +89,7 @@ class Archived(NamedTuple):
     dead: int
 
 
-async def _drop(store: Store, kept: Retention, stale: Stale, file: ArchiveFile | None, *, by: str) -> Archived:
+async def _drop(store: AdminStore, kept: Retention, stale: Stale, file: ArchiveFile | None, *, by: str) -> Archived:
     from pillarbox.core.pruning import bites
     from pillarbox.core.retention import Retention
     from pillarbox.ops.archiving import archive
@@ -109,12 +109,12 @@ async def _drop(store: Store, kept: Retention, stale: Stale, file: ArchiveFile |
     )
 
 
-async def _enter(store: Store, kept: Retention, stale: Stale, *, by: str) -> None:
+async def _enter(store: AdminStore, kept: Retention, stale: Stale, *, by: str) -> None:
     """What is dropped, and what was older than how many seconds, as one entry of the audit."""
     gone = {kind: count for kind, count in stale._asdict().items() if count}
     older = {kind: getattr(kept, kind) for kind in gone}
     detail = {"dropped": gone, "older_than_seconds": older}
-    await store.people.remember("prune", ", ".join(gone), count=sum(gone.values()), detail=detail, by=by)
+    await store.admin.audit.add("prune", ", ".join(gone), count=sum(gone.values()), detail=detail, by=by)
 
 
 def _asked(kept: Retention, ages: Mapping[str, float | None]) -> Retention:

@@ -10,7 +10,7 @@ from pillarbox.ops.cli.exits import NotFound, confirm, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table, span
 
 if TYPE_CHECKING:
-    from pillarbox.core.overview import RelayView
+    from pillarbox.admin.overview import RelayView
 
 
 @click.group()

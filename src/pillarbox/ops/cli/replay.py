@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
-from pillarbox.core.overview import COUNTED
+from pillarbox.core.statistics import COUNTED
 from pillarbox.core.text import plural
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, progress
@@ -19,11 +19,11 @@ from pillarbox.ops.cli.parameters import rate as per_second
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pillarbox.core.replay import Progress, Replay
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
+    from pillarbox.admin.replay import Progress, Replay
     from pillarbox.ops.replaying import Told
 
-    Work = Callable[[Store, Told], Awaitable[Progress]]
+    Work = Callable[[AdminStore, Told], Awaitable[Progress]]
 
 
 @click.command()
@@ -74,8 +74,8 @@ def replay(
       pillarbox replay evt-001 evt-002
       pillarbox replay --resume 17
     """
-    from pillarbox.core.browsing import EventFilter
-    from pillarbox.core.replay import Replay
+    from pillarbox.admin.listing import EventFilter
+    from pillarbox.admin.replay import Replay
     from pillarbox.ops import replaying
     from pillarbox.ops.cli.working import operator, with_shared_store
 
@@ -114,7 +114,7 @@ def _resume(number: int, *, rate: float | None, as_json: bool) -> None:
     from pillarbox.ops import replaying
     from pillarbox.ops.cli.working import with_shared_store
 
-    found = with_shared_store(lambda store: store.replays.find(number))
+    found = with_shared_store(lambda store: store.admin.replays.find(number))
     if found is None:
         raise NotFound(f"there is no replay {number}: see `pillarbox audit list --what replay`")
     if rate is not None:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.core.overview import COUNTED, Overview, RelayView
+from pillarbox.admin.overview import Overview, RelayView
+from pillarbox.core.statistics import COUNTED
 from pillarbox.ops.cli import broker_depths
 from pillarbox.ops.cli.exits import EXCEEDED, FAILURE
 from pillarbox.ops.cli.output import as_json, clean, number, print_json, print_line, print_table, span
 from pillarbox.ops.cli.parameters import age
 
 if TYPE_CHECKING:
-    from pillarbox.core.steering import Steering
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
+    from pillarbox.core.store import Override
     from pillarbox.ops.flow import DestinationView, Flow
 
 _COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
@@ -45,7 +46,7 @@ def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_j
       pillarbox status --max-age 60s --max-broker-dead 0 --json
     """
     from pillarbox.core.clock import seconds
-    from pillarbox.core.steering import EVERYWHERE
+    from pillarbox.core.store import EVERYWHERE
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.working import with_shared_store
     from pillarbox.ops.flow import destinations_of, flow
@@ -81,8 +82,8 @@ def _too_old(seen: Overview, max_age: float | None) -> Iterator[str]:
         yield f"the oldest waits for {span(seen.oldest)}, more than {span(max_age)}"
 
 
-async def _look(store: Store) -> tuple[Overview, list[Steering]]:
-    return await store.inspection.overview(), await store.destinations.steering()
+async def _look(store: AdminStore) -> tuple[Overview, list[Override]]:
+    return await store.admin.inspection.overview(), await store.destinations.overrides()
 
 
 def _figures(seen: Overview, destinations: list[DestinationView], answer: Flow) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.text import plural
 from pillarbox.ops.cli.output import as_json, clean, moment, print_json, print_line
@@ -18,7 +18,7 @@ from pillarbox.ops.exports import listed_event, written
 from pillarbox.ops.tailing import OVERLAP, What
 
 if TYPE_CHECKING:
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
     from pillarbox.ops.tailing import Look, Move, Tail
 
 _COLOURS = {"recorded": "", "retried": "yellow", "delivered": "green", "given up": "red", "gone": "dim"}
@@ -69,7 +69,7 @@ def tail(
         raise click.BadParameter("it must be longer than nothing", param_hint="--interval")
     wanted = EventFilter(event_type=event_type, key=key, destination=destination)
 
-    async def follow(store: Store) -> None:
+    async def follow(store: AdminStore) -> None:
         following = Tail(store, wanted, since=since, overlap=overlap)
         found = await following.look()
         while True:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.core.overview import COUNTED
+from pillarbox.core.statistics import COUNTED
 from pillarbox.ops.cli.output import as_json, clean, number, print_json, span
 from pillarbox.ops.cli.parameters import age
 from pillarbox.ops.cli.screen import Sheet, drawn, shares
@@ -18,7 +18,7 @@ from pillarbox.ops.cli.screen import Sheet, drawn, shares
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-    from pillarbox.core.store import Store
+    from pillarbox.admin.admin import AdminStore
     from pillarbox.ops.figures import DestinationFigures, Frame
 
 _COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
@@ -50,7 +50,7 @@ def top(interval: float, once: bool, as_json: bool) -> None:
     if interval <= 0:
         raise click.BadParameter("it must be longer than nothing", param_hint="--interval")
 
-    async def watch(store: Store) -> None:
+    async def watch(store: AdminStore) -> None:
         sights = _sights(store, interval)
         first = await anext(sights)
         if once:
@@ -76,7 +76,7 @@ class Sight(NamedTuple):
     """Why the store did not answer: then these are the last figures."""
 
 
-async def _sights(store: Store, interval: float) -> AsyncIterator[Sight]:
+async def _sights(store: AdminStore, interval: float) -> AsyncIterator[Sight]:
     """One after another; once a look succeeded, it goes on however long the store is away."""
     from pillarbox.core.clock import SystemClock, seconds
     from pillarbox.ops.cli.context import current_settings

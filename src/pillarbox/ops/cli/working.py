@@ -10,8 +10,8 @@ from typing import TypeVar
 import click
 
 from pillarbox import plugins
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import Store
 from pillarbox.ops.asking import anybody
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.settings import Settings
@@ -20,7 +20,7 @@ from pillarbox.ops.wiring import open_store
 T = TypeVar("T")
 
 
-def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
+def with_store(work: Callable[[AdminStore], Awaitable[T]]) -> T:
     """What `work` makes of the store that the settings name."""
 
     async def run() -> T:
@@ -33,7 +33,7 @@ def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-def with_shared_store(work: Callable[[Store], Awaitable[T]]) -> T:
+def with_shared_store(work: Callable[[AdminStore], Awaitable[T]]) -> T:
     """`with_store` for what other processes wrote. Raises ConfigurationError for a store that lives in one process."""
     refuse_memory(current_settings())
     return with_store(work)

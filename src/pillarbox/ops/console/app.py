@@ -23,8 +23,8 @@ try:
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('the console needs more packages: pip install "pillarbox[console]"') from missing
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.store import Store
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.ops.console import api
 from pillarbox.ops.console.access import Role
@@ -61,7 +61,7 @@ class Console:
 
     def __init__(
         self,
-        store: Store,
+        store: AdminStore,
         *,
         login: Login,
         read_only: bool = False,

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
 from pillarbox.ops.console import words
 from pillarbox.ops.console.examination import Examination
 from pillarbox.ops.console.figures import Lookout
@@ -26,7 +26,7 @@ from pillarbox.relay.routing import rate_text
 class Desk:
     """One console."""
 
-    store: Store
+    store: AdminStore
     login: Login
     signer: Signer
     masks: Masks

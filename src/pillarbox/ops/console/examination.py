@@ -6,8 +6,8 @@ import asyncio
 from datetime import datetime
 from typing import NamedTuple
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import Clock, SystemClock
-from pillarbox.core.store import Store
 from pillarbox.ops.doctor import Report, examine
 from pillarbox.ops.settings import Settings
 
@@ -24,7 +24,7 @@ class Examined(NamedTuple):
 class Examination:
     """The last report, made anew when it is too old."""
 
-    def __init__(self, settings: Settings, store: Store, *, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, store: AdminStore, *, clock: Clock | None = None) -> None:
         self._settings, self._store = settings, store
         self._clock = clock or SystemClock()
         self._turn = asyncio.Lock()

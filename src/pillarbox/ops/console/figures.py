@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.overview import Overview
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.overview import Overview
-from pillarbox.core.stats import EVERY, Carried, Level, Sample
-from pillarbox.core.steering import EVERYWHERE, Steering
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import EVERY, Carried, Level, Sample
+from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.ops.console.patience import PATIENCE, within
 from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
@@ -33,7 +33,7 @@ class Glance:
     """How the outbox fares now."""
 
     seen: Overview
-    steering: Sequence[Steering]
+    steering: Sequence[Override]
     destinations: Sequence[DestinationView]
     flow: Flow
     paused: bool
@@ -47,7 +47,7 @@ class Glance:
 class Lookout:
     """Glances for everybody who asks."""
 
-    def __init__(self, store: Store, *, allowed: float = LONG, clock: Clock | None = None) -> None:
+    def __init__(self, store: AdminStore, *, allowed: float = LONG, clock: Clock | None = None) -> None:
         """allowed: seconds that an event may wait."""
         self._store = store
         self._allowed = allowed
@@ -74,10 +74,10 @@ class Lookout:
         self._found = None
 
 
-async def look(store: Store, *, allowed: float = LONG) -> Glance:
+async def look(store: AdminStore, *, allowed: float = LONG) -> Glance:
     """A glance at the store itself."""
-    seen = await store.inspection.overview()
-    steering = await store.destinations.steering()
+    seen = await store.admin.inspection.overview()
+    steering = await store.destinations.overrides()
     destinations = destinations_of(seen.relays, steering)
     paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
     return Glance(
@@ -149,9 +149,9 @@ class Pace:
         return self.failed >= FAILING
 
 
-async def lately(store: Store) -> dict[str, Pace]:
+async def lately(store: AdminStore) -> dict[str, Pace]:
     """How each destination fared in the last minutes."""
-    return paces(await store.stats.since(SPAN), seconds=SPAN)
+    return paces(await store.admin.samples.since(SPAN), seconds=SPAN)
 
 
 def troubled(destinations: Iterable[DestinationView], fared: Mapping[str, Pace]) -> list[DestinationView]:

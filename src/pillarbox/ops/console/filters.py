@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from pillarbox.core.browsing import EventFilter, EventPage, LetterFilter, LetterPage, Position
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterFilter, DeadLetterPage
+from pillarbox.admin.listing import EventFilter, EventPage, Position
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
-from pillarbox.core.store import Store
 from pillarbox.ops import grouping, moments
 
 T = TypeVar("T")
@@ -45,9 +46,9 @@ def event_filter(query: Mapping[str, str]) -> EventFilter:
     )
 
 
-def letter_filter(query: Mapping[str, str]) -> LetterFilter:
+def letter_filter(query: Mapping[str, str]) -> DeadLetterFilter:
     """Raises ConfigurationError."""
-    return LetterFilter(
+    return DeadLetterFilter(
         event_id=query.get("id"),
         event_type=query.get("type"),
         key=query.get("key"),
@@ -84,31 +85,31 @@ def whole(text: str | None, name: str, *, default: int, most: int) -> int:
     return int(text)
 
 
-async def event_page(store: Store, query: Mapping[str, str]) -> EventPage:
+async def event_page(store: AdminStore, query: Mapping[str, str]) -> EventPage:
     """A page of events, from a bounded number of statements. Raises ConfigurationError."""
     wanted, limit = event_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
     after = Position.parse(query["after"]) if "after" in query else None
-    page = await store.browsing.events(wanted, limit=limit, after=after)
+    page = await store.admin.events.list(wanted, limit=limit, after=after)
     for _ in range(LOOKS - 1):
         if page.after is None or len(page.events) >= limit:
             break
-        more = await store.browsing.events(wanted, limit=limit - len(page.events), after=page.after)
+        more = await store.admin.events.list(wanted, limit=limit - len(page.events), after=page.after)
         page = EventPage(page.events + more.events, more.after)
     return page
 
 
-async def letter_page(store: Store, query: Mapping[str, str]) -> LetterPage:
+async def dead_letter_page(store: AdminStore, query: Mapping[str, str]) -> DeadLetterPage:
     """A page of dead letters, from a bounded number of statements. Raises ConfigurationError."""
     wanted, limit = letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
     before = whole(query["before"], "before", default=0, most=2**63 - 1) if "before" in query else None
     if (group := group_of(query)) is not None:
         return await grouping.page_of(store, wanted, group, limit=limit, before=before, looks=LOOKS)
-    page = await store.browsing.letters(wanted, limit=limit, before=before)
+    page = await store.admin.dead_letters.list(wanted, limit=limit, before=before)
     for _ in range(LOOKS - 1):
         if page.before is None or len(page.letters) >= limit:
             break
-        more = await store.browsing.letters(wanted, limit=limit - len(page.letters), before=page.before)
-        page = LetterPage(page.letters + more.letters, more.before)
+        more = await store.admin.dead_letters.list(wanted, limit=limit - len(page.letters), before=page.before)
+        page = DeadLetterPage(page.letters + more.letters, more.before)
     return page
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from typing import NamedTuple, Self
 
-from pillarbox.core.amendment import AMENDED, Amendment
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.dead_letters import AMENDED, Amendment
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.text import escape_json
 from pillarbox.ops.amending import amendment, drafted

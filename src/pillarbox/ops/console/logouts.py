@@ -6,10 +6,10 @@ import hashlib
 import logging
 from datetime import timedelta
 
-from pillarbox.core.audit import AuditFilter
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.audit import AuditFilter
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.store import Store
 
 _log = logging.getLogger("pillarbox.console")
 
@@ -22,7 +22,7 @@ _PAGE, _PAGES = 500, 20
 class Logouts:
     """Whether a session was ended. `life`: seconds after which every session is over anyway."""
 
-    def __init__(self, store: Store, *, life: float, read_only: bool = False, clock: Clock | None = None) -> None:
+    def __init__(self, store: AdminStore, *, life: float, read_only: bool = False, clock: Clock | None = None) -> None:
         """read_only: what is ended here is known to this process alone."""
         self._store, self._life, self._read_only = store, life, read_only
         self._clock = clock or SystemClock()
@@ -34,7 +34,7 @@ class Logouts:
         if self._read_only:
             return
         try:
-            await self._store.people.remember(WHAT, _mark(number), by=by)
+            await self._store.admin.audit.add(WHAT, _mark(number), by=by)
         except PillarboxError as error:
             _log.warning("a logout is known to this process alone, until it ends: %s", error)
 
@@ -48,7 +48,7 @@ class Logouts:
         wanted = AuditFilter(what=WHAT, since=self._clock.now() - timedelta(seconds=self._life))
         before: int | None = None
         for _ in range(_PAGES):
-            page = await self._store.people.audit(wanted, limit=_PAGE, before=before)
+            page = await self._store.admin.audit.list(wanted, limit=_PAGE, before=before)
             self._known |= {entry.subject for entry in page.entries}
             if (before := page.before) is None:
                 return

@@ -12,93 +12,110 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from pillarbox.core.audit import EVERYTHING, AuditEntry, AuditFilter, AuditPage
-from pillarbox.core.browsing import (
-    Browsing,
-    EventDetail,
-    EventFilter,
-    EventPage,
-    LetterFilter,
-    LetterPage,
-    Position,
-    Story,
-)
-from pillarbox.core.store import People, Store
+from pillarbox.admin.admin import Admin, AdminStore
+from pillarbox.admin.audit import EVERYTHING, Audit, AuditEntry, AuditFilter, AuditPage
+from pillarbox.admin.dead_letters import EVERY_LETTER, DeadLetterFilter, DeadLetterPage, DeadLetters
+from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, Events, Position, Story
 from pillarbox.ops.console.masking import Masks
 
 
-def masked_store(store: Store, masks: Masks) -> Store:
+def masked_store(store: AdminStore, masks: Masks) -> AdminStore:
     """The store itself where no rule is about text."""
-    return cast("Store", _MaskedStore(store, masks)) if masks.texts else store
+    return cast("AdminStore", _MaskedStore(store, masks)) if masks.texts else store
 
 
 class _MaskedStore:
-    def __init__(self, store: Store, masks: Masks) -> None:
+    def __init__(self, store: AdminStore, masks: Masks) -> None:
         self._store = store
-        self.browsing = _MaskedBrowsing(store.browsing, masks)
-        self.people = _MaskedPeople(store.people, masks)
+        self.admin = _MaskedAdmin(store.admin, masks)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
 
-class _MaskedBrowsing:
-    """Errors of events are masked here already; those of dead letters are shown masked, and grouped as they are."""
-
-    def __init__(self, browsing: Browsing, masks: Masks) -> None:
-        self._browsing, self._masks = browsing, masks
+class _MaskedAdmin:
+    def __init__(self, admin: Admin, masks: Masks) -> None:
+        self._admin = admin
+        text = _Text(masks)
+        self.events = _MaskedEvents(admin.events, text)
+        self.dead_letters = _MaskedDeadLetters(admin.dead_letters, text)
+        self.audit = _MaskedAudit(admin.audit, masks)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._browsing, name)
+        return getattr(self._admin, name)
 
-    async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
-        # Text that is found in what is shown is in what was said as well: the store finds enough.
-        page = await self._browsing.events(wanted, limit=limit, after=after)
-        shown = await asyncio.to_thread(lambda: [self._shown(event) for event in page.events])
-        return EventPage([event for event in shown if _fits(event.last_error, wanted.error)], page.after)
 
-    async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
-        page = await self._browsing.letters(wanted, limit=limit, before=before)
-        texts = await asyncio.to_thread(lambda: [self._masks.text(letter.error) for letter in page.letters])
-        fitting = [letter for letter, text in zip(page.letters, texts, strict=True) if _fits(text, wanted.error)]
-        return LetterPage(fitting, page.before)
+class _Text:
+    """Errors as the console shows them."""
 
-    async def details(self, letters: Sequence[int]) -> list[EventDetail]:
-        found = await self._browsing.details(letters)
-        return await asyncio.to_thread(lambda: [self._shown(detail) for detail in found])
+    def __init__(self, masks: Masks) -> None:
+        self.masks = masks
 
-    async def show(self, event_id: str) -> Story:
-        story = await self._browsing.show(event_id)
-        return await asyncio.to_thread(self._told, story)
+    def shown(self, event: Any) -> Any:
+        return event if event.last_error is None else event._replace(last_error=self.masked(event.last_error))
 
-    def _told(self, story: Story) -> Story:
-        failures = [failure._replace(error=self._text(failure.error)) for failure in story.failures]
-        return story._replace(events=[self._shown(detail) for detail in story.events], failures=failures)
-
-    def _shown(self, event: Any) -> Any:
-        return event if event.last_error is None else event._replace(last_error=self._text(event.last_error))
-
-    def _text(self, said: str) -> str:
-        shown = self._masks.text(said)
-        self._masks.text(shown)  # a page masks it once more: then it is known
+    def masked(self, said: str) -> str:
+        shown = self.masks.text(said)
+        self.masks.text(shown)  # a page masks it once more: then it is known
         return shown
 
 
-class _MaskedPeople:
-    def __init__(self, people: People, masks: Masks) -> None:
-        self._people, self._masks = people, masks
+class _MaskedEvents:
+    """Errors of events are masked here already."""
+
+    def __init__(self, events: Events, text: _Text) -> None:
+        self._events, self._text = events, text
+
+    async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+        # Text that is found in what is shown is in what was said as well: the store finds enough.
+        page = await self._events.list(wanted, limit=limit, after=after)
+        shown = await asyncio.to_thread(lambda: [self._text.shown(event) for event in page.events])
+        return EventPage([event for event in shown if _fits(event.last_error, wanted.error)], page.after)
+
+    async def show(self, event_id: str) -> Story:
+        story = await self._events.show(event_id)
+        return await asyncio.to_thread(self._told, story)
+
+    def _told(self, story: Story) -> Story:
+        failures = [failure._replace(error=self._text.masked(failure.error)) for failure in story.failures]
+        return story._replace(events=[self._text.shown(detail) for detail in story.events], failures=failures)
+
+
+class _MaskedDeadLetters:
+    """Errors of dead letters are shown masked, and grouped as they are."""
+
+    def __init__(self, letters: DeadLetters, text: _Text) -> None:
+        self._letters, self._text = letters, text
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._people, name)
+        return getattr(self._letters, name)
 
-    async def audit(
-        self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None
-    ) -> AuditPage:
-        page = await self._people.audit(wanted, limit=limit, before=before)
+    async def list(
+        self, wanted: DeadLetterFilter = EVERY_LETTER, *, limit: int, before: int | None = None
+    ) -> DeadLetterPage:
+        page = await self._letters.list(wanted, limit=limit, before=before)
+        texts = await asyncio.to_thread(lambda: [self._text.masks.text(letter.error) for letter in page.letters])
+        fitting = [letter for letter, text in zip(page.letters, texts, strict=True) if _fits(text, wanted.error)]
+        return DeadLetterPage(fitting, page.before)
+
+    async def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
+        found = await self._letters.details(letters)
+        return await asyncio.to_thread(lambda: [self._text.shown(detail) for detail in found])
+
+
+class _MaskedAudit:
+    def __init__(self, audit: Audit, masks: Masks) -> None:
+        self._audit, self._masks = audit, masks
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._audit, name)
+
+    async def list(self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None) -> AuditPage:
+        page = await self._audit.list(wanted, limit=limit, before=before)
         return page._replace(entries=await asyncio.to_thread(lambda: [self._shown(entry) for entry in page.entries]))
 
     def _shown(self, entry: AuditEntry) -> AuditEntry:
-        """What somebody searched for is a part of what they did."""
+        """The text of a search is a part of the action."""
         detail = json.dumps(self._masks.everywhere(dict(entry.detail)), ensure_ascii=False)
         return replace(entry, subject=self._masks.text(entry.subject), detail_json=detail)
 

@@ -6,8 +6,8 @@ import getpass
 from collections.abc import Callable
 from pathlib import Path
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import Store
 from pillarbox.ops.console.app import Console
 from pillarbox.ops.console.guard import is_local
 from pillarbox.ops.console.logins import Ask, HostLogin, Login, NoLogin, ProxyLogin, UserLogin, UsersFile
@@ -17,7 +17,7 @@ from pillarbox.ops.settings import Settings
 from pillarbox.ops.settings.console import ConsoleSettings
 
 
-def open_console(settings: Settings, store: Store, *, read_only: bool) -> Console:
+def open_console(settings: Settings, store: AdminStore, *, read_only: bool) -> Console:
     """The console that the settings describe. Raises ConfigurationError."""
     given = settings.console
     refuse_strangers(settings)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.text import is_json
 from pillarbox.ops import exports
 from pillarbox.ops.console import json_text

@@ -6,8 +6,9 @@ from datetime import datetime
 
 from markupsafe import Markup, escape
 
+from pillarbox.admin.overview import Overview
 from pillarbox.core.clock import timestamp
-from pillarbox.core.overview import COUNTED, Overview
+from pillarbox.core.statistics import COUNTED
 from pillarbox.core.text import escaped
 from pillarbox.core.text import plural as plural
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError, PillarboxError
-from pillarbox.core.store import Store
 from pillarbox.core.text import plural
 from pillarbox.ops.demo.books import Books, books_of
 from pillarbox.ops.demo.leash import Child
@@ -112,7 +112,7 @@ class Run:
             # The relay first: the consumer empties the queue and goes.
             for child in reversed(self._children):
                 await child.release(within=STUCK)
-            seen = await store.inspection.overview()
+            seen = await store.admin.inspection.overview()
             epoch = max(lane.epoch for lane in seen.lanes)
             return Outcome(
                 verdict=await self._judge(dead_letters=seen.dead, epoch=epoch),
@@ -138,9 +138,9 @@ class Run:
         for child in self._children:
             child.end()
 
-    async def _wait_for_relay(self, store: Store) -> None:
+    async def _wait_for_relay(self, store: AdminStore) -> None:
         """Until it owns lanes; if it never does, something else is wrong and it ends."""
-        while all(lane.owner is None for lane in (await store.inspection.overview()).lanes):
+        while all(lane.owner is None for lane in (await store.admin.inspection.overview()).lanes):
             self._check_children()
             await asyncio.sleep(LOOK_EVERY / 10)
 

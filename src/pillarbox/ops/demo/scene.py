@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import Store
 from pillarbox.relay.config import RelayConfig
 
 Sabotage = Literal["loss", "disorder", "phantom", "repeats"]
@@ -72,7 +72,7 @@ class Scene:
         way = f"RabbitMQ at {_host(self.transport)} → a consumer" if self.transport else "three handlers"
         return f"{store} → relay → {way}"
 
-    def open_store(self) -> Store:
+    def open_store(self) -> AdminStore:
         """The outbox of this scene."""
         if not self.store:
             from pillarbox.stores.sqlite import SqliteStore

@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from pillarbox.core.overview import Overview
+from pillarbox.admin.overview import Overview
 from pillarbox.core.text import plural
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.watching import HAPPENINGS, PULSES, Figures, Pace

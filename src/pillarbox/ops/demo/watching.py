@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pillarbox.core.overview import Overview
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.overview import Overview
 from pillarbox.ops.demo.ledger import LedgerReader, What
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.shop import Shop
@@ -85,7 +85,7 @@ class Meter:
 class Watch:
     """Looks at a demo under way. `happened` notes what is worth telling."""
 
-    def __init__(self, scene: Scene, store: Store, shop: Shop) -> None:
+    def __init__(self, scene: Scene, store: AdminStore, shop: Shop) -> None:
         self._store = store
         self._shop = shop
         self._receivers = scene.receivers
@@ -112,7 +112,7 @@ class Watch:
         self._happenings.append((self.elapsed, what))
 
     async def look(self, done: float | None) -> Figures:
-        overview = await self._store.inspection.overview()
+        overview = await self._store.admin.inspection.overview()
         self._lines.update((entry.receiver, entry.what) for entry in self._reader.more())
         self._note_takeovers(overview)
         now = self.elapsed

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, closing
 
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
 
 MISSING = 'to watch it in a browser, too: pip install "pillarbox[console]"'
 
 
 @asynccontextmanager
-async def window(store: Store) -> AsyncIterator[str]:
+async def window(store: AdminStore) -> AsyncIterator[str]:
     """What to tell people: where the console is, or what it needs."""
     try:
         from pillarbox.ops.console import Console, NoLogin

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from pillarbox.core.diagnosis import LONG_TRANSACTION, Answer, Check, Finding, Result
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.diagnosis import LONG_TRANSACTION, Answer, Check, Finding, Result
 from pillarbox.core.errors import ConfigurationError, PillarboxError
-from pillarbox.core.store import Store
 from pillarbox.ops.doctor import guarantees, symptoms
 from pillarbox.ops.doctor import settings as settings_checks
 from pillarbox.ops.settings import Settings
@@ -42,7 +42,7 @@ def unreadable(error: ConfigurationError) -> Report:
     )
 
 
-async def examine(settings: Settings, store: Store, *, long_transaction: float = LONG_TRANSACTION) -> Report:
+async def examine(settings: Settings, store: AdminStore, *, long_transaction: float = LONG_TRANSACTION) -> Report:
     """Look at everything. Raises nothing that a check could find out; `store` stays open."""
     findings, _ = await _made(settings_checks.checks(settings, store))
     of_store, shut = await _made(store.diagnosis.checks(long_transaction=long_transaction))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
 from pillarbox.core.clock import seconds
-from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
 from pillarbox.ops.settings import Settings
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import Store
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.settings.masking import masked
 from pillarbox.ops.settings.sources import FAILPOINT, TRANSPORT
@@ -17,7 +17,7 @@ READ = "settings.read"
 READ_FIX = "`pillarbox config check` names each with its place"
 
 
-def checks(settings: Settings, store: Store) -> Sequence[Check]:
+def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
     async def read() -> Answer:
         return passed(f"the settings can be read; the store is {masked(settings.store.url)}")
 
@@ -42,7 +42,7 @@ def checks(settings: Settings, store: Store) -> Sequence[Check]:
     ]
 
 
-async def _relay(settings: Settings, store: Store) -> Answer:
+async def _relay(settings: Settings, store: AdminStore) -> Answer:
     """Can a relay be made of them? Connects to nothing."""
     if not settings.relay.config.enabled:
         called = settings.called("relay", "enabled")

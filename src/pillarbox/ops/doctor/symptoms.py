@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pillarbox.core.browsing import LetterFilter
-from pillarbox.core.diagnosis import LOOKED_AT, MANY_TRIES, Answer, Check, failed, passed, reason, warned
-from pillarbox.core.keys import SAMPLE
-from pillarbox.core.overview import COUNTED, Overview
-from pillarbox.core.steering import EVERYWHERE
-from pillarbox.core.store import Store
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.diagnosis import LOOKED_AT, MANY_TRIES, Answer, Check, failed, passed, reason, warned
+from pillarbox.admin.keys import SAMPLE
+from pillarbox.admin.overview import Overview
+from pillarbox.core.statistics import COUNTED
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.text import noun, plural
 from pillarbox.ops.flow import DestinationView, destinations_of
 from pillarbox.ops.grouping import groups
@@ -26,7 +27,7 @@ _REASONS = 3
 _WHO = "ask whoever did it (`pillarbox audit list --what steer`)"
 
 
-def checks(settings: Settings, store: Store) -> Sequence[Check]:
+def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
     return [
         Check(name="symptoms.relays", ask=partial(_relays, settings, store)),
         Check(name="symptoms.lanes", ask=partial(_lanes, store)),
@@ -39,8 +40,8 @@ def checks(settings: Settings, store: Store) -> Sequence[Check]:
     ]
 
 
-async def _relays(settings: Settings, store: Store) -> Answer:
-    seen = await store.inspection.overview()
+async def _relays(settings: Settings, store: AdminStore) -> Answer:
+    seen = await store.admin.inspection.overview()
     alive = [relay.name or relay.id for relay in seen.relays if relay.lease > 0]
     if stalled := [relay for relay in seen.relays if relay.lease > 0 and relay.stalled]:
         told = "; ".join(f"{relay.name or relay.id}: {relay.stalled}" for relay in stalled)
@@ -59,8 +60,8 @@ async def _relays(settings: Settings, store: Store) -> Answer:
     return warned(f"nothing waits, and {said}", fix)
 
 
-async def _lanes(store: Store) -> Answer:
-    seen = await store.inspection.overview()
+async def _lanes(store: AdminStore) -> Answer:
+    seen = await store.admin.inspection.overview()
     crashed = [lane for lane in seen.lanes if lane.crashes >= MANY_CRASHES]
     if crashed:
         return failed(
@@ -77,9 +78,9 @@ async def _lanes(store: Store) -> Answer:
     return passed("no lane is left alone by the relays there are")
 
 
-async def _destinations(store: Store) -> Answer:
-    steering = await store.destinations.steering()
-    seen: Overview = await store.inspection.overview()
+async def _destinations(store: AdminStore) -> Answer:
+    steering = await store.destinations.overrides()
+    seen: Overview = await store.admin.inspection.overview()
     if any(row.destination == EVERYWHERE and row.paused for row in steering):
         return warned("a person paused every destination", f"{_WHO}, then `pillarbox destinations resume`")
     destinations = destinations_of(seen.relays, steering)
@@ -99,8 +100,8 @@ def _state(one: DestinationView) -> str:
     return f"{one.name} ({'held ' if one.fails else ''}{one.state})"
 
 
-async def _backlog(store: Store) -> Answer:
-    seen = await store.inspection.overview()
+async def _backlog(store: AdminStore) -> Answer:
+    seen = await store.admin.inspection.overview()
     if seen.oldest is None:
         return passed("nothing waits that could have left")
     said = f"{plural(seen.backlog, 'waits', 'wait', most=COUNTED)}, the oldest for {seen.oldest:.0f} s"
@@ -112,7 +113,7 @@ async def _backlog(store: Store) -> Answer:
     return passed(said)
 
 
-async def _tries(store: Store) -> Answer:
+async def _tries(store: AdminStore) -> Answer:
     tried = await store.diagnosis.tried(MANY_TRIES)
     if tried.messages:
         were = noun(tried.messages, "was", "were")
@@ -124,8 +125,8 @@ async def _tries(store: Store) -> Answer:
     return passed(f"nothing was tried more than {MANY_TRIES} times")
 
 
-async def _blocked(store: Store) -> Answer:
-    if blocked := [key for key in await store.keys.blocked(limit=_REASONS) if key.next_try is None]:
+async def _blocked(store: AdminStore) -> Answer:
+    if blocked := [key for key in await store.admin.keys.blocked(limit=_REASONS) if key.next_try is None]:
         told = "; ".join(f"{one.key or one.event_id}: {reason(one.error or '', one.event_id)}" for one in blocked)
         return warned(
             f"keys stand still until a person decides: {told}",
@@ -134,8 +135,8 @@ async def _blocked(store: Store) -> Answer:
     return passed("no key is held by an event that was given up")
 
 
-async def _hot_keys(settings: Settings, store: Store) -> Answer:
-    limited = await find_limited(store, await store.keys.hot(limit=1))
+async def _hot_keys(settings: Settings, store: AdminStore) -> Answer:
+    limited = await find_limited(store, await store.admin.keys.hot(limit=1))
     if limited is not None and (fix := advice(settings)):
         return warned(
             f"{limited.waiting:,} of the first {SAMPLE:,} events that wait have the key {reason(limited.key)}", fix
@@ -143,8 +144,8 @@ async def _hot_keys(settings: Settings, store: Store) -> Answer:
     return passed("no key has so many events that they wait for one another")
 
 
-async def _dead(store: Store) -> Answer:
-    found = await groups(store, LetterFilter(), most=LETTERS)
+async def _dead(store: AdminStore) -> Answer:
+    found = await groups(store, DeadLetterFilter(), most=LETTERS)
     if not found.groups:
         return passed("nothing was given up on")
     told = "; ".join(

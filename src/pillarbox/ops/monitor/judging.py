@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pillarbox.core.overview import Overview
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.admin.overview import Overview
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.text import plural
 from pillarbox.ops.flow import LONG, destinations_of, flow
 from pillarbox.ops.monitor.looking import Seen

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.overview import Overview
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.overview import COUNTED, Overview
-from pillarbox.core.steering import Steering
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import COUNTED
+from pillarbox.core.store import Override
 
 FRESH = 5.0
 """Seconds for which a look at the store is good."""
@@ -30,14 +31,14 @@ class Seen:
 
     overview: Overview | None
     """None: it could not be looked at; `error` says why."""
-    steering: Sequence[Steering] = ()
+    steering: Sequence[Override] = ()
     error: str = ""
 
 
 class Lookout:
     """Looks when it is asked, unless it has just looked."""
 
-    def __init__(self, store: Store, *, counted: int = COUNTED, clock: Clock | None = None) -> None:
+    def __init__(self, store: AdminStore, *, counted: int = COUNTED, clock: Clock | None = None) -> None:
         """store: one that nobody else works with; it is not closed here. counted: so many that wait are counted."""
         self._store = store
         self._counted = counted
@@ -65,8 +66,8 @@ class Lookout:
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._store.schema.check()
-                overview = await self._store.inspection.overview(counted=self._counted)
-                steering = await self._store.destinations.steering()
+                overview = await self._store.admin.inspection.overview(counted=self._counted)
+                steering = await self._store.destinations.overrides()
         except TimeoutError:
             return Seen(overview=None, error=f"the store has not answered for {PATIENCE:g} s")
         except PillarboxError as error:

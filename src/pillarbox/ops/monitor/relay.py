@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import seconds
-from pillarbox.core.overview import COUNTED
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import COUNTED
 from pillarbox.ops.monitor.judging import Answer, Limits, alive, healthy, ready
 from pillarbox.ops.monitor.looking import Lookout
 from pillarbox.ops.monitor.pages import Starlette, make_pages
@@ -29,7 +29,7 @@ class RelayMonitor:
         self.address = address_of(self._port)
 
     @asynccontextmanager
-    async def shows(self, relay: Relay, store: Store) -> AsyncIterator[None]:
+    async def shows(self, relay: Relay, store: AdminStore) -> AsyncIterator[None]:
         """Serve the pages while the block is open, then close the port."""
         async with aclosing(store.beside()) as looked_at:
             # A limit beyond what is counted by default could never be exceeded where a store cannot estimate.

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from pillarbox.core.archive import Stale, Table, within
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.archive import Stale, Table, within
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.fetch import MAX_BYTES
-from pillarbox.core.overview import COUNTED
 from pillarbox.core.retention import Retention
-from pillarbox.stores.memory.browsing import delivered, given_up
+from pillarbox.core.statistics import COUNTED
+from pillarbox.stores.memory.events import delivered, given_up
 from pillarbox.stores.memory.tables import Tables, verb
 from pillarbox.stores.memory.upkeep import stale
 
 
 class MemoryArchive:
-    """See `pillarbox.core.archive.Archive`."""
+    """See `pillarbox.admin.archive.Archive`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pillarbox.core.outcome import legible
-from pillarbox.core.steering import KEEP, Forced, Keep, Steering, changes
+from pillarbox.core.store import Override
 from pillarbox.stores.memory.tables import Destination, Tables, verb
 
 
@@ -17,33 +15,20 @@ class MemoryDestinations:
 
     @verb
     def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
-        row = self._row(destination)
+        row = row_of(self._tables, destination)
         row.steering = row.steering._replace(last_error=None if error is None else legible(error))
         row.next_try_at = None if next_try is None else self._tables.after(next_try)
 
     @verb
-    def steering(self) -> list[Steering]:
+    def overrides(self) -> list[Override]:
         rows = [row.steering for row in self._tables.destinations.values()]
         return sorted(row for row in rows if row != _untouched(row.destination))
 
-    @verb
-    def steer(
-        self,
-        destination: str,
-        *,
-        paused: bool | Keep = KEEP,
-        breaker: Forced | Keep | None = KEEP,
-        rate_limit: float | Keep | None = KEEP,
-        by: str = "",
-    ) -> None:
-        changed: dict[str, Any] = changes(paused=paused, breaker=breaker, rate_limit=rate_limit)
-        row = self._row(destination)
-        row.steering = row.steering._replace(**changed)
-        self._tables.remember(by, "steer", destination, **changed)
 
-    def _row(self, destination: str) -> Destination:
-        return self._tables.destinations.setdefault(destination, Destination(steering=_untouched(destination)))
+def row_of(tables: Tables, destination: str) -> Destination:
+    """The row of a destination, which is added if it is missing."""
+    return tables.destinations.setdefault(destination, Destination(steering=_untouched(destination)))
 
 
-def _untouched(destination: str) -> Steering:
-    return Steering(destination, paused=False, breaker=None, rate_limit=None, last_error=None)
+def _untouched(destination: str) -> Override:
+    return Override(destination, paused=False, breaker=None, rate_limit=None, last_error=None)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox.core.diagnosis import LONG_TRANSACTION, LOOKED_AT, MANY_TRIES, Check, Tried, commonest, schema_checks
-from pillarbox.core.footprint import Footprint
+from pillarbox.admin.diagnosis import (
+    LONG_TRANSACTION,
+    LOOKED_AT,
+    MANY_TRIES,
+    Check,
+    TableSizes,
+    Tried,
+    commonest,
+    schema_checks,
+)
 from pillarbox.stores.memory.schema import MemorySchema
 from pillarbox.stores.memory.tables import Tables, verb
 
 
 class MemoryDiagnosis:
-    """See `pillarbox.core.diagnosis.Diagnosis`."""
+    """See `pillarbox.admin.diagnosis.Diagnosis`."""
 
     def __init__(self, tables: Tables, schema: MemorySchema) -> None:
         self._tables = tables
@@ -20,8 +28,8 @@ class MemoryDiagnosis:
     def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
         return schema_checks(self._schema)
 
-    async def footprint(self) -> Footprint:
-        return Footprint(())
+    async def footprint(self) -> TableSizes:
+        return TableSizes(())
 
     @verb
     def tried(self, more_than: int = MANY_TRIES) -> Tried:

@@ -5,57 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 
+from pillarbox.admin.overview import ConsumerView, LaneView, Overview, RelayView
 from pillarbox.core.message import Held, Message
-from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
 from pillarbox.core.row import LATELY, Tally
+from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.memory.tables import Tables, verb
 
 
 class MemoryInspection:
-    """See `pillarbox.core.store.Inspection`."""
+    """See `pillarbox.admin.overview.Inspection`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
     @verb
     def overview(self, *, counted: int = COUNTED) -> Overview:
-        now = self._tables.now()
-        waiting = [stored.message for stored in self._tables.waiting.values()]
-        due = [(at, one.id, one.event_id) for one in waiting if (at := _since(one)) <= now]
-        since, _, oldest_event = min(due, default=(None, 0, None))
-        return Overview(
-            backlog=len(waiting),
-            oldest=(now - since).total_seconds() if since else None,
-            exact=True,
-            dead=min(len(self._tables.dead), COUNTED + 1),
-            lanes=[
-                LaneView(number, lane.owner, lane.epoch, lane.crashes) for number, lane in enumerate(self._tables.lanes)
-            ],
-            relays=self._relays(now),
-            blocked=min(sum(one.held == Held.BLOCKED for one in waiting), COUNTED + 1),
-            oldest_event=oldest_event,
-        )
+        return overview_of(self._tables)
 
     @verb
     def relays(self) -> list[RelayView]:
-        return self._relays(self._tables.now())
-
-    def _relays(self, now: datetime) -> list[RelayView]:
-        return [
-            RelayView(
-                relay.card.id,
-                relay.card.name,
-                relay.card.host,
-                relay.lease_end - self._tables.elapsed(),
-                dict(relay.breakers),
-                relay.card.version,
-                (now - relay.started_at).total_seconds(),
-                len(relay.in_hand),
-                relay.draining,
-                relay.stalled,
-            )
-            for _, relay in sorted(self._tables.relays.items())
-        ]
+        return _relays(self._tables)
 
     @verb
     def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
@@ -80,6 +49,44 @@ class MemoryInspection:
             last_error,
             last_failed_at,
         )
+
+
+def overview_of(tables: Tables) -> Overview:
+    """Backlog, dead letters, blocked keys, lanes and relays. The caller holds the lock."""
+    now = tables.now()
+    waiting = [stored.message for stored in tables.waiting.values()]
+    due = [(at, one.id, one.event_id) for one in waiting if (at := _since(one)) <= now]
+    since, _, oldest_event = min(due, default=(None, 0, None))
+    return Overview(
+        backlog=len(waiting),
+        oldest=(now - since).total_seconds() if since else None,
+        exact=True,
+        dead=min(len(tables.dead), COUNTED + 1),
+        lanes=[LaneView(number, lane.owner, lane.epoch, lane.crashes) for number, lane in enumerate(tables.lanes)],
+        relays=_relays(tables),
+        blocked=min(sum(one.held == Held.BLOCKED for one in waiting), COUNTED + 1),
+        oldest_event=oldest_event,
+        recorded=tables.recorded,
+    )
+
+
+def _relays(tables: Tables) -> list[RelayView]:
+    now = tables.now()
+    return [
+        RelayView(
+            relay.card.id,
+            relay.card.name,
+            relay.card.host,
+            relay.lease_end - tables.elapsed(),
+            dict(relay.breakers),
+            relay.card.version,
+            (now - relay.started_at).total_seconds(),
+            len(relay.in_hand),
+            relay.draining,
+            relay.stalled,
+        )
+        for _, relay in sorted(tables.relays.items())
+    ]
 
 
 def _failure(at: datetime, tally: Tally) -> tuple[datetime, str]:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
-from pillarbox.core.browsing import Position
-from pillarbox.core.keys import BEHIND, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.admin.keys import BEHIND, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Message, Status
 from pillarbox.stores.memory.tables import Stored, Tables, concerns, verb
 
 
 class MemoryKeys:
-    """See `pillarbox.core.keys.Keys`."""
+    """See `pillarbox.admin.keys.Keys`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables

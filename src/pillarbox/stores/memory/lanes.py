@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import EVERY_RELAY, Epochs, InHand, Lease, RelayCard, Renewal, Session
+from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.memory.tables import LaneTable, Relay, Tables, verb
 
 
@@ -72,26 +72,12 @@ class MemoryLanes:
         return [self._hand_over(n, relay) for n in free[:most]]
 
     @verb
-    def release(self, relay: str, epochs: Epochs) -> None:
-        for number, epoch in epochs.items():
-            lane = self._tables.lanes[number]
-            if lane.owner == relay and lane.epoch == epoch:
+    def release(self, relay: str, epochs: Epochs | None = None) -> None:
+        if epochs is None:
+            self._tables.relays.pop(relay, None)
+        for number, lane in enumerate(self._tables.lanes):
+            if lane.owner == relay and (epochs is None or epochs.get(number) == lane.epoch):
                 lane.owner = None
-
-    @verb
-    def leave(self, relay: str) -> None:
-        self._tables.relays.pop(relay, None)
-        for lane in self._tables.lanes:
-            if lane.owner == relay:
-                lane.owner = None
-
-    @verb
-    def drain(self, relay: str, *, by: str = "") -> list[str]:
-        asked = [living for living in self._tables.living() if relay in (living.card.id, living.card.name, EVERY_RELAY)]
-        for living in asked:
-            living.draining = True
-            self._tables.remember(by, "drain", living.card.id)
-        return sorted(living.card.id for living in asked)
 
     def _hand_over(self, number: int, relay: str) -> Lease:
         lane: LaneTable = self._tables.lanes[number]

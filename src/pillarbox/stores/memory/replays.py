@@ -7,11 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from pillarbox.core.browsing import Position
-from pillarbox.core.event import uuid7
-from pillarbox.core.message import Message
-from pillarbox.core.replay import (
-    REPLAY_OF,
+from pillarbox.admin.listing import Position
+from pillarbox.admin.replay import (
     WHAT,
     Chosen,
     Counted,
@@ -25,11 +22,13 @@ from pillarbox.core.replay import (
     read,
     written,
 )
+from pillarbox.core.event import REPLAY_OF, uuid7
+from pillarbox.core.message import Message
 from pillarbox.stores.memory.tables import Published, Stored, Tables, verb
 
 
 class MemoryReplays:
-    """See `pillarbox.core.replay.Replays`."""
+    """See `pillarbox.admin.replay.Replays`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables

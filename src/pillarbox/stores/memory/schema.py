@@ -29,3 +29,6 @@ class MemorySchema:
     @verb
     def status(self) -> SchemaStatus:
         return SchemaStatus(version=1, wanted=1)
+
+    async def prepare(self) -> None:
+        """Nothing: there are no partitions."""

@@ -5,20 +5,15 @@ from __future__ import annotations
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.lane import LANES
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.store import Capabilities
-from pillarbox.stores.memory.archive import MemoryArchive
-from pillarbox.stores.memory.browsing import MemoryBrowsing
+from pillarbox.core.store import EVERY_REQUEST, Capabilities
+from pillarbox.stores.memory.admin import MemoryAdmin
 from pillarbox.stores.memory.destinations import MemoryDestinations
 from pillarbox.stores.memory.diagnosis import MemoryDiagnosis
-from pillarbox.stores.memory.inspection import MemoryInspection
-from pillarbox.stores.memory.keys import MemoryKeys
 from pillarbox.stores.memory.lanes import MemoryLanes
 from pillarbox.stores.memory.ledger import ledger_of
 from pillarbox.stores.memory.messages import MemoryMessages
-from pillarbox.stores.memory.people import MemoryPeople
-from pillarbox.stores.memory.replays import MemoryReplays
 from pillarbox.stores.memory.schema import MemorySchema
-from pillarbox.stores.memory.stats import MemoryStats
+from pillarbox.stores.memory.statistics import MemoryStatistics
 from pillarbox.stores.memory.tables import Tables
 from pillarbox.stores.memory.transaction import MemoryTransaction
 from pillarbox.stores.memory.upkeep import MemoryUpkeep
@@ -51,7 +46,12 @@ class MemoryStore:
         self._tables = tables
         self._history = history
         self.capabilities = Capabilities(
-            lanes=len(tables.lanes), many_writers=True, survives_restart=False, partitions=False
+            lanes=len(tables.lanes),
+            many_writers=True,
+            survives_restart=False,
+            partitions=False,
+            admin=False,
+            requests=EVERY_REQUEST,
         )
         self.lanes = MemoryLanes(tables)
         self.messages = MemoryMessages(tables)
@@ -59,13 +59,8 @@ class MemoryStore:
         self._ledger_kind = ledger
         self.ledger = ledger_of(ledger, history=history, tables=tables)
         self.destinations = MemoryDestinations(tables)
-        self.people = MemoryPeople(tables)
-        self.browsing = MemoryBrowsing(tables, self.people)
-        self.archive = MemoryArchive(tables)
-        self.replays = MemoryReplays(tables)
-        self.inspection = MemoryInspection(tables)
-        self.keys = MemoryKeys(tables)
-        self.stats = MemoryStats(tables)
+        self.statistics = MemoryStatistics(tables)
+        self.admin = MemoryAdmin(tables)
         self.upkeep = MemoryUpkeep(tables)
         self.wakeup = wakeup or MemoryWakeup(tables)
         self.schema = MemorySchema(tables)

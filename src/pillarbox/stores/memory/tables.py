@@ -19,16 +19,16 @@ from types import CoroutineType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from zlib import crc32
 
-from pillarbox.core.audit import AuditEntry
-from pillarbox.core.browsing import Failure
+from pillarbox.admin.audit import AuditEntry
+from pillarbox.admin.listing import Failure
+from pillarbox.admin.requests import Action
 from pillarbox.core.clock import Clock
 from pillarbox.core.lane import InHand, RelayCard
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.people import Action
 from pillarbox.core.row import Receipt, Tally
-from pillarbox.core.stats import Sample
-from pillarbox.core.steering import Steering
+from pillarbox.core.statistics import Sample
+from pillarbox.core.store import Override
 from pillarbox.stores.memory.ordered import Ordered
 
 P = ParamSpec("P")
@@ -126,7 +126,7 @@ class Relay:
 class Destination:
     """What people set for a destination, and how it fares."""
 
-    steering: Steering
+    steering: Override
     next_try_at: datetime | None = None
 
 

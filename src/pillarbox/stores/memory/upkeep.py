@@ -18,10 +18,6 @@ class MemoryUpkeep:
         self._tables = tables
 
     @verb
-    def prepare(self) -> None:
-        """Nothing: there is always room."""
-
-    @verb
     def prune(self, kept: Retention, *, most: int = 1000) -> int:
         gone = 0
         for table, old in stale(self._tables, kept):

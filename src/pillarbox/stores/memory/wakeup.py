@@ -26,12 +26,9 @@ class MemoryWakeup:
                 loop.call_soon_threadsafe(bell.set)
 
     @verb
-    def doze(self, relay: str, seconds: float) -> None:
-        self._rung_since_doze = False
-
-    @verb
-    def rouse(self, relay: str) -> None:
-        """Nothing: a ring that nobody waits for costs nothing here."""
+    def request(self, relay: str, seconds: float) -> None:
+        if seconds:
+            self._rung_since_doze = False
 
     async def wait(self, seconds: float) -> bool:
         bell = asyncio.Event()

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar, assert_never
 
-from pillarbox.core.browsing import Failure
+from pillarbox.admin.listing import Failure
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import Dead, Delivered, Outcome, Resolved, Retry, Split, Verdict, legible
 from pillarbox.core.store import CarriedOut
-from pillarbox.stores.memory.tables import Attempt, Published, Request, Stored, Tables, verb
+from pillarbox.stores.memory.tables import Attempt, Identity, Published, Request, Stored, Tables, verb
 
 W = TypeVar("W", Verdict, Resolved, Split)
 
@@ -94,6 +94,13 @@ class MemoryWrites:
         for number in mine:
             self._do(number, self._tables.requests.pop(number))
         return CarriedOut(len(mine), deferred)
+
+    @verb
+    def request_retry(self, events: Sequence[Identity], *, by: str) -> None:
+        for identity in events:
+            self._tables.requests[self._tables.draw()] = Request(
+                action="retry", identity=identity, delay=0, by=by, at=self._tables.now(), act=None
+            )
 
     def _fence(self, epochs: Epochs, writes: Sequence[W]) -> tuple[frozenset[int], list[W]]:
         """The lanes that are still ours, and what is to be written to them."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pillarbox.core.archive import Stale, Table
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.archive import Stale, Table
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.fetch import MAX_BYTES
-from pillarbox.core.overview import COUNTED
 from pillarbox.core.retention import Retention
-from pillarbox.stores.postgres.browsing import detail_of
+from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.events import detail_of
 from pillarbox.stores.postgres.statements import Statements
 
 _EVER = datetime.min.replace(tzinfo=UTC)
 
 
 class PostgresArchive:
-    """See `pillarbox.core.archive.Archive`. A day that is empty afterwards goes with the next upkeep."""
+    """See `pillarbox.admin.archive.Archive`. A day that is empty afterwards goes with the next upkeep."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection

@@ -9,12 +9,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pillarbox.core.diagnosis import (
+from pillarbox.admin.diagnosis import (
     LONG_TRANSACTION,
     LOOKED_AT,
     MANY_TRIES,
     Answer,
     Check,
+    Part,
+    TableSizes,
     Tried,
     commonest,
     failed,
@@ -24,7 +26,6 @@ from pillarbox.core.diagnosis import (
     warned,
 )
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.core.footprint import Footprint, Part
 from pillarbox.stores.postgres import tls
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.schema import PostgresSchema
@@ -59,7 +60,7 @@ class Right(NamedTuple):
 
 
 class PostgresDiagnosis:
-    """See `pillarbox.core.diagnosis.Diagnosis`."""
+    """See `pillarbox.admin.diagnosis.Diagnosis`."""
 
     def __init__(
         self,
@@ -100,9 +101,9 @@ class PostgresDiagnosis:
         rows = await self._ask("diagnosis_retried", LOOKED_AT, more_than)
         return commonest((error, event_id) for error, event_id in rows)
 
-    async def footprint(self) -> Footprint:
+    async def footprint(self) -> TableSizes:
         parts = [Part._make(row) for row in await self._ask("diagnosis_table_sizes")]
-        return Footprint(parts, await oldest_transaction(self._ask))
+        return TableSizes(parts, await oldest_transaction(self._ask))
 
     async def _reachable(self) -> Answer:
         try:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 
-from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
+from pillarbox.admin.overview import ConsumerView, LaneView, Overview, RelayView
 from pillarbox.core.row import LATELY
+from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
 
 class PostgresInspection:
-    """See `pillarbox.core.store.Inspection`."""
+    """See `pillarbox.admin.overview.Inspection`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
@@ -19,11 +20,13 @@ class PostgresInspection:
         self._lanes = statements.get("overview_lanes")
         self._relays = statements.get("overview_relays")
         self._consumers = statements.get("list_consumers")
+        self._recorded = statements.get("recorded_so_far")
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         [figures] = await self._connection.fetch(self._figures, counted, COUNTED)
         backlog, oldest, exact, dead, blocked, oldest_event = figures
         lanes = await self._connection.fetch(self._lanes)
+        [(recorded,)] = await self._connection.fetch(self._recorded)
         return Overview(
             backlog=backlog,
             oldest=oldest,
@@ -33,6 +36,7 @@ class PostgresInspection:
             relays=await self.relays(),
             blocked=blocked,
             oldest_event=oldest_event,
+            recorded=recorded,
         )
 
     async def relays(self) -> list[RelayView]:

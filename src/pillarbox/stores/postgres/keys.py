@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pillarbox.core.browsing import Position
-from pillarbox.core.keys import BEHIND, LINES, NEXT, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.admin.keys import BEHIND, LINES, NEXT, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Status
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
 
 class PostgresKeys:
-    """See `pillarbox.core.keys.Keys`."""
+    """See `pillarbox.admin.keys.Keys`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection

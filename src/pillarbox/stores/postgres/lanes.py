@@ -25,7 +25,6 @@ class PostgresLanes:
         self._take = statements.get("acquire_lanes")
         self._release = statements.get("release_lanes")
         self._leave = statements.get("leave")
-        self._drain = statements.get("drain_relays")
 
     async def join(self, card: RelayCard, *, lease: float) -> None:
         await self._connection.fetch(self._join, card.id, card.name, card.host, card.version, lease)
@@ -68,11 +67,11 @@ class PostgresLanes:
         taken = await self._connection.fetch(self._take, relay, most)
         return sorted((Lease(lane=r[0], epoch=r[1], crashes=r[2]) for r in taken), key=lambda lease: lease.lane)
 
-    async def release(self, relay: str, epochs: Epochs) -> None:
+    async def release(self, relay: str, epochs: Epochs | None = None) -> None:
+        if epochs is None:
+            await self._leave_all(relay)
+            return
         await self._connection.fetch(self._release, relay, literal(epochs), literal(epochs.values()))
 
-    async def leave(self, relay: str) -> None:
+    async def _leave_all(self, relay: str) -> None:
         await self._connection.fetch(self._leave, relay)
-
-    async def drain(self, relay: str, *, by: str = "") -> list[str]:
-        return [row[0] for row in await self._connection.fetch(self._drain, relay, by)]

@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pillarbox.core.browsing import Position
-from pillarbox.core.event import uuid7
-from pillarbox.core.replay import (
+from pillarbox.admin.listing import Position
+from pillarbox.admin.replay import (
     LOOK,
     WHAT,
     Chosen,
@@ -23,6 +22,7 @@ from pillarbox.core.replay import (
     read,
     written,
 )
+from pillarbox.core.event import uuid7
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -39,7 +39,7 @@ _IN_ORDER = _NARROWED | {"type": ()}
 
 
 class PostgresReplays:
-    """See `pillarbox.core.replay.Replays`. `reading` plans each look anew."""
+    """See `pillarbox.admin.replay.Replays`. `reading` plans each look anew."""
 
     def __init__(self, reading: Connection, writing: Connection, statements: Statements) -> None:
         self._reading = reading

@@ -25,6 +25,10 @@ PATIENCE = 600
 """How often to ask for the lock, ten times a second."""
 
 
+DAYS_AHEAD = 7
+"""Days of history for which partitions are created."""
+
+
 class PostgresSchema:
     """See `pillarbox.core.store.Schema`."""
 
@@ -67,6 +71,9 @@ class PostgresSchema:
 
     async def check(self) -> None:
         (await self.status()).demand()
+
+    async def prepare(self) -> None:
+        await self._connection.fetch(self._statements.get("create_history_days"), DAYS_AHEAD)
 
     async def status(self) -> SchemaStatus:
         async with self._connection.open() as connection:

@@ -8,22 +8,17 @@ from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.lane import LANES
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.statements import Names
-from pillarbox.core.store import Capabilities
-from pillarbox.stores.postgres.archive import PostgresArchive
-from pillarbox.stores.postgres.browsing import PostgresBrowsing
+from pillarbox.core.store import EVERY_REQUEST, Capabilities
+from pillarbox.stores.postgres.admin import PostgresAdmin
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.destinations import PostgresDestinations
 from pillarbox.stores.postgres.diagnosis import PATIENCE, PostgresDiagnosis
-from pillarbox.stores.postgres.inspection import PostgresInspection
-from pillarbox.stores.postgres.keys import PostgresKeys
 from pillarbox.stores.postgres.lanes import PostgresLanes
 from pillarbox.stores.postgres.ledger import ledger_of
 from pillarbox.stores.postgres.messages import PostgresMessages
-from pillarbox.stores.postgres.people import PostgresPeople
-from pillarbox.stores.postgres.replays import PostgresReplays
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import Statements
-from pillarbox.stores.postgres.stats import PostgresStats
+from pillarbox.stores.postgres.statistics import PostgresStatistics
 from pillarbox.stores.postgres.upkeep import PostgresUpkeep
 from pillarbox.stores.postgres.wakeup import PostgresWakeup
 from pillarbox.stores.postgres.writes import PostgresWrites
@@ -46,7 +41,9 @@ class PostgresStore:
     `statement_timeout`. Raises ConfigurationError for a bad URL or name.
     """
 
-    capabilities = Capabilities(lanes=LANES, many_writers=True, survives_restart=True, partitions=True)
+    capabilities = Capabilities(
+        lanes=LANES, many_writers=True, survives_restart=True, partitions=True, admin=True, requests=EVERY_REQUEST
+    )
 
     def __init__(
         self,
@@ -87,13 +84,8 @@ class PostgresStore:
         self.writes = PostgresWrites(writing, statements, history=history, ledger=ledger is True)
         self.ledger = ledger_of(ledger, history=history, reading=reading, writing=writing, statements=statements)
         self.destinations = PostgresDestinations(living, statements)
-        self.people = PostgresPeople(living, statements)
-        self.browsing = PostgresBrowsing(listing, statements)
-        self.archive = PostgresArchive(living, statements)
-        self.replays = PostgresReplays(listing, living, statements)
-        self.inspection = PostgresInspection(living, statements)
-        self.keys = PostgresKeys(living, statements)
-        self.stats = PostgresStats(living, statements)
+        self.statistics = PostgresStatistics(living, statements)
+        self.admin = PostgresAdmin(listing, living, statements)
         self.upkeep = PostgresUpkeep(living, statements)
         self.wakeup = PostgresWakeup(listening, statements)
         self.schema = PostgresSchema(living, statements, max_payload=max_payload)

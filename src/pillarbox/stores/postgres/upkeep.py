@@ -10,15 +10,12 @@ from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
-DAYS_AHEAD = 7
-
 
 class PostgresUpkeep:
     """See `pillarbox.core.store.Upkeep`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
-        self._make = statements.get("create_history_days")
         self._drop = statements.get("drop_history_days")
         self._history = statements.get("prune_history")
         self._dead = statements.get("prune_dead")
@@ -28,9 +25,6 @@ class PostgresUpkeep:
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
         self._samples = statements.get("prune_statistics")
-
-    async def prepare(self) -> None:
-        await self._connection.fetch(self._make, DAYS_AHEAD)
 
     async def prune(self, kept: Retention, *, most: int = 1000) -> int:
         kinds = (

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from pillarbox.core.diagnosis import Answer, failed, passed, shortened, warned
-from pillarbox.core.footprint import OpenTransaction
+from pillarbox.admin.diagnosis import Answer, OpenTransaction, failed, passed, shortened, warned
 from pillarbox.core.statements import Names
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ LONGEST_PAUSE = 0.4
 
 
 class PostgresWakeup:
-    """See `pillarbox.core.store.Wakeup`. A sleep lasts until `rouse`, or until the session ends."""
+    """See `pillarbox.core.store.Wakeup`. A sleep lasts until the relay asks for no more, or until the session ends."""
 
     def __init__(self, listener: Connection, statements: Statements) -> None:
         self._listener = listener
@@ -49,14 +49,17 @@ class PostgresWakeup:
     def notifies(self) -> bool:
         return self._sleeping is not None and not self._sleeping.is_closed()
 
-    async def doze(self, relay: str, seconds: float) -> None:
+    async def request(self, relay: str, seconds: float) -> None:
+        if not seconds:
+            await self._stop()
+            return
         async with self._listener.open() as connection:
             await self._listen(connection)
             self._asked = True
             if not self._limit.pause_left(_now()):
                 await self._sleep(connection)
 
-    async def rouse(self, relay: str) -> None:
+    async def _stop(self) -> None:
         self._asked = False
         if self._sleeping is not None and not self._sleeping.is_closed():
             async with self._listener.open() as connection:

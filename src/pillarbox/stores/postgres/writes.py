@@ -77,6 +77,7 @@ class PostgresWrites:
 
     def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
+        self._request = statements.get("add_requests")
         noted = ("ledger",) if ledger else ()
         self._deliver = statements.get("deliver" if history else "deliver_without_history", *noted)
         self._history = history
@@ -151,6 +152,10 @@ class PostgresWrites:
         return CarriedOut(
             row["count"], list(zip(map(int, row["deferred_ids"]), row["deferred_destinations"], strict=True))
         )
+
+    async def request_retry(self, events: Sequence[tuple[str, str]], *, by: str) -> None:
+        event_ids, destinations = [event_id for event_id, _ in events], [destination for _, destination in events]
+        await self._connection.fetch(self._request, "retry", event_ids, destinations, 0.0, by, None)
 
     async def _put(self, epochs: Epochs, units: Sequence[Unit]) -> Settled:
         return await self._all(epochs, [(self._place, units)])

@@ -6,18 +6,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from pillarbox.core.archive import Stale, Table, within
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.archive import Stale, Table, within
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.fetch import MAX_BYTES
-from pillarbox.core.overview import COUNTED
 from pillarbox.core.retention import Retention
-from pillarbox.stores.sqlite.browsing import EVER, detail_of, written
+from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.events import EVER, detail_of, written
 from pillarbox.stores.sqlite.statements import Statements
 
 
 class SqliteArchive:
-    """See `pillarbox.core.archive.Archive`."""
+    """See `pillarbox.admin.archive.Archive`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection

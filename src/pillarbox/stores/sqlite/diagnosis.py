@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from pillarbox.core.diagnosis import (
+from pillarbox.admin.diagnosis import (
     LONG_TRANSACTION,
     LOOKED_AT,
     MANY_TRIES,
     Answer,
     Check,
+    Part,
+    TableSizes,
     Tried,
     commonest,
     failed,
@@ -28,7 +30,6 @@ from pillarbox.core.diagnosis import (
     warned,
 )
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.core.footprint import Footprint, Part
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.statements import Statements
@@ -50,7 +51,7 @@ class FileFacts(NamedTuple):
 
 
 class SqliteDiagnosis:
-    """See `pillarbox.core.diagnosis.Diagnosis`."""
+    """See `pillarbox.admin.diagnosis.Diagnosis`."""
 
     def __init__(self, path: Path, connection: Connection, statements: Statements, schema: SqliteSchema) -> None:
         self._path = path
@@ -74,11 +75,11 @@ class SqliteDiagnosis:
         rows = await self._connection.read(lambda db: db.execute(self._tried, given).fetchall())
         return commonest((error, event_id) for error, event_id in rows)
 
-    async def footprint(self) -> Footprint:
+    async def footprint(self) -> TableSizes:
         facts = await self._file()
         used, free = (facts.pages - facts.free) * facts.page_size, facts.free * facts.page_size
         parts = [Part("used", None, None, used), Part("free", None, None, free), Part("log", None, None, self._log())]
-        return Footprint(sorted(parts, key=lambda part: -part.bytes))
+        return TableSizes(sorted(parts, key=lambda part: -part.bytes))
 
     async def _reachable(self) -> Answer:
         if not self._path.is_file():

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 
-from pillarbox.core.overview import COUNTED, ConsumerView, LaneView, Overview, RelayView
+from pillarbox.admin.overview import ConsumerView, LaneView, Overview, RelayView
 from pillarbox.core.row import LATELY
+from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements
 
 
 class SqliteInspection:
-    """See `pillarbox.core.store.Inspection`."""
+    """See `pillarbox.admin.overview.Inspection`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
@@ -21,11 +22,13 @@ class SqliteInspection:
         self._lanes = statements.get("overview_lanes")
         self._relays = statements.get("overview_relays")
         self._consumers = statements.get("list_consumers")
+        self._recorded = statements.get("recorded_so_far")
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         def work(db: sqlite3.Connection) -> Overview:
             given = {"counted": counted, "most": COUNTED}
             [(backlog, oldest, dead, blocked, oldest_event)] = db.execute(self._figures, given).fetchall()
+            [(recorded,)] = db.execute(self._recorded).fetchall()
             return Overview(
                 backlog=backlog,
                 oldest=oldest,
@@ -35,6 +38,7 @@ class SqliteInspection:
                 relays=self._read_relays(db),
                 blocked=blocked,
                 oldest_event=oldest_event,
+                recorded=int(recorded),
             )
 
         return await self._connection.read(work)

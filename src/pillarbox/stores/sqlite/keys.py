@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pillarbox.core.browsing import Position
-from pillarbox.core.keys import BEHIND, LINES, NEXT, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.admin.keys import BEHIND, LINES, NEXT, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Status
-from pillarbox.stores.sqlite.browsing import written
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.events import written
 from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements
 
 
 class SqliteKeys:
-    """See `pillarbox.core.keys.Keys`."""
+    """See `pillarbox.admin.keys.Keys`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection

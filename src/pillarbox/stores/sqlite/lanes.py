@@ -36,8 +36,6 @@ class SqliteLanes:
         self._let_go = statements.get("release_all_lanes")
         self._leave = statements.get("leave")
         self._asked_to_drain = statements.get("drain_requested")
-        self._drain = statements.get("drain_relays")
-        self._drain_audit = statements.get("drain_audit")
 
     async def join(self, card: RelayCard, *, lease: float) -> None:
         given = {"id": card.id, "name": card.name, "host": card.host, "version": card.version, "lease": lease}
@@ -103,22 +101,16 @@ class SqliteLanes:
 
         return await self._connection.write(work)
 
-    async def release(self, relay: str, epochs: Epochs) -> None:
+    async def release(self, relay: str, epochs: Epochs | None = None) -> None:
+        if epochs is None:
+            await self._leave_all(relay)
+            return
         given = {"relay": relay, "epoch": epochs.get(LANE)}
         await self._connection.write(lambda db: db.execute(self._release, given).close())
 
-    async def leave(self, relay: str) -> None:
+    async def _leave_all(self, relay: str) -> None:
         def work(db: sqlite3.Connection) -> None:
             db.execute(self._let_go, {"relay": relay})
             db.execute(self._leave, {"relay": relay})
 
         await self._connection.write(work)
-
-    async def drain(self, relay: str, *, by: str = "") -> list[str]:
-        def work(db: sqlite3.Connection) -> list[str]:
-            asked = [one for (one,) in db.execute(self._drain, {"relay": relay, "by": by}).fetchall()]
-            for one in asked:
-                db.execute(self._drain_audit, {"by": by, "id": one})
-            return sorted(asked)
-
-        return await self._connection.write(work)

@@ -9,9 +9,8 @@ from contextlib import closing
 from datetime import datetime
 from typing import Any
 
-from pillarbox.core.browsing import Position
-from pillarbox.core.event import uuid7
-from pillarbox.core.replay import (
+from pillarbox.admin.listing import Position
+from pillarbox.admin.replay import (
     LOOK,
     WHAT,
     Chosen,
@@ -26,9 +25,10 @@ from pillarbox.core.replay import (
     read,
     written,
 )
-from pillarbox.stores.sqlite.browsing import EVER, NEVER
-from pillarbox.stores.sqlite.browsing import written as stamp
+from pillarbox.core.event import uuid7
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.events import EVER, NEVER
+from pillarbox.stores.sqlite.events import written as stamp
 from pillarbox.stores.sqlite.moments import moment
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -43,7 +43,7 @@ _IN_ORDER = _NARROWED | {"type": ()}
 
 
 class SqliteReplays:
-    """See `pillarbox.core.replay.Replays`."""
+    """See `pillarbox.admin.replay.Replays`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection

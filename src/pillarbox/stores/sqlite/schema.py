@@ -49,6 +49,9 @@ class SqliteSchema:
     async def check(self) -> None:
         (await self._found()).demand()
 
+    async def prepare(self) -> None:
+        """Nothing: the history is one table."""
+
     async def status(self) -> SchemaStatus:
         if self._connection.has_file:
             return await self._found()

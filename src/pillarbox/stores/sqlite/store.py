@@ -10,23 +10,18 @@ from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.statements import Names
-from pillarbox.core.store import Capabilities
-from pillarbox.stores.sqlite.archive import SqliteArchive
-from pillarbox.stores.sqlite.browsing import SqliteBrowsing
+from pillarbox.core.store import EVERY_REQUEST, Capabilities
+from pillarbox.stores.sqlite.admin import SqliteAdmin
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.destinations import SqliteDestinations
 from pillarbox.stores.sqlite.diagnosis import SqliteDiagnosis
-from pillarbox.stores.sqlite.inspection import SqliteInspection
-from pillarbox.stores.sqlite.keys import SqliteKeys
 from pillarbox.stores.sqlite.lanes import SqliteLanes
 from pillarbox.stores.sqlite.ledger import ledger_of
 from pillarbox.stores.sqlite.messages import SqliteMessages
-from pillarbox.stores.sqlite.people import SqlitePeople
-from pillarbox.stores.sqlite.replays import SqliteReplays
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.sessions import RelayLocks
 from pillarbox.stores.sqlite.statements import Statements
-from pillarbox.stores.sqlite.stats import SqliteStats
+from pillarbox.stores.sqlite.statistics import SqliteStatistics
 from pillarbox.stores.sqlite.upkeep import SqliteUpkeep
 from pillarbox.stores.sqlite.wakeup import Bell, SqliteWakeup
 from pillarbox.stores.sqlite.writes import SqliteWrites
@@ -43,7 +38,9 @@ class SqliteStore:
     (nobody else could write to it), and for a SQLite that is too old.
     """
 
-    capabilities = Capabilities(lanes=1, many_writers=False, survives_restart=True, partitions=False)
+    capabilities = Capabilities(
+        lanes=1, many_writers=False, survives_restart=True, partitions=False, admin=True, requests=EVERY_REQUEST
+    )
 
     def __init__(
         self,
@@ -73,13 +70,8 @@ class SqliteStore:
         self.writes = SqliteWrites(connection, statements, history=history, ledger=ledger is True)
         self.ledger = ledger_of(ledger, history=history, connection=connection, statements=statements)
         self.destinations = SqliteDestinations(connection, statements)
-        self.people = SqlitePeople(connection, statements)
-        self.browsing = SqliteBrowsing(connection, statements)
-        self.archive = SqliteArchive(connection, statements)
-        self.replays = SqliteReplays(connection, statements)
-        self.inspection = SqliteInspection(connection, statements)
-        self.keys = SqliteKeys(connection, statements)
-        self.stats = SqliteStats(connection, statements)
+        self.statistics = SqliteStatistics(connection, statements)
+        self.admin = SqliteAdmin(connection, statements)
         self.upkeep = SqliteUpkeep(connection, statements)
         self.wakeup = SqliteWakeup(connection, statements, bell)
         self.schema = SqliteSchema(connection, statements, max_payload=max_payload)

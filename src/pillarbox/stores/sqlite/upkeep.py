@@ -27,9 +27,6 @@ class SqliteUpkeep:
         self._requests = statements.get("prune_requests")
         self._samples = statements.get("prune_statistics")
 
-    async def prepare(self) -> None:
-        """Nothing: the history is one table."""
-
     async def prune(self, kept: Retention, *, most: int = 1000) -> int:
         ages = (
             (self._history, kept.history),

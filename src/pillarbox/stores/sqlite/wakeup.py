@@ -48,12 +48,10 @@ class SqliteWakeup:
         self._doze = statements.get("sleep")
         self._rouse = statements.get("wake")
 
-    async def doze(self, relay: str, seconds: float) -> None:
+    async def request(self, relay: str, seconds: float) -> None:
+        sql = self._doze if seconds else self._rouse
         given = {"relay": relay, "seconds": seconds}
-        await self._connection.write(lambda db: db.execute(self._doze, given).close())
-
-    async def rouse(self, relay: str) -> None:
-        await self._connection.write(lambda db: db.execute(self._rouse, {"relay": relay}).close())
+        await self._connection.write(lambda db: db.execute(sql, given).close())
 
     async def wait(self, seconds: float) -> bool:
         loop = asyncio.get_running_loop()

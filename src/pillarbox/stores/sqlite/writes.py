@@ -183,6 +183,10 @@ class SqliteWrites:
 
         return await self._connection.write(work)
 
+    async def request_retry(self, events: Sequence[tuple[str, str]], *, by: str) -> None:
+        given = {"action": "retry", "events": json.dumps(list(events)), "delay": 0, "by": by, "act": None}
+        await self._connection.write(lambda db: db.execute(self._sql("add_requests"), given).close())
+
     def _carry_out(self, db: sqlite3.Connection, request: dict[str, object]) -> None:
         again = request["action"] in ("retry", "reschedule")
         if request["action"] == "bury":

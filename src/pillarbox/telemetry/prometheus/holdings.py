@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pillarbox.core.observations import RelayStalled, RelayStallEnded, RelayStarted, RelayStopped, RelayTended
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.telemetry.prometheus.client import Bounded, Collector, GaugeMetricFamily
 
 BREAKERS = {"closed": 0, "half-open": 1, "open": 2}

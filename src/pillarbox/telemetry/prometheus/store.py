@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pillarbox.core.overview import Overview
+from pillarbox.admin.overview import Overview
 from pillarbox.telemetry.prometheus.client import Collector, CollectorRegistry, GaugeMetricFamily
 
 
@@ -21,7 +21,7 @@ class StoreMetrics(Collector):
         self.registry.register(self)
 
     def show(self, seen: Overview | None, *, queues: Mapping[str, int] | None = None) -> None:
-        """seen: `await store.inspection.overview()`, or None: the store cannot be reached.
+        """seen: `await store.admin.inspection.overview()`, or None: the store cannot be reached.
         queues: dead-letter queues of a broker, and how many letters lie in each."""
         self._seen = seen
         self._depths = queues or {}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from pillarbox.core.amendment import AMENDED
+from pillarbox.admin.dead_letters import AMENDED
 from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
 from pillarbox.testing.conformance.audit import entries, letters
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.lookup import dead_letters
 
 
 def digest(payload: bytes) -> str:
@@ -20,7 +21,7 @@ def digest(payload: bytes) -> str:
 class AmendConformance:
     async def test_an_edited_letter_waits_with_its_new_content_and_no_attempts(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
-        amend = harness.store.people.amend
+        amend = harness.store.admin.dead_letters.edit
         assert await amend(letter, payload=b"\x00new", headers={"tenant": "acme"}, by="ada")
         owner = await Owner.of(harness.store)
         [message] = await owner.ready()
@@ -28,12 +29,12 @@ class AmendConformance:
         # One try, which no attempt pays for: an operator wants it sent, whatever the history says.
         assert (bytes(message.payload), message.attempts, message.tries) == (b"\x00new", 0, 1)
         assert dict(message.headers) == {"tenant": "acme", AMENDED: digest(b"a")}
-        assert await harness.store.people.dead() == []
+        assert await dead_letters(harness.store) == []
 
     async def test_it_goes_to_the_end_of_its_key(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
         await harness.commit(event("b", "k"))
-        await harness.store.people.amend(letter, payload=b"new")
+        await harness.store.admin.dead_letters.edit(letter, payload=b"new")
         owner = await Owner.of(harness.store)
         assert ids(await owner.ready()) == ["b", "a"]
 
@@ -41,13 +42,13 @@ class AmendConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", payload=b"old", headers={"tenant": "acme"}))
         await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
-        [letter] = await harness.store.people.dead()
-        await harness.store.people.amend(letter.id, payload=b"new")
+        [letter] = await dead_letters(harness.store)
+        await harness.store.admin.dead_letters.edit(letter.id, payload=b"new")
         [message] = await owner.ready()
         assert dict(message.headers) == {"tenant": "acme", AMENDED: digest(b"old")}
         await owner.settle(Dead(error="no"), message)
-        [letter] = await harness.store.people.dead()
-        await harness.store.people.amend(letter.id, headers={})
+        [letter] = await dead_letters(harness.store)
+        await harness.store.admin.dead_letters.edit(letter.id, headers={})
         [message] = await owner.ready()
         assert bytes(message.payload) == b"new"
         assert dict(message.headers) == {AMENDED: digest(b"new")}
@@ -56,9 +57,9 @@ class AmendConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", payload=b"secret old", headers={"kept": "1", "gone": "2", "other": "3"}))
         await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
-        [letter] = await harness.store.people.dead()
+        [letter] = await dead_letters(harness.store)
         headers = {"kept": "1", "other": "secret", "new": "secret"}
-        await harness.store.people.amend(letter.id, payload=b"secret new", headers=headers, by="ada")
+        await harness.store.admin.dead_letters.edit(letter.id, payload=b"secret new", headers=headers, by="ada")
         [entry] = await entries(harness)
         assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", "edit", "a", 1)
         assert dict(entry.detail) == {
@@ -74,8 +75,8 @@ class AmendConformance:
 
     async def test_a_letter_that_is_gone_cannot_be_edited(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
-        assert await harness.store.people.amend(letter, payload=b"1")
-        assert not await harness.store.people.amend(letter, payload=b"2")
+        assert await harness.store.admin.dead_letters.edit(letter, payload=b"1")
+        assert not await harness.store.admin.dead_letters.edit(letter, payload=b"2")
         owner = await Owner.of(harness.store)
         assert [bytes(message.payload) for message in await owner.ready()] == [b"1"]
         assert len(await entries(harness)) == 1
@@ -83,8 +84,8 @@ class AmendConformance:
     async def test_a_letter_whose_event_waits_already_stays_as_it_is(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
         await harness.commit(event("a", "k", destination="x"))
-        assert not await harness.store.people.amend(letter, payload=b"new", by="ada")
-        [still] = await harness.store.people.dead()
+        assert not await harness.store.admin.dead_letters.edit(letter, payload=b"new", by="ada")
+        [still] = await dead_letters(harness.store)
         assert (still.id, bytes(still.payload)) == (letter, b"a")
         assert await entries(harness) == []
 
@@ -95,7 +96,7 @@ class AmendConformance:
         for outcome in (DELIVERED, Dead(error="no")):
             await harness.commit(event("a"))
             await owner.settle(outcome, *await owner.ready(), to="x")
-        [letter] = await store.people.dead()
-        await store.people.amend(letter.id, payload=b"new")
+        [letter] = await dead_letters(store)
+        await store.admin.dead_letters.edit(letter.id, payload=b"new")
         [message] = await owner.ready()
         assert await store.ledger.begin([Resolved(message, "x")]) == [Before.NOT_SENT]

@@ -12,6 +12,7 @@ from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.lookup import find_event
 
 
 class Undone(Exception):
@@ -24,7 +25,7 @@ class AppendConformance:
         async with harness.transaction() as transaction:
             await harness.record(transaction, event("a"))
             assert await owner.ready() == []
-            assert await harness.store.people.find("a") == []
+            assert await find_event(harness.store, "a") == []
         assert ids(await owner.ready()) == ["a"]
 
     async def test_a_rolled_back_event_leaves_nothing(self, harness: StoreHarness) -> None:
@@ -34,7 +35,7 @@ class AppendConformance:
                 await harness.record(transaction, event("a"))
                 raise Undone
         assert await owner.ready() == []
-        assert await harness.store.people.find("a") == []
+        assert await find_event(harness.store, "a") == []
 
     async def test_the_id_of_a_rolled_back_event_is_free_again(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

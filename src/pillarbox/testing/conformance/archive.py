@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.core.archive import Stale, Table
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.archive import Stale, Table
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.message import Status
 from pillarbox.core.outcome import DELIVERED, Dead
 from pillarbox.core.retention import Retention
@@ -29,21 +29,21 @@ async def _fill(harness: StoreHarness, owner: Owner, table: Table, *event_ids: s
 
 
 async def _old(harness: StoreHarness, table: Table, after: EventDetail | None = None) -> list[EventDetail]:
-    return await harness.store.archive.read(table, older=0, limit=100, after=after)
+    return await harness.store.admin.archive.read(table, older=0, limit=100, after=after)
 
 
 class ArchiveConformance:
     @of_each_table
     async def test_rows_come_whole_and_in_bites(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a", "b", "c")
-        first = await harness.store.archive.read(table, older=0, limit=2)
-        rest = await harness.store.archive.read(table, older=0, limit=2, after=first[-1])
+        first = await harness.store.admin.archive.read(table, older=0, limit=2)
+        rest = await harness.store.admin.archive.read(table, older=0, limit=2, after=first[-1])
         assert [row.event_id for row in (*first, *rest)] == ["a", "b", "c"]
         [a, _] = first
         status = Status.PUBLISHED if table == "history" else Status.FAILED
         assert (bytes(a.payload), a.status, a.destination) == (b"a", status, "x")
         assert a.seconds == (0.5 if table == "history" else None)
-        assert a == (await harness.store.browsing.show("a")).events[0]
+        assert a == (await harness.store.admin.events.show("a")).events[0]
 
     @of_each_table
     async def test_a_read_is_bounded_by_bytes_and_brings_at_least_one(
@@ -55,7 +55,7 @@ class ArchiveConformance:
         await harness.commit(*events)
         await owner.settle(DELIVERED if table == "history" else Dead(error="no"), *await owner.ready())
         read, after = [], None
-        while rows := await harness.store.archive.read(table, older=0, limit=9, after=after, max_bytes=2500):
+        while rows := await harness.store.admin.archive.read(table, older=0, limit=9, after=after, max_bytes=2500):
             read.append([row.event_id for row in rows])
             after = rows[-1]
         assert read == [["a", "b"], ["c"], ["d"]]
@@ -63,37 +63,37 @@ class ArchiveConformance:
     @of_each_table
     async def test_what_is_young_stays_out_of_it(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a")
-        assert await harness.store.archive.read(table, older=HOUR, limit=9) == []
+        assert await harness.store.admin.archive.read(table, older=HOUR, limit=9) == []
 
     @of_each_table
     async def test_exactly_what_was_named_is_dropped(self, harness: StoreHarness, table: Table) -> None:
         owner = await _filled(harness, table, "a", "b", "c")
         a, _, c = await _old(harness, table)
         await _fill(harness, owner, table, "d")
-        assert await harness.store.archive.drop(table, [a, c]) == 2
+        assert await harness.store.admin.archive.drop(table, [a, c]) == 2
         assert [row.event_id for row in await _old(harness, table)] == ["b", "d"]
 
     @of_each_table
     async def test_what_is_gone_already_is_not_counted(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a", "b")
         rows = await _old(harness, table)
-        assert await harness.store.archive.drop(table, rows[:1]) == 1
-        assert await harness.store.archive.drop(table, rows) == 1
-        assert await harness.store.archive.drop(table, []) == 0
+        assert await harness.store.admin.archive.drop(table, rows[:1]) == 1
+        assert await harness.store.admin.archive.drop(table, rows) == 1
+        assert await harness.store.admin.archive.drop(table, []) == 0
 
     @of_each_table
     async def test_a_repeat_with_the_same_id_is_another_row(self, harness: StoreHarness, table: Table) -> None:
         owner = await _filled(harness, table, "a")
         [first] = await _old(harness, table)
         await _fill(harness, owner, table, "a")
-        assert await harness.store.archive.drop(table, [first]) == 1
+        assert await harness.store.admin.archive.drop(table, [first]) == 1
         [second] = await _old(harness, table)
         assert second.id > first.id
 
     @of_each_table
     async def test_what_is_old_is_counted(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a", "b")
-        stale = harness.store.archive.stale
+        stale = harness.store.admin.archive.stale
         nothing = Stale(0, 0, 0, 0, 0)
         assert await stale(Retention(history=0, dead=0)) == nothing._replace(**{table: 2})
         assert await stale(Retention()) == nothing

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.testing.conformance.events import event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import LONG, Owner, ids, slot
+from pillarbox.testing.lookup import find_event
 
 
 async def shown(harness: StoreHarness, event_id: str) -> tuple[str | None, bool]:
     """The error of an event that waits, and whether its next attempt is known, the same in every list."""
-    [row] = await harness.store.people.find(event_id)
-    [detail] = (await harness.store.browsing.show(event_id)).events
-    page = await harness.store.browsing.events(EventFilter(), limit=10)
+    [row] = await find_event(harness.store, event_id)
+    [detail] = (await harness.store.admin.events.show(event_id)).events
+    page = await harness.store.admin.events.list(EventFilter(), limit=10)
     [listed] = [one for one in page.events if one.event_id == event_id]
     told = {(one.last_error, one.next_retry_at is not None) for one in (row, detail, listed)}
     assert len(told) == 1, told
@@ -64,7 +65,7 @@ class AsideConformance:
         [message] = await owner.put_aside("x")
         assert (message.attempts, message.tries, message.destination, message.held) == (0, 0, "x", "aside")
         assert message.behind is False
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.retry_count, row.destination) == ("PENDING", 0, "x")
 
     async def test_in_an_outage_it_shows_the_error_and_the_next_attempt_of_its_destination(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.core.browsing import Failure
+from pillarbox.admin.listing import Failure
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
 from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.events import HOUR, event
@@ -25,7 +25,7 @@ LENGTHS = {"short": 0.0078125, "none": 0.0, "long": 4096.5, "unknown": None}
 
 
 async def failures(harness: StoreHarness, event_id: str) -> list[Failure]:
-    return (await harness.store.browsing.show(event_id)).failures
+    return (await harness.store.admin.events.show(event_id)).failures
 
 
 async def _settled(harness: StoreHarness, outcome: Outcome) -> None:
@@ -70,7 +70,7 @@ class AttemptsConformance:
 
     async def test_a_delivery_keeps_its_length(self, harness: StoreHarness) -> None:
         await _settled(harness, DELIVERED)
-        stories = {name: await harness.store.browsing.show(name) for name in LENGTHS}
+        stories = {name: await harness.store.admin.events.show(name) for name in LENGTHS}
         assert {name: [detail.seconds for detail in story.events] for name, story in stories.items()} == {
             name: [seconds] for name, seconds in LENGTHS.items()
         }
@@ -84,7 +84,7 @@ class AttemptsConformance:
         await owner.settle(DELIVERED, w, seconds=1)
         await owner.settle(DELIVERED, x, seconds=2)
         await owner.settle(Dead(error="no"), y, seconds=3)
-        story = await harness.store.browsing.show("a")
+        story = await harness.store.admin.events.show("a")
         assert [(detail.destination, detail.seconds) for detail in story.events] == [
             ("w", 1),
             ("x", 2),
@@ -116,9 +116,9 @@ class AttemptsConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), seconds=0.5)
-        await harness.store.people.ask("bury", [("a", "x")])
+        await harness.store.admin.requests.add("bury", [("a", "x")])
         await owner.carry_out()
-        story = await harness.store.browsing.show("a")
+        story = await harness.store.admin.events.show("a")
         assert [detail.letter is not None for detail in story.events] == [True]
         assert [failed.seconds for failed in story.failures] == [0.5]
 

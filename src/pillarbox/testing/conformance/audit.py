@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.audit import AuditEntry, AuditFilter
+from pillarbox.admin.audit import AuditEntry, AuditFilter
+from pillarbox.admin.requests import Action
 from pillarbox.core.outcome import Dead, Retry
-from pillarbox.core.people import Action
 from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 
 
 async def entries(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[AuditEntry]:
@@ -20,7 +21,7 @@ async def entries(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> 
     found: list[AuditEntry] = []
     before: int | None = None
     while True:
-        page = await harness.store.people.audit(AuditFilter(**wanted), limit=limit, before=before)
+        page = await harness.store.admin.audit.list(AuditFilter(**wanted), limit=limit, before=before)
         assert len(page.entries) <= limit
         found += page.entries
         if (before := page.before) is None:
@@ -33,18 +34,18 @@ async def letters(harness: StoreHarness, *event_ids: str) -> list[int]:
     for event_id in event_ids:
         await harness.commit(event(event_id, "k"))
         await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
-    await harness.store.lanes.leave(owner.relay)
-    return [letter.id for letter in reversed(await harness.store.people.dead())]
+    await harness.store.lanes.release(owner.relay)
+    return [letter.id for letter in reversed(await dead_letters(harness.store))]
 
 
 class AuditConformance:
     async def test_where_nobody_did_anything_there_is_one_empty_page(self, harness: StoreHarness) -> None:
-        assert await harness.store.people.audit() == ([], None)
+        assert await harness.store.admin.audit.list() == ([], None)
 
     async def test_a_retry_and_a_discard_are_remembered_with_the_letter(self, harness: StoreHarness) -> None:
         a, b = await letters(harness, "a", "b")
-        await harness.store.people.retry([a], by="ada")
-        await harness.store.people.discard([b], by="bob")
+        await harness.store.admin.dead_letters.retry([a], by="ada")
+        await harness.store.admin.dead_letters.discard([b], by="bob")
         newest, oldest = await entries(harness)
         assert (oldest.who, oldest.what, oldest.subject, oldest.count) == ("ada", "retry", "a", 1)
         assert dict(oldest.detail) == {"destination": "x", "dead_id": a}
@@ -54,12 +55,12 @@ class AuditConformance:
 
     async def test_what_was_not_done_is_not_remembered(self, harness: StoreHarness) -> None:
         [a] = await letters(harness, "a")
-        assert await harness.store.people.retry([a + 1000], by="ada") == 0
-        assert await harness.store.people.discard([a + 1000], by="ada") == 0
+        assert await harness.store.admin.dead_letters.retry([a + 1000], by="ada") == 0
+        assert await harness.store.admin.dead_letters.discard([a + 1000], by="ada") == 0
         assert await entries(harness) == []
 
     async def test_a_steered_destination_is_remembered(self, harness: StoreHarness) -> None:
-        await harness.store.destinations.steer("orders", paused=True, by="ada")
+        await harness.store.admin.requests.override("orders", paused=True, by="ada")
         [entry] = await entries(harness)
         assert (entry.who, entry.what, entry.subject) == ("ada", "steer", "orders")
         assert dict(entry.detail) == {"paused": True}
@@ -68,8 +69,8 @@ class AuditConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), to="x")
-        await harness.store.people.ask("retry", [("a", "x")], by="ada")
-        await harness.store.people.ask("discard", [("never there", "")], by="ada")
+        await harness.store.admin.requests.add("retry", [("a", "x")], by="ada")
+        await harness.store.admin.requests.add("discard", [("never there", "")], by="ada")
         assert await entries(harness) == []
         await owner.carry_out()
         [entry] = await entries(harness)
@@ -83,7 +84,7 @@ class AuditConformance:
     ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
-        [request] = await harness.store.people.ask(action, [("a", "x")], delay=more.get("delay", 0), by="ada")
+        [request] = await harness.store.admin.requests.add(action, [("a", "x")], delay=more.get("delay", 0), by="ada")
         await owner.carry_out()
         [entry] = await entries(harness)
         assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", action, "a", 1)
@@ -91,10 +92,10 @@ class AuditConformance:
 
     @pytest.mark.parametrize("what", ["retry", "discard"])
     async def test_what_is_done_to_many_letters_is_one_entry_that_grows(self, harness: StoreHarness, what: str) -> None:
-        people = harness.store.people
+        admin = harness.store.admin
         a, b, c = await letters(harness, "a", "b", "c")
-        do = people.retry if what == "retry" else people.discard
-        act = await people.remember(what, "type t", count=0, detail={"left": 4}, by="ada")
+        do = admin.dead_letters.retry if what == "retry" else admin.dead_letters.discard
+        act = await admin.audit.add(what, "type t", count=0, detail={"left": 4}, by="ada")
         assert await do([a, b], act=act) == 2
         [entry] = await entries(harness)
         assert (entry.id, entry.who, entry.what, entry.subject, entry.count) == (act, "ada", what, "type t", 2)
@@ -106,13 +107,13 @@ class AuditConformance:
     async def test_what_is_asked_of_many_events_is_one_entry_that_grows_as_it_is_carried_out(
         self, harness: StoreHarness
     ) -> None:
-        people = harness.store.people
+        admin = harness.store.admin
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"), event("c"))
-        first = await people.remember("discard", "type t", count=0, detail={"left": 3}, by="ada")
-        second = await people.remember("reschedule", "key k", count=0, detail={"left": 1, "delay": 1}, by="bob")
-        await people.ask("discard", [("a", ""), ("b", ""), ("never there", "")], act=first)
-        await people.ask("reschedule", [("c", "")], delay=1, act=second)
+        first = await admin.audit.add("discard", "type t", count=0, detail={"left": 3}, by="ada")
+        second = await admin.audit.add("reschedule", "key k", count=0, detail={"left": 1, "delay": 1}, by="bob")
+        await admin.requests.add("discard", [("a", ""), ("b", ""), ("never there", "")], act=first)
+        await admin.requests.add("reschedule", [("c", "")], delay=1, act=second)
         assert [entry.count for entry in await entries(harness)] == [0, 0]
         while await owner.carry_out():
             pass
@@ -125,16 +126,16 @@ class AuditConformance:
         [a] = await letters(harness, "a")
         owner = await Owner.of(harness.store)
         await harness.commit(event("b"))
-        act = await harness.store.people.remember("discard", count=0, detail={"left": 2}, by="ada")
-        await harness.store.people.ask("discard", [("b", "")], act=act)
+        act = await harness.store.admin.audit.add("discard", count=0, detail={"left": 2}, by="ada")
+        await harness.store.admin.requests.add("discard", [("b", "")], act=act)
         await harness.store.upkeep.prune(Retention(audit=0))
-        assert await harness.store.people.discard([a], act=act) == 1
+        assert await harness.store.admin.dead_letters.discard([a], act=act) == 1
         assert await owner.carry_out() == 1
         assert await entries(harness) == []
 
     async def test_pages_go_from_the_newest_to_the_oldest(self, harness: StoreHarness) -> None:
         for name in ("a", "b", "c"):
-            await harness.store.destinations.steer(name, paused=True, by="ada")
+            await harness.store.admin.requests.override(name, paused=True, by="ada")
         for limit in (1, 2, 100):
             assert [entry.subject for entry in await entries(harness, limit=limit)] == ["c", "b", "a"]
 
@@ -148,15 +149,15 @@ class AuditConformance:
             ({"since": at(HOUR)}, []),
         ]
         a, b = await letters(harness, "a", "b")
-        await harness.store.people.retry([a], by="ada")
-        await harness.store.people.discard([b], by="bob")
-        await harness.store.destinations.steer("orders", paused=True, by="ada")
+        await harness.store.admin.dead_letters.retry([a], by="ada")
+        await harness.store.admin.dead_letters.discard([b], by="bob")
+        await harness.store.admin.requests.override("orders", paused=True, by="ada")
         for limit in (1, 100):
             for wanted, found in cases:
                 assert [entry.subject for entry in await entries(harness, limit=limit, **wanted)] == found, wanted
 
     async def test_what_people_did_long_ago_goes_with_the_upkeep(self, harness: StoreHarness) -> None:
-        await harness.store.destinations.steer("orders", paused=True, by="ada")
+        await harness.store.admin.requests.override("orders", paused=True, by="ada")
         await harness.store.upkeep.prune(Retention(audit=HOUR))
         assert len(await entries(harness)) == 1
         await harness.store.upkeep.prune(Retention(audit=0))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.lane import Renewal
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.core.store import Store
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import LONG, Owner
+from pillarbox.testing.lookup import find_event
 
 
 class BesideConformance:
@@ -17,7 +18,7 @@ class BesideConformance:
         owner = await Owner.of(harness.store)
         beats = 20
 
-        async def beat(store: Store) -> list[Renewal | None]:
+        async def beat(store: AdminStore) -> list[Renewal | None]:
             try:
                 return [await store.lanes.renew(owner.relay, lease=LONG) for _ in range(beats)]
             finally:
@@ -34,7 +35,7 @@ class BesideConformance:
         other = harness.store.beside()
         heir = await Owner.of(other)
         await other.aclose()
-        await harness.store.lanes.leave(heir.relay)
+        await harness.store.lanes.release(heir.relay)
         owner = await Owner.of(harness.store)
         assert len(await owner.ready()) == 1
 
@@ -46,8 +47,8 @@ class BesideConformance:
             await harness.commit(event(name))
             owner = await Owner.of(store)
             await owner.settle(DELIVERED, *await owner.ready())
-            await store.lanes.leave(owner.relay)
+            await store.lanes.release(owner.relay)
             await store.aclose()
-        assert len(await harness.store.people.find("kept")) == 1
-        assert await harness.store.people.find("forgotten") == []
-        assert await harness.store.people.find("forgotten too") == []
+        assert len(await find_event(harness.store, "kept")) == 1
+        assert await find_event(harness.store, "forgotten") == []
+        assert await find_event(harness.store, "forgotten too") == []

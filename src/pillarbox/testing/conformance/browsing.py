@@ -1,4 +1,4 @@
-"""Browsing: events and dead letters in pages, and one event with all there is to know of it."""
+"""Events: events and dead letters in pages, and one event with all there is to know of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.browsing import EventFilter, LetterFilter, ListedEvent, ListedLetter, Position
+from pillarbox.admin.dead_letters import DeadLetterFilter, ListedDeadLetter
+from pillarbox.admin.listing import EventFilter, ListedEvent, Position
 from pillarbox.core.lane import InHand
 from pillarbox.core.message import Held, Status
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
@@ -27,18 +28,18 @@ async def pages(harness: StoreHarness, wanted: EventFilter, *, limit: int) -> li
     found: list[ListedEvent] = []
     after: Position | None = None
     while True:
-        page = await harness.store.browsing.events(wanted, limit=limit, after=after)
+        page = await harness.store.admin.events.list(wanted, limit=limit, after=after)
         assert len(page.events) <= limit
         found += page.events
         if (after := page.after) is None:
             return found
 
 
-async def letters(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[ListedLetter]:
-    found: list[ListedLetter] = []
+async def letters(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[ListedDeadLetter]:
+    found: list[ListedDeadLetter] = []
     before: int | None = None
     while True:
-        page = await harness.store.browsing.letters(LetterFilter(**wanted), limit=limit, before=before)
+        page = await harness.store.admin.dead_letters.list(DeadLetterFilter(**wanted), limit=limit, before=before)
         assert len(page.letters) <= limit
         found += page.letters
         if (before := page.before) is None:
@@ -64,7 +65,7 @@ async def one_of_each(harness: StoreHarness) -> Owner:
 
 class ListConformance:
     async def test_an_empty_outbox_has_one_empty_page(self, harness: StoreHarness) -> None:
-        assert await harness.store.browsing.events(EventFilter(), limit=10) == ([], None)
+        assert await harness.store.admin.events.list(EventFilter(), limit=10) == ([], None)
 
     async def test_pages_go_over_all_tables_the_newest_first(self, harness: StoreHarness) -> None:
         await one_of_each(harness)
@@ -113,7 +114,7 @@ class ListConformance:
             ({"destination": "y"}, []),
             ({"error": "given up"}, ["dead"]),
         ]
-        monkeypatch.setattr("pillarbox.core.paging.WALK", 1)
+        monkeypatch.setattr("pillarbox.admin.listing.WALK", 1)
         await one_of_each(harness)
         for wanted, found in cases:
             assert await listed(harness, limit=1, **wanted) == found, wanted
@@ -184,16 +185,16 @@ class ListConformance:
 
     async def test_what_is_recorded_meanwhile_does_not_shift_the_pages(self, harness: StoreHarness) -> None:
         await harness.commit(*(event(f"{n}") for n in range(4)))
-        first = await harness.store.browsing.events(EventFilter(), limit=2)
+        first = await harness.store.admin.events.list(EventFilter(), limit=2)
         await harness.commit(event("new"))
-        second = await harness.store.browsing.events(EventFilter(), limit=2, after=first.after)
+        second = await harness.store.admin.events.list(EventFilter(), limit=2, after=first.after)
         assert [row.event_id for row in (*first.events, *second.events)] == ["3", "2", "1", "0"]
 
     async def test_a_position_survives_being_written_down(self, harness: StoreHarness) -> None:
         await harness.commit(event("a", destination="x, y/é"), event("b", destination="x"), event("c", destination="x"))
-        [c, *_] = (await harness.store.browsing.events(EventFilter(), limit=1)).events
+        [c, *_] = (await harness.store.admin.events.list(EventFilter(), limit=1)).events
         after = Position.parse(str(c.position))
-        rest = await harness.store.browsing.events(EventFilter(), limit=9, after=after)
+        rest = await harness.store.admin.events.list(EventFilter(), limit=9, after=after)
         assert [row.event_id for row in rest.events] == ["b", "a"]
         assert Position.parse(str(rest.events[1].position)) == rest.events[1].position
 
@@ -225,7 +226,7 @@ class LettersConformance:
     async def test_a_search_for_dead_letters_in_short_looks_leaves_nothing_out(
         self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("pillarbox.core.paging.WALK", 1)
+        monkeypatch.setattr("pillarbox.admin.listing.WALK", 1)
         await _bury(harness)
         found = await letters(harness, limit=1, error="refused")
         assert [letter.event_id for letter in found] == ["b", "a"]
@@ -241,18 +242,18 @@ class LettersConformance:
     async def test_the_numbers_are_those_of_the_dead_letters(self, harness: StoreHarness) -> None:
         await _bury(harness)
         [b] = await letters(harness, event_id="b")
-        assert await harness.store.people.discard([b.id]) == 1
+        assert await harness.store.admin.dead_letters.discard([b.id]) == 1
         assert [letter.event_id for letter in await letters(harness)] == ["d", "c", "a"]
 
     async def test_dead_letters_are_read_whole_by_their_numbers(self, harness: StoreHarness) -> None:
         await _bury(harness)
         d, c, _, a = await letters(harness)
-        await harness.store.people.discard([c.id])
-        whole = await harness.store.browsing.details([a.id, c.id, d.id, a.id])
+        await harness.store.admin.dead_letters.discard([c.id])
+        whole = await harness.store.admin.dead_letters.details([a.id, c.id, d.id, a.id])
         assert [detail.letter for detail in whole] == [d.id, a.id]
         for detail in whole:
-            assert (await harness.store.browsing.show(detail.event_id)).events == [detail]
-        assert await harness.store.browsing.details([]) == []
+            assert (await harness.store.admin.events.show(detail.event_id)).events == [detail]
+        assert await harness.store.admin.dead_letters.details([]) == []
 
 
 async def _bury(harness: StoreHarness) -> None:
@@ -266,7 +267,7 @@ async def _bury(harness: StoreHarness) -> None:
 
 class ShowConformance:
     async def test_an_unknown_event_has_no_story(self, harness: StoreHarness) -> None:
-        assert await harness.store.browsing.show("nothing") == ([], [], [])
+        assert await harness.store.admin.events.show("nothing") == ([], [], [])
 
     async def test_everything_recorded_is_told(self, harness: StoreHarness) -> None:
         recorded = event(
@@ -282,7 +283,7 @@ class ShowConformance:
             occurred_at=at(-HOUR),
         )
         await harness.commit(recorded)
-        [detail] = (await harness.store.browsing.show("a")).events
+        [detail] = (await harness.store.admin.events.show("a")).events
         assert (bytes(detail.payload), detail.content_type) == (b"\x00\xff", "application/octet-stream")
         assert (detail.status, detail.key, detail.headers) == (Status.PENDING, "ORDER:42", {"tenant": "é"})
         for field in ("aggregate_type", "aggregate_id", "correlation_id", "causation_id", "trace_id", "occurred_at"):
@@ -297,7 +298,7 @@ class ShowConformance:
         x, y, _ = sorted(await owner.ready(), key=lambda message: message.destination)
         await owner.settle(DELIVERED, x)
         await owner.settle(Dead(error="no"), y)
-        story = await harness.store.browsing.show("a")
+        story = await harness.store.admin.events.show("a")
         assert [(detail.destination, detail.status) for detail in story.events] == [
             ("x", Status.PUBLISHED),
             ("y", Status.FAILED),

@@ -6,6 +6,7 @@ from pillarbox.core.outcome import Dead, Retry
 from pillarbox.testing.conformance.events import event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.lookup import dead_letters, find_event
 
 
 async def _bury(harness: StoreHarness, owner: Owner, *event_ids: str, key: str | None = None) -> None:
@@ -22,7 +23,7 @@ class DeadConformance:
         await owner.settle(Retry(delay=0, error="first"), *await owner.ready(), to="orders")
         await owner.settle(Dead(error="last"), *await owner.due())
         assert await owner.due() == []
-        [letter] = await harness.store.people.dead()
+        [letter] = await dead_letters(harness.store)
         assert (letter.event_id, letter.destination, letter.event_type, letter.key) == (
             "a",
             "orders",
@@ -36,7 +37,7 @@ class DeadConformance:
     async def test_a_dead_letter_is_shown_as_failed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, "a")
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts, row.last_error) == ("FAILED", 1, "a failed")
         assert (row.next_retry_at, row.published_at) == (None, None)
 
@@ -44,7 +45,7 @@ class DeadConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Dead(error="no route", charge=False), *await owner.ready())
-        [letter] = await harness.store.people.dead()
+        [letter] = await dead_letters(harness.store)
         assert letter.attempts == 0
 
     async def test_an_error_with_control_characters_makes_a_dead_letter_all_the_same(
@@ -54,7 +55,7 @@ class DeadConformance:
         await harness.commit(event("a"))
         settled = await owner.settle(Dead(error="no\x00thing\x1b\udc80"), *await owner.ready())
         assert settled.count == 1
-        [letter] = await harness.store.people.dead()
+        [letter] = await dead_letters(harness.store)
         assert letter.error.startswith("no")
 
     async def test_the_key_goes_on_after_a_dead_letter(self, harness: StoreHarness) -> None:
@@ -72,22 +73,22 @@ class DeadConformance:
         assert await owner.due() == []
         assert await owner.headless() == []
         assert {m.event_id: m.behind for m in await owner.ready()} == {"b": True, "c": False}
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts, row.last_error, row.next_retry_at) == ("FAILED", 1, "no", None)
-        assert await harness.store.people.dead() == []
+        assert await dead_letters(harness.store) == []
 
     async def test_a_retried_dead_letter_goes_to_the_end_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, "a", key="k")
         await harness.commit(*line("k", "b", "c"))
-        [letter] = await harness.store.people.dead()
-        assert await harness.store.people.retry([letter.id], by="op") == 1
-        assert await harness.store.people.dead() == []
+        [letter] = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.retry([letter.id], by="op") == 1
+        assert await dead_letters(harness.store) == []
         b, c, a = await owner.ready()
         assert ids([b, c, a]) == ["b", "c", "a"]
         assert a.id > c.id
         assert (a.attempts, a.payload, a.key, a.behind) == (0, b"a", "k", False)
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts) == ("PENDING", 0)
 
     async def test_a_retried_dead_letter_keeps_its_destination_headers_and_key(self, harness: StoreHarness) -> None:
@@ -95,8 +96,8 @@ class DeadConformance:
         await harness.commit(event("a", aggregate_type="T", aggregate_id="1", headers={"h": "é"}))
         [before] = await owner.ready()
         await owner.settle(Dead(error="no"), before, to="orders")
-        [letter] = await harness.store.people.dead()
-        await harness.store.people.retry([letter.id])
+        [letter] = await dead_letters(harness.store)
+        await harness.store.admin.dead_letters.retry([letter.id])
         [after] = await owner.ready()
         # One try, so that everybody can tell it from an event that was just recorded.
         assert after._replace(id=before.id, destination="", recorded_at=before.recorded_at, tries=0) == before
@@ -107,38 +108,38 @@ class DeadConformance:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, "a", "b")
         await harness.commit(event("a", payload=b"new"))
-        letters = await harness.store.people.dead()
-        assert await harness.store.people.retry([letter.id for letter in letters]) == 1
-        assert [letter.event_id for letter in await harness.store.people.dead()] == ["a"]
+        letters = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.retry([letter.id for letter in letters]) == 1
+        assert [letter.event_id for letter in await dead_letters(harness.store)] == ["a"]
         assert sorted(bytes(m.payload) for m in await owner.ready()) == [b"b", b"new"]
 
     async def test_of_two_dead_letters_of_one_event_one_is_retried(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, "a", "a")
-        letters = await harness.store.people.dead()
-        assert await harness.store.people.retry([letter.id for letter in letters]) == 1
-        assert len(await harness.store.people.dead()) == 1
+        letters = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.retry([letter.id for letter in letters]) == 1
+        assert len(await dead_letters(harness.store)) == 1
         assert ids(await owner.ready()) == ["a"]
 
     async def test_retrying_what_is_not_there_counts_nothing(self, harness: StoreHarness) -> None:
-        assert await harness.store.people.retry([1, 2, 3]) == 0
-        assert await harness.store.people.retry([]) == 0
-        assert await harness.store.people.discard([1]) == 0
+        assert await harness.store.admin.dead_letters.retry([1, 2, 3]) == 0
+        assert await harness.store.admin.dead_letters.retry([]) == 0
+        assert await harness.store.admin.dead_letters.discard([1]) == 0
 
     async def test_a_discarded_dead_letter_is_gone_for_good(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, "a", "b")
-        _, a = await harness.store.people.dead()
-        assert await harness.store.people.discard([a.id], by="op") == 1
-        assert [letter.event_id for letter in await harness.store.people.dead()] == ["b"]
-        assert await harness.store.people.find("a") == []
+        _, a = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.discard([a.id], by="op") == 1
+        assert [letter.event_id for letter in await dead_letters(harness.store)] == ["b"]
+        assert await find_event(harness.store, "a") == []
 
     async def test_dead_letters_come_newest_first_in_pages(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, "a", "b", "c", "d", "e")
         for limit in (1, 2, 10):
             found, before = [], None
-            while page := await harness.store.people.dead(limit=limit, before=before):
+            while page := await dead_letters(harness.store, limit=limit, before=before):
                 assert len(page) <= limit
                 found += [letter.event_id for letter in page]
                 before = page[-1].id

@@ -7,31 +7,32 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.steering import EVERYWHERE, Steering
+from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import find_event
 
-AS_IT_COMES = Steering("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
+AS_IT_COMES = Override("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 
 
 class DestinationsConformance:
     async def test_nobody_set_anything_and_nothing_is_wrong(self, harness: StoreHarness) -> None:
-        assert await harness.store.destinations.steering() == []
+        assert await harness.store.destinations.overrides() == []
 
     async def test_what_a_relay_reports_is_seen_by_all_until_it_is_over(self, harness: StoreHarness) -> None:
         other = await harness.second_store()
         await harness.store.destinations.report("orders", error="connection refused", next_try=5)
-        assert await other.destinations.steering() == [AS_IT_COMES._replace(last_error="connection refused")]
+        assert await other.destinations.overrides() == [AS_IT_COMES._replace(last_error="connection refused")]
         await other.destinations.report("orders", error="blocked", next_try=None)
-        assert await other.destinations.steering() == [AS_IT_COMES._replace(last_error="blocked")]
+        assert await other.destinations.overrides() == [AS_IT_COMES._replace(last_error="blocked")]
         await harness.store.destinations.report("orders", error=None, next_try=None)
         await harness.store.destinations.report("orders", error=None, next_try=None)
-        assert await other.destinations.steering() == []
+        assert await other.destinations.overrides() == []
 
     async def test_a_report_is_kept_legible_whatever_it_says(self, harness: StoreHarness) -> None:
         await harness.store.destinations.report("orders", error="NUL \0, half \ud800 a pair", next_try=1e18)
-        [row] = await harness.store.destinations.steering()
+        [row] = await harness.store.destinations.overrides()
         assert row.last_error == "NUL \\x00, half \\xd800 a pair"
 
     async def test_in_an_outage_the_next_try_is_that_of_the_destination(self, harness: StoreHarness) -> None:
@@ -39,53 +40,53 @@ class DestinationsConformance:
         await harness.commit(event("tried"), event("untried", destination="orders"))
         await owner.note("connection refused", (await owner.ready())[0], to="orders")
         await harness.store.destinations.report("orders", error="connection refused", next_try=HOUR)
-        [tried] = await harness.store.people.find("tried")
-        [untried] = await harness.store.people.find("untried")
+        [tried] = await find_event(harness.store, "tried")
+        [untried] = await find_event(harness.store, "untried")
         assert tried.next_retry_at is not None
         assert at(HOUR - 60) < tried.next_retry_at < at(HOUR + 60)
         assert (tried.status, untried.next_retry_at) == ("PENDING", None)
         await harness.store.destinations.report("orders", error=None, next_try=None)
-        [tried] = await harness.store.people.find("tried")
+        [tried] = await find_event(harness.store, "tried")
         assert tried.next_retry_at is None
 
     async def test_what_a_person_sets_is_seen_by_all(self, harness: StoreHarness) -> None:
         other = await harness.second_store()
-        await harness.store.destinations.steer("orders", paused=True, breaker="open", rate_limit=2.5, by="ann")
+        await harness.store.admin.requests.override("orders", paused=True, breaker="open", rate_limit=2.5, by="ann")
         wanted = AS_IT_COMES._replace(paused=True, breaker="open", rate_limit=2.5)
-        assert await other.destinations.steering() == [wanted]
+        assert await other.destinations.overrides() == [wanted]
 
     async def test_what_is_not_named_stays_and_none_clears(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
-        await destinations.steer("orders", rate_limit=10)
-        await destinations.steer("orders", paused=True)
-        await destinations.steer("orders", breaker="closed")
-        assert await destinations.steering() == [Steering("orders", True, "closed", 10, None)]
-        await destinations.steer("orders")
-        await destinations.steer("orders", rate_limit=None)
-        assert await destinations.steering() == [Steering("orders", True, "closed", None, None)]
-        await destinations.steer("orders", breaker=None)
-        await destinations.steer("orders", paused=False)
-        assert await destinations.steering() == []
+        await harness.store.admin.requests.override("orders", rate_limit=10)
+        await harness.store.admin.requests.override("orders", paused=True)
+        await harness.store.admin.requests.override("orders", breaker="closed")
+        assert await destinations.overrides() == [Override("orders", True, "closed", 10, None)]
+        await harness.store.admin.requests.override("orders")
+        await harness.store.admin.requests.override("orders", rate_limit=None)
+        assert await destinations.overrides() == [Override("orders", True, "closed", None, None)]
+        await harness.store.admin.requests.override("orders", breaker=None)
+        await harness.store.admin.requests.override("orders", paused=False)
+        assert await destinations.overrides() == []
 
     async def test_reports_and_steering_leave_each_other_alone(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
         await destinations.report("orders", error="down", next_try=5)
-        await destinations.steer("orders", paused=True, rate_limit=3)
+        await harness.store.admin.requests.override("orders", paused=True, rate_limit=3)
         await destinations.report("orders", error="still down", next_try=10)
-        assert await destinations.steering() == [Steering("orders", True, None, 3, "still down")]
+        assert await destinations.overrides() == [Override("orders", True, None, 3, "still down")]
         await destinations.report("orders", error=None, next_try=None)
-        assert await destinations.steering() == [Steering("orders", True, None, 3, None)]
+        assert await destinations.overrides() == [Override("orders", True, None, 3, None)]
 
     async def test_destinations_come_by_name_and_everywhere_is_one_of_them(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
         for name in ("b", "Z", EVERYWHERE, "a"):
-            await destinations.steer(name, paused=True)
-        assert [row.destination for row in await destinations.steering()] == [EVERYWHERE, "Z", "a", "b"]
+            await harness.store.admin.requests.override(name, paused=True)
+        assert [row.destination for row in await destinations.overrides()] == [EVERYWHERE, "Z", "a", "b"]
 
     @pytest.mark.parametrize(
         "wish", [{"breaker": "ajar"}, {"rate_limit": 0}, {"rate_limit": -1}, {"rate_limit": float("nan")}]
     )
     async def test_a_wish_that_makes_no_sense_is_refused(self, harness: StoreHarness, wish: dict[str, Any]) -> None:
         with pytest.raises(ConfigurationError):
-            await harness.store.destinations.steer("orders", paused=True, **wish)
-        assert await harness.store.destinations.steering() == []
+            await harness.store.admin.requests.override("orders", paused=True, **wish)
+        assert await harness.store.destinations.overrides() == []

@@ -14,6 +14,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.lookup import dead_letters, find_event
 
 Write = Callable[[Owner, Message], Awaitable[Settled]]
 
@@ -44,9 +45,9 @@ class FencingConformance:
         assert message.lane in settled.lost
         assert message.lane not in settled.held
         assert await owner.ready() == [message]
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.retry_count, row.last_error) == ("PENDING", 0, None)
-        assert await harness.store.people.dead() == []
+        assert await dead_letters(harness.store) == []
 
     @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
     async def test_a_write_for_a_lane_without_epoch_writes_nothing(self, harness: StoreHarness, write: Write) -> None:
@@ -72,7 +73,7 @@ class FencingConformance:
         await harness.commit(event("a", "k"))
         stale = await Owner.of(harness.store)
         owner = await stale.taken_over()
-        await harness.store.people.ask("discard", [("a", "")])
+        await harness.store.admin.requests.add("discard", [("a", "")])
         assert await stale.carry_out() == 0
         assert ids(await owner.ready()) == ["a"]
         assert await owner.carry_out() == 1
@@ -108,7 +109,7 @@ class FencingConformance:
             await owner.lapse()
             await _settle_against_takeover(owner, heir, messages, settle_first=turn % 2 == 0)
             await heir.settle(DELIVERED, *await heir.ready())
-            await second.lanes.leave(heir.relay)
+            await second.lanes.release(heir.relay)
 
     async def test_of_two_owners_writing_at_once_only_the_current_one_writes(self, harness: StoreHarness) -> None:
         second = await harness.second_store()
@@ -122,11 +123,11 @@ class FencingConformance:
                 owner.settle(Retry(delay=0, error="new"), *messages),
             )
             assert (old.count, new.count) == (0, 40)
-            assert await harness.store.people.dead() == []
+            assert await dead_letters(harness.store) == []
             waiting = await owner.due()
             assert {m.attempts for m in waiting} == {1}
             await owner.settle(DELIVERED, *waiting)
-            await second.lanes.leave(owner.relay)
+            await second.lanes.release(owner.relay)
 
 
 async def _settle_against_takeover(owner: Owner, heir: Owner, messages: list[Message], *, settle_first: bool) -> None:

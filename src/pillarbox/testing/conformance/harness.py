@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.row import Tally
-from pillarbox.core.store import Store
 
 
 class StoreHarness(ABC):
@@ -24,7 +24,7 @@ class StoreHarness(ABC):
 
     @property
     @abstractmethod
-    def store(self) -> Store:
+    def store(self) -> AdminStore:
         """The store under test: tables in place, empty, history on."""
 
     @abstractmethod
@@ -48,10 +48,10 @@ class StoreHarness(ABC):
         """Add a tally on that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod
-    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> Store:
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         """Another store object on the same data, with connections of its own: a second process, as it were."""
 
-    async def bare_store(self) -> Store | None:
+    async def bare_store(self) -> AdminStore | None:
         """A store on a database of its own without any tables; None where there is no such thing."""
         return None
 

@@ -7,13 +7,14 @@ from typing import get_args
 
 import pytest
 
+from pillarbox.admin.requests import Action
 from pillarbox.core.lane import Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.people import Action
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.lookup import dead_letters, find_event
 
 STALE_WRITES: dict[str, Callable[[Owner, Message], Awaitable[Settled]]] = {
     "delivered": lambda owner, m: owner.settle(DELIVERED, m),
@@ -39,15 +40,15 @@ class InFlightConformance:
         owner = await Owner.of(await harness.second_store(history=history))
         await harness.commit(event("a", "k", destination="x", payload=b"old"))
         sent = await owner.ready()
-        await harness.store.people.ask("bury", [("a", "x")])
+        await harness.store.admin.requests.add("bury", [("a", "x")])
         assert await owner.carry_out() == 1
-        [letter] = await harness.store.people.dead()
-        assert await harness.store.people.amend(letter.id, payload=b"new")
+        [letter] = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.edit(letter.id, payload=b"new")
         edited = await owner.ready()
         assert (await STALE_WRITES[write](owner, *sent)).count == 0
         assert await owner.ready() == edited
         assert [bytes(message.payload) for message in edited] == [b"new"]
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert row.status == "PENDING"
         assert (await owner.settle(DELIVERED, *edited)).count == 1
 
@@ -57,23 +58,23 @@ class InFlightConformance:
         await harness.commit(event("delivered", "k"), event("rejected", "j"))
         before = await owner.ready()
         in_flight = [message.place for message in before]
-        await harness.store.people.ask(action, [("delivered", ""), ("rejected", "")], delay=HOUR, by="ada")
+        await harness.store.admin.requests.add(action, [("delivered", ""), ("rejected", "")], delay=HOUR, by="ada")
         done, deferred = await harness.store.writes.carry_out(owner.epochs, in_flight=in_flight)
         assert (done, sorted(deferred)) == (0, sorted(in_flight))
         assert await owner.ready() == before
-        assert len((await harness.store.browsing.show("delivered")).requests) == 1
+        assert len((await harness.store.admin.events.show("delivered")).requests) == 1
         delivered, rejected = before
         await owner.settle(DELIVERED, delivered)
         await owner.settle(Retry(delay=HOUR, error="no"), rejected)
         assert await owner.carry_out() == 2
         # Only what was done is in the audit: the delivered one was not found any more.
-        assert [entry.subject for entry in (await harness.store.people.audit()).entries] == ["rejected"]
+        assert [entry.subject for entry in (await harness.store.admin.audit.list()).entries] == ["rejected"]
 
     async def test_others_are_not_kept_from_their_turn(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(name, name) for name in ("a", "b", "c", "d")))
         in_flight = [message.place for message in await owner.ready() if message.event_id in ("a", "b")]
-        await harness.store.people.ask("discard", [(name, "") for name in ("a", "b", "c", "d")])
+        await harness.store.admin.requests.add("discard", [(name, "") for name in ("a", "b", "c", "d")])
         done, deferred = await harness.store.writes.carry_out(owner.epochs, limit=1, in_flight=in_flight)
         assert (done, sorted(deferred)) == (1, sorted(in_flight))
         assert sorted(ids(await owner.ready())) == ["a", "b", "d"]
@@ -84,7 +85,7 @@ class InFlightConformance:
         [whole] = await owner.ready()
         await owner.split(whole, "x", "y")
         in_flight = [message.place for message in await owner.ready() if message.destination == "x"]
-        await harness.store.people.ask("discard", [("a", "x"), ("a", "y")])
+        await harness.store.admin.requests.add("discard", [("a", "x"), ("a", "y")])
         done, deferred = await harness.store.writes.carry_out(owner.epochs, in_flight=in_flight)
         assert (done, deferred) == (1, in_flight)
         assert [message.destination for message in await owner.ready()] == ["x"]

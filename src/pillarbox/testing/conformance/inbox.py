@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.core.overview import ConsumerView
+from pillarbox.admin.overview import ConsumerView
 from pillarbox.core.retention import Retention
 from pillarbox.core.row import Tally
 from pillarbox.testing.conformance.events import HOUR
@@ -39,11 +39,14 @@ class InboxConformance:
         assert await _admitted(harness, "e1", consumer="search") == [True]
 
     async def test_consumers_are_known_by_their_receipts(self, harness: StoreHarness) -> None:
-        assert await harness.store.inspection.consumers() == []
+        assert await harness.store.admin.inspection.consumers() == []
         await _admitted(harness, "e1", "e2", consumer="search")
         await _admitted(harness, "e1")
-        assert await harness.store.inspection.consumers() == [ConsumerView("billing", 1), ConsumerView("search", 2)]
-        assert await harness.store.inspection.consumers(limit=1) == [ConsumerView("billing", 1)]
+        assert await harness.store.admin.inspection.consumers() == [
+            ConsumerView("billing", 1),
+            ConsumerView("search", 2),
+        ]
+        assert await harness.store.admin.inspection.consumers(limit=1) == [ConsumerView("billing", 1)]
 
     async def test_tallies_add_up_and_the_last_error_is_the_latest(self, harness: StoreHarness) -> None:
         await _tallied(
@@ -52,12 +55,12 @@ class InboxConformance:
             Tally("billing", handled=4, given_up=2),
             Tally("billing"),
         )
-        [seen] = await harness.store.inspection.consumers()
+        [seen] = await harness.store.admin.inspection.consumers()
         assert (seen.name, seen.receipts) == ("billing", 0)
         assert (seen.handled, seen.repeated, seen.failed, seen.given_up) == (7, 1, 1, 2)
         assert seen.last_error == "late"
         await _tallied(harness, Tally("billing", failed=1, last_error="later", failed_ago=0.0))
-        [again] = await harness.store.inspection.consumers()
+        [again] = await harness.store.admin.inspection.consumers()
         assert (again.failed, again.last_error) == (2, "later")
         assert seen.last_failed_at is not None
         assert again.last_failed_at is not None
@@ -66,7 +69,7 @@ class InboxConformance:
     async def test_a_failure_is_told_by_when_it_was(self, harness: StoreHarness) -> None:
         for consumer, ago in (("a", 0.0), ("b", 60.5)):
             await _tallied(harness, Tally(consumer, failed=1, last_error="no", failed_ago=ago))
-        just, before = [seen.last_failed_at for seen in await harness.store.inspection.consumers()]
+        just, before = [seen.last_failed_at for seen in await harness.store.admin.inspection.consumers()]
         assert just is not None
         assert before is not None
         assert 50 <= (just - before).total_seconds() <= 60.5
@@ -76,12 +79,12 @@ class InboxConformance:
         await _admitted(harness, "e1", "e2", consumer="both")
         failed = Tally("all failed", failed=1, last_error="no", failed_ago=0.0)
         await _tallied(harness, Tally("both", handled=2), failed)
-        seen = {view.name: view for view in await harness.store.inspection.consumers()}
+        seen = {view.name: view for view in await harness.store.admin.inspection.consumers()}
         assert list(seen) == sorted(seen)
         assert seen["by hand"] == ConsumerView("by hand", 1)
         assert seen["both"] == ConsumerView("both", 2, 2, 0, 0, 0)
         assert (seen["all failed"].receipts, seen["all failed"].failed) == (0, 1)
-        assert [view.name for view in await harness.store.inspection.consumers(limit=2)] == sorted(seen)[:2]
+        assert [view.name for view in await harness.store.admin.inspection.consumers(limit=2)] == sorted(seen)[:2]
 
     async def test_a_tally_shares_the_fate_of_its_transaction(self, harness: StoreHarness) -> None:
         with pytest.raises(_Undo):
@@ -94,15 +97,15 @@ class InboxConformance:
                 async with harness.savepoint(transaction):
                     await harness.tally(transaction, Tally("search", handled=10))
                     raise _Undo
-        assert await harness.store.inspection.consumers() == [ConsumerView("search", 0, 1, 0, 0, 0)]
+        assert await harness.store.admin.inspection.consumers() == [ConsumerView("search", 0, 1, 0, 0, 0)]
 
     async def test_tallies_go_with_the_receipts(self, harness: StoreHarness) -> None:
         await _tallied(harness, Tally("billing", handled=1), Tally("search", handled=1))
         for age in (2 * HOUR, 1e10, None):
             await harness.store.upkeep.prune(Retention(history=0, dead=0, ledger=0, audit=0, receipts=age))
-        assert len(await harness.store.inspection.consumers()) == 2
+        assert len(await harness.store.admin.inspection.consumers()) == 2
         await harness.store.upkeep.prune(Retention(receipts=0))
-        assert await harness.store.inspection.consumers() == []
+        assert await harness.store.admin.inspection.consumers() == []
 
     async def test_a_rollback_forgets(self, harness: StoreHarness) -> None:
         with pytest.raises(_Undo):

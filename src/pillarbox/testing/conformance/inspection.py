@@ -10,7 +10,7 @@ from pillarbox.testing.conformance.owner import LONG, Owner
 
 class InspectionConformance:
     async def test_an_empty_outbox_has_lanes_and_nothing_else(self, harness: StoreHarness) -> None:
-        seen = await harness.store.inspection.overview()
+        seen = await harness.store.admin.inspection.overview()
         assert (seen.backlog, seen.oldest, seen.exact, seen.dead, seen.blocked, seen.relays) == (
             0,
             None,
@@ -32,7 +32,7 @@ class InspectionConformance:
                 await owner.settle(DELIVERED, message)
             elif message.event_id == "dead":
                 await owner.settle(Dead(error="no"), message)
-        seen = await harness.store.inspection.overview()
+        seen = await harness.store.admin.inspection.overview()
         assert (seen.backlog, seen.exact, seen.dead) == (2, True, 1)
         assert seen.oldest is not None
         assert 0 <= seen.oldest < HOUR
@@ -42,22 +42,22 @@ class InspectionConformance:
         await harness.commit(event("head", key="k"), event("other", key="free"))
         head, _ = await owner.ready()
         await owner.settle(Dead(error="no", block=True), head)
-        seen = await harness.store.inspection.overview()
+        seen = await harness.store.admin.inspection.overview()
         assert (seen.backlog, seen.dead, seen.blocked) == (2, 0, 1)
 
     async def test_no_fewer_are_counted_than_asked_for(self, harness: StoreHarness) -> None:
         await harness.commit(*(event(f"e{n}") for n in range(3)))
-        seen = await harness.store.inspection.overview(counted=3)
+        seen = await harness.store.admin.inspection.overview(counted=3)
         assert (seen.backlog, seen.exact) == (3, True)
-        seen = await harness.store.inspection.overview(counted=2)
+        seen = await harness.store.admin.inspection.overview(counted=2)
         assert seen.backlog >= 3
 
     async def test_an_event_delayed_on_purpose_ages_from_when_it_is_due(self, harness: StoreHarness) -> None:
         await harness.commit(event("later", available_at=at(HOUR)))
-        seen = await harness.store.inspection.overview()
+        seen = await harness.store.admin.inspection.overview()
         assert (seen.backlog, seen.oldest, seen.oldest_event) == (1, None, None)
         await harness.commit(event("due", available_at=at(-HOUR)))
-        seen = await harness.store.inspection.overview()
+        seen = await harness.store.admin.inspection.overview()
         assert seen.oldest is not None
         assert HOUR <= seen.oldest < 2 * HOUR
         assert seen.oldest_event == "due"
@@ -65,11 +65,11 @@ class InspectionConformance:
     async def test_lanes_tell_their_owner_and_relays_their_lease_and_breakers(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store, name="relay-a")
         await harness.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
-        seen = await harness.store.inspection.overview()
+        seen = await harness.store.admin.inspection.overview()
         assert {lane.owner for lane in seen.lanes} == {owner.relay}
         assert {lane.lane: lane.epoch for lane in seen.lanes} == owner.epochs
         [relay] = seen.relays
-        [alone] = await harness.store.inspection.relays()
+        [alone] = await harness.store.admin.inspection.relays()
         # Taken one after the other: only times may differ.
         assert alone._replace(lease=0.0, age=0.0) == relay._replace(lease=0.0, age=0.0)
         assert (relay.id, relay.name, relay.breakers) == (owner.relay, "relay-a", {"orders": "open"})
@@ -78,5 +78,5 @@ class InspectionConformance:
     async def test_a_lease_that_ended_is_seen_until_somebody_notices(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await owner.lapse()
-        [relay] = (await harness.store.inspection.overview()).relays
+        [relay] = (await harness.store.admin.inspection.overview()).relays
         assert relay.lease <= 0

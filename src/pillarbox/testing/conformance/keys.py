@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.core.browsing import Position
-from pillarbox.core.keys import Line
+from pillarbox.admin.keys import Line
+from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 
 
 class KeysConformance:
@@ -20,7 +21,7 @@ class KeysConformance:
         head, second, _ = await owner.ready()
         await owner.settle(Dead(error="refused", block=True), head, to="orders")
         await owner.hold(Held.BEHIND, second)
-        [blocked] = await harness.store.keys.blocked()
+        [blocked] = await harness.store.admin.keys.blocked()
         assert (blocked.key, blocked.destination, blocked.event_id, blocked.error, blocked.behind) == (
             "k",
             "orders",
@@ -37,7 +38,7 @@ class KeysConformance:
         for name in ("first 1", "later 1", "alone 1"):
             await owner.settle(Retry(delay=600, error="refused"), heads[name], to="orders")
         await owner.hold(Held.BEHIND, heads["first 2"], heads["first 3"], heads["later 2"], to="orders")
-        first, later = await harness.store.keys.blocked()
+        first, later = await harness.store.admin.keys.blocked()
         assert (first.key, first.destination, first.event_id, first.error, first.behind) == (
             "first",
             "orders",
@@ -56,11 +57,11 @@ class KeysConformance:
         await owner.settle(Retry(delay=600, error="refused"), waiting, to="orders")
         await owner.hold(Held.BEHIND, second, to="orders")
         await owner.settle(Dead(error="refused", block=True), given_up, to="orders")
-        assert [(one.key, one.next_try is None) for one in await harness.store.keys.blocked()] == [
+        assert [(one.key, one.next_try is None) for one in await harness.store.admin.keys.blocked()] == [
             ("b", True),
             ("a", False),
         ]
-        assert [one.key for one in await harness.store.keys.blocked(limit=1)] == ["b"]
+        assert [one.key for one in await harness.store.admin.keys.blocked(limit=1)] == ["b"]
 
     async def test_a_head_whose_time_has_come_holds_nothing_up(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -68,20 +69,20 @@ class KeysConformance:
         head, second = await owner.ready()
         await owner.settle(Retry(delay=0, error="refused"), head, to="orders")
         await owner.hold(Held.BEHIND, second, to="orders")
-        assert await harness.store.keys.blocked() == []
+        assert await harness.store.admin.keys.blocked() == []
 
     async def test_no_more_than_asked_for(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"e{n}", key=f"k{n}") for n in range(3)))
         await owner.settle(Dead(error="refused", block=True), *await owner.ready())
-        assert len(await harness.store.keys.blocked(limit=2)) == 2
+        assert len(await harness.store.admin.keys.blocked(limit=2)) == 2
 
     async def test_the_busiest_keys_come_first(self, harness: StoreHarness) -> None:
         await harness.commit(
             *(event(f"a{n}", key="a") for n in range(3)), *(event(f"b{n}", key="b") for n in range(2)), event("none")
         )
-        assert await harness.store.keys.hot() == [("a", 3), ("b", 2)]
-        assert await harness.store.keys.hot(limit=1) == [("a", 3)]
+        assert await harness.store.admin.keys.hot() == [("a", 3), ("b", 2)]
+        assert await harness.store.admin.keys.hot(limit=1) == [("a", 3)]
 
     @pytest.mark.parametrize(
         ("outcome", "held"), [(Dead(error="no", block=True), Held.BLOCKED), (Retry(delay=600, error="no"), None)]
@@ -133,13 +134,13 @@ class KeysConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"))
         await owner.settle(Dead(error="refused", block=True), *await owner.ready(), to="orders")
-        await harness.store.people.ask("bury", [("head", "orders")], by="ann")
+        await harness.store.admin.requests.add("bury", [("head", "orders")], by="ann")
         assert (await harness.store.writes.carry_out(owner.epochs)).done == 1
-        [letter] = await harness.store.people.dead()
+        [letter] = await dead_letters(harness.store)
         assert (letter.event_id, letter.destination, letter.error) == ("head", "orders", "refused")
-        assert await harness.store.keys.blocked() == []
+        assert await harness.store.admin.keys.blocked() == []
 
 
 async def line_at(harness: StoreHarness, message: Message, destination: str = "") -> Line:
     """What is around a message on its way to a destination."""
-    return await harness.store.keys.line("k", Position(message.recorded_at, message.id, destination))
+    return await harness.store.admin.keys.line("k", Position(message.recorded_at, message.id, destination))

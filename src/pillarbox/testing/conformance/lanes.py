@@ -40,7 +40,7 @@ class LanesConformance:
             lanes = [lease.lane for leases in taken for lease in leases]
             assert len(lanes) == len(set(lanes))
             for store, relay in relays:
-                await store.lanes.leave(relay)
+                await store.lanes.release(relay)
 
     async def test_many_takers_that_go_on_get_every_lane_between_them(self, harness: StoreHarness) -> None:
         stores = [harness.store, await harness.second_store()]
@@ -122,8 +122,8 @@ class LanesConformance:
 
     async def test_leaving_gives_everything_back_and_is_no_crash(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.store.lanes.leave(owner.relay)
-        await harness.store.lanes.leave(owner.relay)
+        await harness.store.lanes.release(owner.relay)
+        await harness.store.lanes.release(owner.relay)
         heir = await Owner.of(harness.store)
         assert heir.lanes == owner.lanes
         assert {lease.crashes for lease in heir.leases} == {0}
@@ -165,8 +165,8 @@ class LanesConformance:
         renewal = await store.lanes.renew(first, lease=LONG)
         assert renewal is not None
         assert renewal.relays == 2
-        await store.lanes.leave(second)
-        await store.lanes.leave(expired)
+        await store.lanes.release(second)
+        await store.lanes.release(expired)
         renewal = await store.lanes.renew(first, lease=LONG)
         assert renewal is not None
         assert renewal.relays == 1
@@ -190,7 +190,7 @@ class LanesConformance:
         relay, other = await join(harness.store), await join(harness.store)
         for stalled in ("", "no send begins; restart it", ""):
             await harness.store.lanes.renew(relay, lease=LONG, stalled=stalled)
-            shown = {one.id: one.stalled for one in (await harness.store.inspection.overview()).relays}
+            shown = {one.id: one.stalled for one in (await harness.store.admin.inspection.overview()).relays}
             assert shown == {relay: stalled, other: ""}
 
     async def test_a_relay_that_just_joined_has_no_breakers_yet(self, harness: StoreHarness) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry
 from pillarbox.core.retention import Retention
-from pillarbox.core.store import Ledger, Store
+from pillarbox.core.store import Ledger
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters
 
 NOT_SENT, SENT, UNKNOWN = Before.NOT_SENT, Before.SENT, Before.UNKNOWN
 
 
-async def kept(harness: StoreHarness) -> tuple[Store, Ledger]:
+async def kept(harness: StoreHarness) -> tuple[AdminStore, Ledger]:
     """A store that keeps a ledger."""
     store = await harness.second_store(ledger=True)
     assert store.ledger is not None
@@ -83,8 +85,8 @@ class LedgerConformance:
         [message] = await owner.ready()
         await ledger.begin([Resolved(message, "orders")])
         await owner.settle(Dead(error="no"), message, to="orders")
-        [letter] = await store.people.dead()
-        assert await store.people.retry([letter.id]) == 1
+        [letter] = await dead_letters(store)
+        assert await store.admin.dead_letters.retry([letter.id]) == 1
         [again] = await owner.ready()
         assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
 
@@ -97,8 +99,8 @@ class LedgerConformance:
         await harness.commit(event("a"))
         [repeat] = await owner.ready()
         await owner.settle(Dead(error="no"), repeat, to="orders")
-        [letter] = await store.people.dead()
-        await store.people.retry([letter.id])
+        [letter] = await dead_letters(store)
+        await store.admin.dead_letters.retry([letter.id])
         [again] = await owner.ready()
         assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
 
@@ -127,11 +129,11 @@ class LedgerConformance:
             [message] = await owner.ready()
             await owner.settle(outcome, message, to="orders")
         for amended in (False, True):
-            [letter] = await store.people.dead()
+            [letter] = await dead_letters(store)
             if amended:
-                assert await store.people.amend(letter.id, payload=b"{}")
+                assert await store.admin.dead_letters.edit(letter.id, payload=b"{}")
             else:
-                assert await store.people.retry([letter.id]) == 1
+                assert await store.admin.dead_letters.retry([letter.id]) == 1
             [again] = await owner.ready()
             assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
             await owner.settle(Dead(error="no"), again, to="orders")

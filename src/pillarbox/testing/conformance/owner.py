@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, PutAside, Ready
 from pillarbox.core.lane import Lease, RelayCard, Settled, epochs_of
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import Outcome, Resolved, Split, Verdict
-from pillarbox.core.store import Store
 
 LONG = 3600.0
 """A lease that does not end during a test."""
@@ -23,12 +23,12 @@ _numbers = count(1)
 class Owner:
     """A relay that joined and took what it could get."""
 
-    store: Store
+    store: AdminStore
     relay: str
     leases: list[Lease]
 
     @classmethod
-    async def of(cls, store: Store, *, most: int | None = None, lease: float = LONG, name: str = "") -> Owner:
+    async def of(cls, store: AdminStore, *, most: int | None = None, lease: float = LONG, name: str = "") -> Owner:
         """Join, and take up to `most` lanes (default: all that are free)."""
         owner = cls(store, await join(store, lease=lease, name=name), [])
         await owner.take(store.lanes.count if most is None else most)
@@ -51,7 +51,7 @@ class Owner:
         """Let the lease end, as a relay does that stopped renewing."""
         assert await self.store.lanes.renew(self.relay, lease=0) is not None
 
-    async def taken_over(self, store: Store | None = None) -> Owner:
+    async def taken_over(self, store: AdminStore | None = None) -> Owner:
         """Die without leaving; returns the relay that has the lanes now. This one's epochs are stale."""
         await self.lapse()
         heir = await Owner.of(store or self.store)
@@ -102,7 +102,7 @@ class Owner:
         return (await self.store.writes.carry_out(self.epochs)).done
 
 
-async def join(store: Store, *, lease: float = LONG, name: str = "") -> str:
+async def join(store: AdminStore, *, lease: float = LONG, name: str = "") -> str:
     """A new relay that lives and owns nothing yet; returns its id."""
     relay = f"relay-{next(_numbers)}"
     await store.lanes.join(RelayCard(id=relay, name=name, host="here", version="0"), lease=lease)

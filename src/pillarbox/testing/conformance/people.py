@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.admin.listing import EventFilter
+from pillarbox.admin.requests import Action
 from pillarbox.core.lane import InHand
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.people import Action
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import LONG, Owner, ids, slot
+from pillarbox.testing.lookup import find_event
 
 LATER = Retry(delay=HOUR, error="no")
 
@@ -21,41 +22,41 @@ class RequestConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         before = await owner.ready()
-        await harness.store.people.ask("discard", [("a", "")], by="op")
+        await harness.store.admin.requests.add("discard", [("a", "")], by="op")
         assert await owner.ready() == before
 
     async def test_a_story_tells_what_was_asked_for_until_it_is_done(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"), event("b"))
-        await harness.store.people.ask("reschedule", [("a", "x"), ("b", "")], delay=HOUR, by="ada")
-        await harness.store.people.ask("discard", [("a", "x")], by="bob")
-        first, second = (await harness.store.browsing.show("a")).requests
+        await harness.store.admin.requests.add("reschedule", [("a", "x"), ("b", "")], delay=HOUR, by="ada")
+        await harness.store.admin.requests.add("discard", [("a", "x")], by="bob")
+        first, second = (await harness.store.admin.events.show("a")).requests
         assert (first.action, first.destination, first.delay, first.asked_by) == ("reschedule", "x", HOUR, "ada")
         assert (second.action, second.destination, second.delay, second.asked_by) == ("discard", "x", 0, "bob")
         assert at(-HOUR) < first.asked_at <= second.asked_at < at(HOUR)
         while await owner.carry_out():
             pass
-        assert (await harness.store.browsing.show("a")).requests == []
+        assert (await harness.store.admin.events.show("a")).requests == []
 
     async def test_requests_have_ids_of_their_own_in_the_order_of_asking(self, harness: StoreHarness) -> None:
-        requests = await harness.store.people.ask("retry", [("b", ""), ("a", "x"), ("a", "")])
-        requests += await harness.store.people.ask("retry", [("b", "")])
+        requests = await harness.store.admin.requests.add("retry", [("b", ""), ("a", "x"), ("a", "")])
+        requests += await harness.store.admin.requests.add("retry", [("b", "")])
         assert len(requests) == 4
         assert requests == sorted(set(requests))
 
     async def test_whoever_asks_for_nothing_has_asked_nothing(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        assert await harness.store.people.ask("discard", []) == []
+        assert await harness.store.admin.requests.add("discard", []) == []
         assert await owner.carry_out() == 0
 
     async def test_many_are_asked_for_at_once(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         names = ["plain", "it's", '"quoted"', "\\", "é", "[1, 2]", "null"]
         await harness.commit(*(event(name, destination="x,y") for name in names), event("other"))
-        await harness.store.people.ask("reschedule", [(name, "x,y") for name in names], delay=HOUR, by="op")
+        await harness.store.admin.requests.add("reschedule", [(name, "x,y") for name in names], delay=HOUR, by="op")
         assert await owner.carry_out() == len(names)
         assert ids(await owner.ready()) == ["other"]
-        asked = await harness.store.people.audit()
+        asked = await harness.store.admin.audit.list()
         assert {(entry.who, entry.what, entry.subject) for entry in asked.entries} == {
             ("op", "reschedule", name) for name in names
         }
@@ -64,7 +65,7 @@ class RequestConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         await owner.settle(LATER, *await owner.ready(), to="x")
-        await harness.store.people.ask("retry", [("a", "x")], by="op")
+        await harness.store.admin.requests.add("retry", [("a", "x")], by="op")
         assert await owner.carry_out() == 1
         [message] = await owner.due()
         assert (message.event_id, message.attempts, message.held) == ("a", 0, None)
@@ -75,13 +76,13 @@ class RequestConformance:
         a, b, _ = await owner.ready()
         await owner.settle(Dead(error="no", block=True), a)
         await owner.hold(Held.BEHIND, b)
-        await harness.store.people.ask("retry", [("a", "")])
+        await harness.store.admin.requests.add("retry", [("a", "")])
         assert await owner.carry_out() == 1
         [head] = await owner.due()
         assert (head.event_id, head.id, head.attempts, head.behind) == ("a", a.id, 0, False)
         assert [(m.event_id, m.behind) for m in await owner.ready()] == [("c", True)]
         assert await owner.headless() == []
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert row.status == "PENDING"
         await owner.settle(DELIVERED, head)
         assert ids(await owner.behind(slot(b))) == ["b"]
@@ -91,17 +92,17 @@ class RequestConformance:
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
         await owner.settle(Dead(error="no", block=True), a)
-        await harness.store.people.ask("discard", [("a", "")])
+        await harness.store.admin.requests.add("discard", [("a", "")])
         assert await owner.carry_out() == 1
         assert await owner.ready() == [b]
-        assert await harness.store.people.find("a") == []
+        assert await find_event(harness.store, "a") == []
 
     async def test_a_rescheduled_message_waits_for_its_new_time(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("soon"), event("late"))
         await owner.settle(LATER, *await owner.ready())
-        await harness.store.people.ask("reschedule", [("soon", "")], delay=0)
-        await harness.store.people.ask("reschedule", [("late", "")], delay=HOUR)
+        await harness.store.admin.requests.add("reschedule", [("soon", "")], delay=0)
+        await harness.store.admin.requests.add("reschedule", [("late", "")], delay=HOUR)
         assert await owner.carry_out() == 2
         [message] = await owner.due()
         assert (message.event_id, message.attempts) == ("soon", 1)
@@ -109,14 +110,14 @@ class RequestConformance:
     async def test_a_message_rescheduled_beyond_all_times_waits_very_long(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        await harness.store.people.ask("reschedule", [("a", "")], delay=1e18)
+        await harness.store.admin.requests.add("reschedule", [("a", "")], delay=1e18)
         assert await owner.carry_out() == 1
         assert (await owner.ready(), await owner.due()) == ([], [])
 
     async def test_a_ready_message_can_be_rescheduled(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        await harness.store.people.ask("reschedule", [("a", "")], delay=HOUR)
+        await harness.store.admin.requests.add("reschedule", [("a", "")], delay=HOUR)
         assert await owner.carry_out() == 1
         assert await owner.ready() == []
         assert await owner.due() == []
@@ -124,7 +125,7 @@ class RequestConformance:
     async def test_a_rescheduled_message_keeps_its_key_waiting(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
-        await harness.store.people.ask("reschedule", [("a", "")], delay=HOUR)
+        await harness.store.admin.requests.add("reschedule", [("a", "")], delay=HOUR)
         assert await owner.carry_out() == 1
         assert [(m.event_id, m.behind) for m in await owner.ready()] == [("b", True)]
 
@@ -134,33 +135,33 @@ class RequestConformance:
     ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
-        await harness.store.people.ask(action, [("a", "")])
+        await harness.store.admin.requests.add(action, [("a", "")])
         assert await owner.carry_out() == 1
         assert [m.behind for m in await owner.ready()] == [True]
-        browsing = harness.store.browsing
-        assert (await browsing.events(EventFilter(retrying=True), limit=10)).events == []
-        assert [one.retry_count for one in (await browsing.events(EventFilter(), limit=10)).events] == [0, 0]
-        assert [one.retry_count for one in (await browsing.show("a")).events] == [0]
-        [row] = await harness.store.people.find("a")
+        events = harness.store.admin.events
+        assert (await events.list(EventFilter(retrying=True), limit=10)).events == []
+        assert [one.retry_count for one in (await events.list(EventFilter(), limit=10)).events] == [0, 0]
+        assert [one.retry_count for one in (await events.show("a")).events] == [0]
+        [row] = await find_event(harness.store, "a")
         assert (row.attempts, row.retry_count) == (0, 0)
         await owner.settle(DELIVERED, *await owner.due())
-        assert [one.retry_count for one in (await browsing.show("a")).events] == [0]
+        assert [one.retry_count for one in (await events.show("a")).events] == [0]
 
     async def test_a_request_for_what_does_not_wait_is_closed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(DELIVERED, *await owner.ready())
-        await harness.store.people.ask("retry", [("a", "")])
-        await harness.store.people.ask("discard", [("never there", "")])
+        await harness.store.admin.requests.add("retry", [("a", "")])
+        await harness.store.admin.requests.add("discard", [("never there", "")])
         assert await owner.carry_out() == 2
         assert await owner.carry_out() == 0
-        assert [row.status for row in await harness.store.people.find("a")] == ["PUBLISHED"]
+        assert [row.status for row in await find_event(harness.store, "a")] == ["PUBLISHED"]
 
     async def test_a_request_is_carried_out_once(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(LATER, *await owner.ready())
-        await harness.store.people.ask("retry", [("a", "")])
+        await harness.store.admin.requests.add("retry", [("a", "")])
         assert await owner.carry_out() == 1
         await owner.settle(LATER, *await owner.due())
         assert await owner.carry_out() == 0
@@ -171,19 +172,19 @@ class RequestConformance:
     ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
-        await harness.store.people.ask("reschedule", [("a", "")], delay=HOUR)
-        await harness.store.people.ask("retry", [("a", "")])
-        await harness.store.people.ask("discard", [("b", "")])
-        await harness.store.people.ask("retry", [("b", "")])
+        await harness.store.admin.requests.add("reschedule", [("a", "")], delay=HOUR)
+        await harness.store.admin.requests.add("retry", [("a", "")])
+        await harness.store.admin.requests.add("discard", [("b", "")])
+        await harness.store.admin.requests.add("retry", [("b", "")])
         while await owner.carry_out():
             pass
         assert ids(await owner.due()) == ["a"]
-        assert await harness.store.people.find("b") == []
+        assert await find_event(harness.store, "b") == []
 
     async def test_a_request_names_one_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"), event("a", destination="y"))
-        await harness.store.people.ask("discard", [("a", "x")])
+        await harness.store.admin.requests.add("discard", [("a", "x")])
         assert await owner.carry_out() == 1
         assert [m.destination for m in await owner.ready()] == ["y"]
 
@@ -201,7 +202,7 @@ class RequestConformance:
         )
         owner = await Owner.of(harness.store)
         assert owner.lanes == [message.lane]
-        await harness.store.people.ask("discard", [("a", "")])
+        await harness.store.admin.requests.add("discard", [("a", "")])
         assert await others.carry_out() == 0
         assert await owner.ready() == [message]
         assert await owner.carry_out() == 1
@@ -214,7 +215,7 @@ class RequestConformance:
         everything = await Owner.of(harness.store)
         [*others, mine] = await everything.ready()
         others = [m for m in others if m.lane != mine.lane]
-        await harness.store.people.ask("discard", [(message.event_id, "") for message in [*others, mine]])
+        await harness.store.admin.requests.add("discard", [(message.event_id, "") for message in [*others, mine]])
         owner = Owner(
             harness.store, everything.relay, [lease for lease in everything.leases if lease.lane == mine.lane]
         )
@@ -225,7 +226,7 @@ class RequestConformance:
     async def test_requests_are_carried_out_in_bites(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n}") for n in range(5)))
-        await harness.store.people.ask("discard", [(f"{n}", "") for n in range(5)])
+        await harness.store.admin.requests.add("discard", [(f"{n}", "") for n in range(5)])
         assert (await harness.store.writes.carry_out(owner.epochs, limit=3)).done == 3
         assert len(await owner.ready()) == 2
         assert (await harness.store.writes.carry_out(owner.epochs, limit=3)).done == 2
@@ -233,11 +234,11 @@ class RequestConformance:
 
 class FindConformance:
     async def test_an_unknown_event_is_not_found(self, harness: StoreHarness) -> None:
-        assert await harness.store.people.find("nothing") == []
+        assert await find_event(harness.store, "nothing") == []
 
     async def test_a_new_event_is_pending(self, harness: StoreHarness) -> None:
         await harness.commit(event("a", "k", destination="x"))
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.event_id, row.destination, row.status) == ("a", "x", "PENDING")
         assert (row.event_type, row.key, row.attempts, row.retry_count) == ("thing.happened", "k", 0, 0)
         assert (row.last_error, row.published_at, row.locked_by) == (None, None, None)
@@ -246,7 +247,7 @@ class FindConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(LATER, *await owner.ready())
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.retry_count) == ("PENDING", 1)
         assert row.next_retry_at is not None
         assert at(HOUR - 60) < row.next_retry_at < at(HOUR + 60)
@@ -256,8 +257,8 @@ class FindConformance:
         await harness.commit(event("a", destination="x"), event("b", destination="x"))
         in_hand = [InHand(event_id="a", destination="x", seconds=3)]
         assert await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand) is not None
-        [a] = await harness.store.people.find("a")
-        [b] = await harness.store.people.find("b")
+        [a] = await find_event(harness.store, "a")
+        [b] = await find_event(harness.store, "b")
         assert (a.status, b.status, b.locked_by) == ("PROCESSING", "PENDING", None)
         assert a.locked_by is not None
         assert owner.relay in a.locked_by
@@ -269,7 +270,7 @@ class FindConformance:
         in_hand = [InHand(event_id="a", destination="", seconds=3)]
         await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand)
         await harness.store.lanes.renew(owner.relay, lease=LONG)
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.locked_by) == ("PENDING", None)
 
     async def test_a_delivered_message_is_published_whatever_the_last_heartbeat_said(
@@ -280,5 +281,5 @@ class FindConformance:
         in_hand = [InHand(event_id="a", destination="", seconds=3)]
         await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand)
         await owner.settle(DELIVERED, *await owner.ready())
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.locked_by) == ("PUBLISHED", None)

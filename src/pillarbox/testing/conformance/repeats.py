@@ -12,6 +12,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters, find_event
 
 LATER = Retry(delay=HOUR, error="no")
 
@@ -42,34 +43,34 @@ class RepeatsConformance:
         self, harness: StoreHarness, meet: Meeting
     ) -> None:
         owner, repeat = await _waiting_twice(harness, second=b"first")
-        [first] = [row for row in await harness.store.people.find("a") if row.destination == "orders"]
+        [first] = [row for row in await find_event(harness.store, "a") if row.destination == "orders"]
         settled = await meet(owner, repeat)
         assert settled.duplicates == 1
-        assert await harness.store.people.find("a") == [first]
-        assert await harness.store.people.dead() == []
+        assert await find_event(harness.store, "a") == [first]
+        assert await dead_letters(harness.store) == []
 
     @pytest.mark.parametrize("meet", MEETINGS.values(), ids=MEETINGS.keys())
     async def test_a_repeat_with_other_bytes_is_a_dead_letter(self, harness: StoreHarness, meet: Meeting) -> None:
         owner, repeat = await _waiting_twice(harness, second=b"second")
         settled = await meet(owner, repeat)
         assert settled.duplicates == 0
-        [letter] = await harness.store.people.dead()
+        [letter] = await dead_letters(harness.store)
         assert (letter.event_id, letter.destination, bytes(letter.payload)) == ("a", "orders", b"second")
         assert letter.error != ""
-        statuses = [(row.status, row.destination) for row in await harness.store.people.find("a")]
+        statuses = [(row.status, row.destination) for row in await find_event(harness.store, "a")]
         assert sorted(statuses) == [("FAILED", "orders"), ("PENDING", "orders")]
 
     async def test_a_split_drops_only_the_copy_that_waits_already(self, harness: StoreHarness) -> None:
         owner, repeat = await _waiting_twice(harness, second=b"first")
         settled = await owner.split(repeat, "orders", "mailer")
         assert settled.duplicates == 1
-        rows = await harness.store.people.find("a")
+        rows = await find_event(harness.store, "a")
         assert sorted((row.destination, row.retry_count) for row in rows) == [("mailer", 0), ("orders", 1)]
 
     async def test_a_repeat_may_be_delivered_while_the_first_still_waits(self, harness: StoreHarness) -> None:
         owner, repeat = await _waiting_twice(harness, second=b"first")
         assert (await owner.settle(DELIVERED, repeat, to="orders")).count == 1
-        statuses = sorted(row.status for row in await harness.store.people.find("a"))
+        statuses = sorted(row.status for row in await find_event(harness.store, "a"))
         assert statuses == ["PENDING", "PUBLISHED"]
 
     async def test_two_repeats_that_meet_in_one_write_leave_one(self, harness: StoreHarness) -> None:
@@ -79,7 +80,7 @@ class RepeatsConformance:
         assert len(messages) == 2
         settled = await owner.settle(LATER, *messages, to="new")
         assert settled.duplicates == 1
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.destination, row.status) == ("new", "PENDING")
 
     async def test_a_message_keeps_its_own_destination_without_meeting_itself(self, harness: StoreHarness) -> None:
@@ -90,4 +91,4 @@ class RepeatsConformance:
         await harness.commit(event("b", "k", destination="x"))
         [b] = await owner.ready()
         assert (await owner.split(b, "x", "y")).duplicates == 0
-        assert sorted(row.destination for row in await harness.store.people.find("b")) == ["x", "y"]
+        assert sorted(row.destination for row in await find_event(harness.store, "b")) == ["x", "y"]

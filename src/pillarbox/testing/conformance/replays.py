@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.browsing import EventFilter
-from pillarbox.core.event import Event
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.listing import EventFilter
+from pillarbox.admin.replay import Chosen, Place, Progress, Replay
+from pillarbox.core.event import REPLAY_OF, Event
 from pillarbox.core.ledger import Before
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
-from pillarbox.core.replay import REPLAY_OF, Chosen, Place, Progress, Replay
-from pillarbox.core.store import Store
 from pillarbox.testing.conformance.audit import entries
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import find_event
 
 KEPT = (
     "event_type",
@@ -42,43 +43,43 @@ async def delivered(harness: StoreHarness, *events: Event, to: str = "x") -> Own
     return owner
 
 
-async def replayed(store: Store, plan: Replay, *, bite: int = 100, by: str = "") -> Progress:
+async def replayed(store: AdminStore, plan: Replay, *, bite: int = 100, by: str = "") -> Progress:
     """The whole of it, in bites: as many as were counted before."""
     expected = await _counted(store, plan)
-    progress = await store.replays.begin(plan, by=by, expected=expected)
+    progress = await store.admin.replays.begin(plan, by=by, expected=expected)
     while not progress.done:
         progress = await _bite(store, progress, bite)
     assert progress.copied == progress.expected == expected
     return progress
 
 
-async def _counted(store: Store, plan: Replay, *, enough: int = 100, look: int = 2) -> int:
+async def _counted(store: AdminStore, plan: Replay, *, enough: int = 100, look: int = 2) -> int:
     """How many it would be, look by look."""
-    found, after = await store.replays.count(plan, enough=enough, look=look)
+    found, after = await store.admin.replays.count(plan, enough=enough, look=look)
     while after is not None:
-        more, after = await store.replays.count(plan, enough=enough - found, look=look, after=after)
+        more, after = await store.admin.replays.count(plan, enough=enough - found, look=look, after=after)
         found += more
     return found
 
 
-async def _bite(store: Store, progress: Progress, bite: int) -> Progress:
+async def _bite(store: AdminStore, progress: Progress, bite: int) -> Progress:
     chosen = await _chosen(store, progress, bite)
     after, done = chosen.after or progress.after, chosen.after is None
-    moved = await store.replays.copy(progress, chosen.rows, after=after, done=done)
+    moved = await store.admin.replays.copy(progress, chosen.rows, after=after, done=done)
     assert moved is not None
     return moved
 
 
-async def _clock_moved(store: Store, progress: Progress) -> None:
+async def _clock_moved(store: AdminStore, progress: Progress) -> None:
     """Until the database's clock shows a later time than when that replay began."""
     for _ in range(100_000):
-        if (await store.replays.begin(progress.plan)).began > progress.began:
+        if (await store.admin.replays.begin(progress.plan)).began > progress.began:
             return
     raise AssertionError("the database's clock stands still")
 
 
-async def _chosen(store: Store, progress: Progress, limit: int) -> Chosen:
-    return await store.replays.chosen(progress.plan, limit=limit, after=progress.after, began=progress.began)
+async def _chosen(store: AdminStore, progress: Progress, limit: int) -> Chosen:
+    return await store.admin.replays.chosen(progress.plan, limit=limit, after=progress.after, began=progress.began)
 
 
 def of(message: Message) -> str:
@@ -102,7 +103,7 @@ class ReplayConformance:
             occurred_at=at(-HOUR),
         )
         owner = await delivered(harness, original)
-        [row] = (await harness.store.browsing.show("a")).events
+        [row] = (await harness.store.admin.events.show("a")).events
         progress = await replayed(harness.store, Replay())
         [copy] = await owner.ready()
         assert (progress.copied, copy.event_id) == (1, progress.copy_id("a"))
@@ -116,7 +117,7 @@ class ReplayConformance:
     async def test_the_original_stays_where_it_is(self, harness: StoreHarness) -> None:
         await delivered(harness, event("a"))
         await replayed(harness.store, Replay())
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert row.status == "PUBLISHED"
 
     @pytest.mark.parametrize("bite", [1, 2, 100])
@@ -193,7 +194,7 @@ class ReplayConformance:
         await owner.split(message, "x", "y")
         for copy in await owner.ready():
             await owner.settle(DELIVERED, copy)
-        progress = await harness.store.replays.begin(Replay(to="z"))
+        progress = await harness.store.admin.replays.begin(Replay(to="z"))
         sent: list[Message] = []
         while not progress.done:
             progress = await _bite(harness.store, progress, bite)
@@ -230,7 +231,7 @@ class ReplayConformance:
 
     async def test_what_is_delivered_while_it_runs_is_no_part_of_it(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("b"))
-        progress = await harness.store.replays.begin(Replay(event_ids=("a", "b", "later")))
+        progress = await harness.store.admin.replays.begin(Replay(event_ids=("a", "b", "later")))
         await _clock_moved(harness.store, progress)
         await harness.commit(event("later"))
         await owner.settle(DELIVERED, *await owner.ready())
@@ -240,11 +241,11 @@ class ReplayConformance:
 
     async def test_whoever_goes_on_does_nothing_twice_and_leaves_nothing_out(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, *line("k", "a", "b", "c"))
-        progress = await _bite(harness.store, await harness.store.replays.begin(Replay()), 1)
+        progress = await _bite(harness.store, await harness.store.admin.replays.begin(Replay()), 1)
         sent = await owner.ready()
         await owner.settle(DELIVERED, *sent)
         other = await harness.second_store()
-        found = await other.replays.find(progress.number)
+        found = await other.admin.replays.find(progress.number)
         assert found == progress
         while not found.done:
             found = await _bite(other, found, 1)
@@ -253,13 +254,13 @@ class ReplayConformance:
 
     async def test_of_two_who_go_on_at_the_same_place_one_does(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, *line("k", "a", "b"))
-        progress = await harness.store.replays.begin(Replay())
+        progress = await harness.store.admin.replays.begin(Replay())
         chosen = await _chosen(harness.store, progress, 100)
-        copy = harness.store.replays.copy
+        copy = harness.store.admin.replays.copy
         assert await copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True) is not None
         await owner.settle(DELIVERED, *await owner.ready())
         other = await harness.second_store()
-        assert await other.replays.copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True) is None
+        assert await other.admin.replays.copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True) is None
         assert await owner.ready() == []
 
     async def test_a_replay_is_known_by_its_number_with_all_that_was_asked(self, harness: StoreHarness) -> None:
@@ -271,13 +272,13 @@ class ReplayConformance:
             rate=2.5,
             most=7,
         )
-        progress = await harness.store.replays.begin(plan, by="ada", expected=12)
-        assert await harness.store.replays.find(progress.number) == progress
+        progress = await harness.store.admin.replays.begin(plan, by="ada", expected=12)
+        assert await harness.store.admin.replays.find(progress.number) == progress
         assert (progress.plan, progress.copied, progress.done, progress.expected) == (plan, 0, False, 12)
-        await harness.store.destinations.steer("x", paused=True)
+        await harness.store.admin.requests.override("x", paused=True)
         newest, _ = await entries(harness)
-        assert await harness.store.replays.find(newest.id) is None
-        assert await harness.store.replays.find(newest.id + 1000) is None
+        assert await harness.store.admin.replays.find(newest.id) is None
+        assert await harness.store.admin.replays.find(newest.id + 1000) is None
 
     async def test_the_audit_has_one_entry_with_the_count(self, harness: StoreHarness) -> None:
         await delivered(harness, event("a"), event("b"), event("c"))
@@ -288,11 +289,11 @@ class ReplayConformance:
 
     async def test_what_left_the_history_meanwhile_is_left_out(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("b"))
-        progress = await harness.store.replays.begin(Replay())
+        progress = await harness.store.admin.replays.begin(Replay())
         chosen = await _chosen(harness.store, progress, 100)
-        old = await harness.store.archive.read("history", older=0, limit=1)
-        await harness.store.archive.drop("history", old)
-        moved = await harness.store.replays.copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True)
+        old = await harness.store.admin.archive.read("history", older=0, limit=1)
+        await harness.store.admin.archive.drop("history", old)
+        moved = await harness.store.admin.replays.copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True)
         assert moved is not None
         assert moved.copied == 1
         assert [of(copy) for copy in await owner.ready()] == ["b"]
@@ -327,7 +328,7 @@ class ReplayConformance:
 
     async def test_looking_changes_nothing(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("b"))
-        chosen = await harness.store.replays.chosen(Replay(), limit=1, after=Replay().start)
+        chosen = await harness.store.admin.replays.chosen(Replay(), limit=1, after=Replay().start)
         assert [row.event_id for row in chosen.rows] == ["a"]
         assert chosen.after == Place(*chosen.rows[0][:3])
         assert await _counted(harness.store, Replay()) == 2

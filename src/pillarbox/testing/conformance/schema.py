@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import SchemaError
-from pillarbox.core.store import Store
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids, join
+from pillarbox.testing.lookup import find_event
 
 
 class SchemaConformance:
@@ -40,7 +41,7 @@ class SchemaConformance:
         with pytest.raises(SchemaError):
             await join(bare)
         with pytest.raises(SchemaError):
-            await bare.people.find("a")
+            await find_event(bare, "a")
 
     async def test_applying_brings_an_empty_database_up_to_date(self, harness: StoreHarness) -> None:
         bare = await _bare(harness)
@@ -74,7 +75,7 @@ class SchemaConformance:
         await harness.store.schema.check()
 
 
-async def _bare(harness: StoreHarness) -> Store:
+async def _bare(harness: StoreHarness) -> AdminStore:
     bare = await harness.bare_store()
     if bare is None:
         pytest.skip("this store has no tables that could be missing")

@@ -6,6 +6,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
 from pillarbox.testing.conformance.events import HOUR, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters, find_event
 
 
 class SettlementConformance:
@@ -16,7 +17,7 @@ class SettlementConformance:
         settled = await owner.settle(DELIVERED, message, to="orders")
         assert (settled.count, settled.duplicates, settled.lost) == (1, 0, frozenset())
         assert await owner.ready() == []
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.destination, row.event_type, row.key) == (
             "PUBLISHED",
             "orders",
@@ -32,7 +33,7 @@ class SettlementConformance:
         await harness.commit(event("a"), event("b"))
         a, b = await owner.ready()
         assert (await owner.settle(DELIVERED, a)).count == 1
-        assert await store.people.find("a") == []
+        assert await find_event(store, "a") == []
         assert await owner.ready() == [b]
 
     async def test_a_delivery_keeps_count_of_the_attempts_that_failed(self, harness: StoreHarness) -> None:
@@ -40,7 +41,7 @@ class SettlementConformance:
         await harness.commit(event("a", "k"))
         await owner.settle(Retry(delay=0, error="no"), *await owner.ready())
         await owner.settle(DELIVERED, *await owner.due())
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts, row.retry_count) == ("PUBLISHED", 1, 1)
 
     async def test_a_second_settlement_of_one_message_writes_nothing(self, harness: StoreHarness) -> None:
@@ -51,8 +52,8 @@ class SettlementConformance:
         assert (await owner.settle(DELIVERED, message)).count == 0
         assert (await owner.settle(Dead(error="no"), message)).count == 0
         assert (await owner.settle(Retry(delay=0, error="no"), message)).count == 0
-        assert len(await harness.store.people.find("a")) == 1
-        assert await harness.store.people.dead() == []
+        assert len(await find_event(harness.store, "a")) == 1
+        assert await dead_letters(harness.store) == []
 
     async def test_a_verdict_written_again_charges_nothing_again(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -63,7 +64,7 @@ class SettlementConformance:
             await owner.note("no", noted)
             await owner.settle(Dead(error="no", block=True), blocked)
         for name in ("retried", "noted", "blocked"):
-            [row] = await harness.store.people.find(name)
+            [row] = await find_event(harness.store, name)
             assert (name, row.retry_count) == (name, 1)
 
     async def test_an_attempt_charged_before_the_send_counts_once_or_is_taken_back(self, harness: StoreHarness) -> None:
@@ -79,7 +80,7 @@ class SettlementConformance:
             await owner.settle(Dead(error="no", block=True, noted=True), stuck)
         counts = {}
         for name in ("rejected", "nacked", "cut off", "given up", "stuck"):
-            [row] = await harness.store.people.find(name)
+            [row] = await find_event(harness.store, name)
             counts[name] = (row.attempts, row.retry_count)
         charged, taken_back = (1, 1), (0, 1)
         assert counts == {
@@ -103,7 +104,7 @@ class SettlementConformance:
         verdicts = [Verdict(m, outcomes[m.event_id], "orders") for m in await owner.ready()]
         settled = await harness.store.writes.settle(owner.epochs, verdicts)
         assert settled.count == 5
-        found = {name: (await harness.store.people.find(name))[0] for name in outcomes}
+        found = {name: (await find_event(harness.store, name))[0] for name in outcomes}
         told = {name: (row.status, row.attempts, row.retry_count) for name, row in found.items()}
         assert told == {
             "delivered": ("PUBLISHED", 0, 0),

@@ -7,6 +7,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry, Split
 from pillarbox.testing.conformance.events import HOUR, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, slot
+from pillarbox.testing.lookup import find_event
 
 
 class SplitConformance:
@@ -24,7 +25,7 @@ class SplitConformance:
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
         await owner.split(whole, "x", "y")
-        assert sorted(row.destination for row in await harness.store.people.find("a")) == ["x", "y"]
+        assert sorted(row.destination for row in await find_event(harness.store, "a")) == ["x", "y"]
         assert (await owner.settle(DELIVERED, whole)).count == 0
 
     async def test_each_copy_has_its_own_fate(self, harness: StoreHarness) -> None:
@@ -36,7 +37,7 @@ class SplitConformance:
         await owner.settle(DELIVERED, x)
         await owner.settle(Retry(delay=HOUR, error="no"), y)
         await owner.settle(Dead(error="never"), z)
-        found = {row.destination: (row.status, row.attempts) for row in await harness.store.people.find("a")}
+        found = {row.destination: (row.status, row.attempts) for row in await find_event(harness.store, "a")}
         assert found == {"x": ("PUBLISHED", 0), "y": ("PENDING", 1), "z": ("FAILED", 1)}
 
     async def test_a_copy_that_waits_holds_only_its_own_line(self, harness: StoreHarness) -> None:
@@ -79,5 +80,5 @@ class SplitConformance:
         await owner.hold(Held.BEHIND, whole)
         [behind] = await owner.behind(slot(whole))
         await owner.split(behind, "x", "y")
-        rows = await harness.store.people.find("a")
+        rows = await find_event(harness.store, "a")
         assert sorted((row.destination, row.status) for row in rows) == [("x", "PENDING"), ("y", "PENDING")]

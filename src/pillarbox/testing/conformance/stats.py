@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pillarbox.core.lane import EVERY_RELAY, RelayCard
 from pillarbox.core.retention import Retention
-from pillarbox.core.stats import OUTBOX, Carried, Level
+from pillarbox.core.statistics import OUTBOX, Carried, Level
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
+
+
+async def _recorded(harness: StoreHarness) -> int:
+    return (await harness.store.statistics.backlog()).recorded
 
 
 class StatsConformance:
@@ -14,35 +18,35 @@ class StatsConformance:
         carried = Carried(published=2, retried=1, dead=1)
         carried.delivered(0.3)
         level = Level(recorded=7, backlog=3, oldest=1.5, dead=1)
-        await harness.store.stats.add("a", {"orders": carried, OUTBOX: level})
-        await harness.store.stats.add("b", {"orders": Carried()})
-        samples = await harness.store.stats.since(HOUR)
+        await harness.store.statistics.add("a", {"orders": carried, OUTBOX: level})
+        await harness.store.statistics.add("b", {"orders": Carried()})
+        samples = await harness.store.admin.samples.since(HOUR)
         assert sorted((s.relay, s.destination) for s in samples) == [("a", OUTBOX), ("a", "orders"), ("b", "orders")]
         assert [s.figures for s in samples if s.relay == "a" and s.destination == "orders"] == [carried]
         assert [s.figures for s in samples if s.destination == OUTBOX] == [level]
         assert [s.at for s in samples] == sorted(s.at for s in samples)
 
     async def test_old_samples_go(self, harness: StoreHarness) -> None:
-        await harness.store.stats.add("a", {"orders": Carried()})
+        await harness.store.statistics.add("a", {"orders": Carried()})
         await harness.store.upkeep.prune(Retention(samples=HOUR))
-        assert len(await harness.store.stats.since(HOUR)) == 1
+        assert len(await harness.store.admin.samples.since(HOUR)) == 1
         await harness.store.upkeep.prune(Retention(samples=0))
-        assert await harness.store.stats.since(HOUR) == []
+        assert await harness.store.admin.samples.since(HOUR) == []
 
     async def test_recording_draws_numbers(self, harness: StoreHarness) -> None:
-        before = await harness.store.stats.recorded()
+        before = await _recorded(harness)
         await harness.commit(event("a"), event("b"))
-        assert await harness.store.stats.recorded() == before + 2
+        assert await _recorded(harness) == before + 2
 
 
 class DrainConformance:
     async def test_a_relay_hears_that_it_is_to_drain(self, harness: StoreHarness) -> None:
         for name in ("one", "two"):
             await harness.store.lanes.join(RelayCard(id=f"id of {name}", name=name), lease=HOUR)
-        assert await harness.store.lanes.drain("two", by="ann") == ["id of two"]
+        assert await harness.store.admin.requests.drain("two", by="ann") == ["id of two"]
         drains = [await harness.store.lanes.renew(f"id of {name}", lease=HOUR) for name in ("one", "two")]
         assert [renewal is not None and renewal.drain for renewal in drains] == [False, True]
-        assert {relay.name: relay.draining for relay in (await harness.store.inspection.overview()).relays} == {
+        assert {relay.name: relay.draining for relay in (await harness.store.admin.inspection.overview()).relays} == {
             "one": False,
             "two": True,
         }
@@ -50,5 +54,5 @@ class DrainConformance:
     async def test_all_that_live_are_asked(self, harness: StoreHarness) -> None:
         await harness.store.lanes.join(RelayCard(id="alive"), lease=HOUR)
         await harness.store.lanes.join(RelayCard(id="dead"), lease=0)
-        assert await harness.store.lanes.drain(EVERY_RELAY) == ["alive"]
-        assert await harness.store.lanes.drain("nobody") == []
+        assert await harness.store.admin.requests.drain(EVERY_RELAY) == ["alive"]
+        assert await harness.store.admin.requests.drain("nobody") == []

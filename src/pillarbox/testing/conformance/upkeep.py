@@ -10,6 +10,7 @@ from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters, find_event
 
 
 async def _deliver(harness: StoreHarness, owner: Owner, count: int) -> None:
@@ -24,11 +25,11 @@ async def _bury(harness: StoreHarness, owner: Owner, count: int) -> None:
 
 class UpkeepConformance:
     async def test_preparing_twice_is_fine(self, harness: StoreHarness) -> None:
-        await harness.store.upkeep.prepare()
-        await harness.store.upkeep.prepare()
+        await harness.store.schema.prepare()
+        await harness.store.schema.prepare()
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 1)
-        [row] = await harness.store.people.find("done 0")
+        [row] = await find_event(harness.store, "done 0")
         assert row.status == "PUBLISHED"
 
     async def test_old_history_goes(self, harness: StoreHarness) -> None:
@@ -36,13 +37,13 @@ class UpkeepConformance:
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 3)
         assert await harness.store.upkeep.prune(Retention(history=0)) == 3
-        assert await harness.store.people.find("done 0") == []
+        assert await find_event(harness.store, "done 0") == []
 
     async def test_old_dead_letters_go(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 3)
         assert await harness.store.upkeep.prune(Retention(dead=0)) == 3
-        assert await harness.store.people.dead() == []
+        assert await dead_letters(harness.store) == []
 
     async def test_what_is_young_enough_stays(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -50,22 +51,22 @@ class UpkeepConformance:
         await _bury(harness, owner, 1)
         assert await harness.store.upkeep.prune(Retention(history=HOUR, dead=HOUR)) == 0
         assert await harness.store.upkeep.prune(Retention(history=1e10, dead=1e10)) == 0
-        assert await harness.store.people.find("done 0") != []
-        assert len(await harness.store.people.dead()) == 1
+        assert await find_event(harness.store, "done 0") != []
+        assert len(await dead_letters(harness.store)) == 1
 
     async def test_none_keeps_for_ever(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 1)
         await _bury(harness, owner, 1)
         assert await harness.store.upkeep.prune(Retention()) == 0
-        assert await harness.store.people.find("done 0") != []
-        assert len(await harness.store.people.dead()) == 1
+        assert await find_event(harness.store, "done 0") != []
+        assert len(await dead_letters(harness.store)) == 1
 
     async def test_one_prune_takes_one_bite(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 5)
         assert await harness.store.upkeep.prune(Retention(dead=0), most=2) == 2
-        assert [letter.event_id for letter in await harness.store.people.dead()] == [
+        assert [letter.event_id for letter in await dead_letters(harness.store)] == [
             "dead 4",
             "dead 3",
             "dead 2",
@@ -88,14 +89,14 @@ class UpkeepConformance:
         await _bury(harness, owner, 5)
         kept = Retention(history=0, dead=0)
         await harness.store.upkeep.prune(kept, most=2)
-        left = await harness.store.archive.stale(kept)
+        left = await harness.store.admin.archive.stale(kept)
         assert (left.history, left.dead) == (3, 3)
 
     async def test_bite_after_bite_takes_all_that_is_old(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 5)
         assert sum([gone async for gone in bites(harness.store.upkeep, Retention(dead=0))]) == 5
-        assert await harness.store.people.dead() == []
+        assert await dead_letters(harness.store) == []
 
     async def test_what_waits_is_never_touched(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -108,4 +109,4 @@ class UpkeepConformance:
         await owner.hold(Held.BEHIND, behind)
         await harness.store.upkeep.prune(Retention(history=0, dead=0))
         for name in [*names, "delayed"]:
-            assert len(await harness.store.people.find(name)) == 1
+            assert len(await find_event(harness.store, name)) == 1

@@ -9,6 +9,7 @@ from pillarbox.core.outcome import DELIVERED, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.lookup import find_event
 from pillarbox.testing.waiting import eventually
 
 
@@ -47,7 +48,7 @@ class WaitingConformance:
         await owner.settle(Retry(delay=0, error="three", charge=False), *await owner.due())
         [message] = await owner.due()
         assert (message.attempts, message.tries) == (1, 2)
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts, row.retry_count, row.last_error) == ("PENDING", 1, 3, "three")
 
     async def test_a_retry_carries_the_destination_it_was_resolved_to(self, harness: StoreHarness) -> None:
@@ -119,7 +120,7 @@ class WaitingConformance:
         [delayed] = await owner.due()
         await owner.hold(Held.BEHIND, delayed)
         assert await owner.due() == []
-        [row] = await harness.store.people.find("delayed")
+        [row] = await find_event(harness.store, "delayed")
         assert row.status == "PENDING"
 
     @pytest.mark.parametrize("charge", [True, False])
@@ -135,7 +136,7 @@ class WaitingConformance:
         assert (noted.id, noted.attempts, noted.tries) == (a.id, int(charge), int(not charge))
         assert (noted.available_at, noted.held) == (None, None)
         assert untouched == b
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.retry_count, row.last_error) == ("PENDING", 1, "connection refused")
 
     async def test_a_delay_beyond_all_times_is_a_very_long_one(self, harness: StoreHarness) -> None:
@@ -153,7 +154,7 @@ class WaitingConformance:
         a = a.to("orders")
         assert await owner.ready(in_hand=[a.place]) == []
         assert (await owner.settle(DELIVERED, a)).count == 1
-        [row] = await harness.store.people.find("a")
+        [row] = await find_event(harness.store, "a")
         assert (row.status, row.destination, row.attempts) == ("PUBLISHED", "orders", 1)
 
     async def test_an_error_with_control_characters_is_stored_without_failing(self, harness: StoreHarness) -> None:
@@ -164,7 +165,7 @@ class WaitingConformance:
         assert (await owner.settle(Retry(delay=0, error=nasty), a)).count == 1
         assert (await owner.note(nasty, b)).count == 1
         for event_id in ("a", "b"):
-            [row] = await harness.store.people.find(event_id)
+            [row] = await find_event(harness.store, event_id)
             assert row.last_error is not None
             assert row.last_error.startswith("no")
             assert "\x00" not in row.last_error

@@ -16,7 +16,7 @@ LONG_NAP = 60.0
 class WakeupConformance:
     async def test_a_commit_rings_a_dozing_relay(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
-        await harness.store.wakeup.doze(relay, LONG_NAP)
+        await harness.store.wakeup.request(relay, LONG_NAP)
         nap = asyncio.create_task(harness.store.wakeup.wait(LONG_NAP))
         numbers = count()
 
@@ -31,7 +31,7 @@ class WakeupConformance:
         stores = [harness.store, await harness.second_store()]
         naps = []
         for store in stores:
-            await store.wakeup.doze(await join(store), LONG_NAP)
+            await store.wakeup.request(await join(store), LONG_NAP)
             naps.append(asyncio.create_task(store.wakeup.wait(LONG_NAP)))
         numbers = count()
 
@@ -44,7 +44,7 @@ class WakeupConformance:
 
     async def test_a_nap_ends_by_itself(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
-        await harness.store.wakeup.doze(relay, LONG_NAP)
+        await harness.store.wakeup.request(relay, LONG_NAP)
         async with asyncio.timeout(LONG_NAP):
             rang = await harness.store.wakeup.wait(0.02)
         assert rang in (True, False)
@@ -52,14 +52,14 @@ class WakeupConformance:
     async def test_a_relay_that_was_roused_can_doze_again(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
         for _ in range(3):
-            await harness.store.wakeup.doze(relay, LONG_NAP)
-            await harness.store.wakeup.rouse(relay)
+            await harness.store.wakeup.request(relay, LONG_NAP)
+            await harness.store.wakeup.request(relay, 0)
         await harness.commit(event("a"))
-        await harness.store.wakeup.rouse("nobody")
+        await harness.store.wakeup.request("nobody", 0)
 
     async def test_a_nap_can_be_cancelled(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
-        await harness.store.wakeup.doze(relay, LONG_NAP)
+        await harness.store.wakeup.request(relay, LONG_NAP)
         nap = asyncio.create_task(harness.store.wakeup.wait(LONG_NAP))
         done, _ = await asyncio.wait([nap], timeout=0.02)
         nap.cancel()

@@ -114,7 +114,7 @@ class LaneOwnership(StoreMachine):
     @rule(pick=picks)
     def leave(self, pick: int) -> None:
         if relay := self._pick(pick):
-            self.run(self.store.lanes.leave(relay.id))
+            self.run(self.store.lanes.release(relay.id))
             relay.buried, relay.alive = True, False
             for lane in self.lanes:
                 if lane.owner is relay:

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from pillarbox.admin.requests import Action
 from pillarbox.core.errors import DuplicateEventError
 from pillarbox.core.event import Event
 from pillarbox.core.message import Held, Message, Slot
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.people import Action
 from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.lookup import dead_letters, find_event
 from pillarbox.testing.machines.machine import StoreMachine
 from pillarbox.testing.machines.model import Identity, Line, Model, Row, Time
 
@@ -160,23 +161,23 @@ class MessageLife(StoreMachine):
         waiting = sorted(self.model.waiting)
         identity = waiting[pick % len(waiting)] if known and waiting else ("unknown", "")
         time = "past" if action == "retry" else time
-        self.run(self.store.people.ask(action, [identity], delay=DELAYS[time]))
+        self.run(self.store.admin.requests.add(action, [identity], delay=DELAYS[time]))
         assert self.run(self.owner.carry_out()) == 1
         self.model.ask(action, identity, time)
 
     @rule(pick=picks)
     def retry_from_the_dead(self, pick: int) -> None:
-        if letters := self.run(self.store.people.dead()):
+        if letters := self.run(dead_letters(self.store)):
             number = pick % len(letters)
             letter = self.model.dead[len(letters) - 1 - number]
-            revived = self.run(self.store.people.retry([letters[number].id]))
+            revived = self.run(self.store.admin.dead_letters.retry([letters[number].id]))
             assert revived == self.model.revive(letter)
 
     @rule(pick=picks)
     def discard_from_the_dead(self, pick: int) -> None:
-        if letters := self.run(self.store.people.dead()):
+        if letters := self.run(dead_letters(self.store)):
             number = pick % len(letters)
-            assert self.run(self.store.people.discard([letters[number].id])) == 1
+            assert self.run(self.store.admin.dead_letters.discard([letters[number].id])) == 1
             del self.model.dead[len(letters) - 1 - number]
 
     @rule(history=st.booleans())
@@ -225,9 +226,9 @@ class MessageLife(StoreMachine):
     @invariant()
     def people_see_the_same(self) -> None:
         for event_id in EVENTS:
-            found = self.run(self.store.people.find(event_id))
+            found = self.run(find_event(self.store, event_id))
             assert sorted((row.destination, str(row.status)) for row in found) == self.model.fates(event_id)
-        letters = self.run(self.store.people.dead())
+        letters = self.run(dead_letters(self.store))
         told = [(d.event_id, d.destination, bytes(d.payload), d.attempts) for d in reversed(letters)]
         assert told == [(d.event_id, d.destination, d.payload, d.attempts) for d in self.model.dead]
 

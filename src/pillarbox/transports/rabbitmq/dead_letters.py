@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cached_property
 
-from pillarbox.core.broker_letters import BrokerLetter
+from pillarbox.admin.broker_dead_letters import BrokerLetter
 from pillarbox.core.clock import Duration, SystemClock, seconds
 from pillarbox.core.errors import RejectedError
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
@@ -32,7 +32,7 @@ _PAUSE = 0.2
 
 
 class RabbitMQLetter:
-    """See `pillarbox.core.broker_letters.LetterInHand`."""
+    """See `pillarbox.admin.broker_dead_letters.LetterInHand`."""
 
     def __init__(self, arrival: Arrival, *, intake: Intake, mover: Mover) -> None:
         self._arrival = arrival
@@ -52,7 +52,7 @@ class RabbitMQLetter:
 
 
 class RabbitMQDeadLetters:
-    """See `pillarbox.core.broker_letters.BrokerLetters`. Connects when it is first asked, and declares nothing.
+    """See `pillarbox.admin.broker_dead_letters.BrokerLetters`. Connects when it is first asked, and declares nothing.
 
     Raises ConfigurationError.
     """

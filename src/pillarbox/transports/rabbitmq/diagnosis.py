@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.address import RabbitMQAddress
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused

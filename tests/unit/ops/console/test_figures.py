@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from pillarbox.core.stats import OUTBOX, Carried, Level, Sample
+from pillarbox.core.statistics import OUTBOX, Carried, Level, Sample
 from pillarbox.ops.console.figures import course, paces, step_of
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pillarbox.core.browsing import EventFilter, LetterFilter
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
 from pillarbox.ops.console.filters import event_filter, given, letter_filter, moment, whole
@@ -10,7 +11,7 @@ from pillarbox.ops.console.filters import event_filter, given, letter_filter, mo
 
 def test_a_url_without_questions_asks_for_everything() -> None:
     assert event_filter({}) == EventFilter()
-    assert letter_filter({}) == LetterFilter()
+    assert letter_filter({}) == DeadLetterFilter()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.ops.console.letter_form import LetterForm, Line, compared
 from pillarbox.ops.console.payloads import SHOWN

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.message import Status
 from pillarbox.ops.console.masking import HIDDEN, Masks
 from pillarbox.ops.console.payloads import SHOWN, Form, download, hex_dump, show

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pillarbox.core.overview import Overview
+from pillarbox.admin.overview import Overview
 from pillarbox.ops.console import words
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)

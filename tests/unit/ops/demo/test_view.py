@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pillarbox.core.overview import LaneView, Overview, RelayView
+from pillarbox.admin.overview import LaneView, Overview, RelayView
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.view import render, sparkline
 from pillarbox.ops.demo.watching import Figures, Meter, Pace, Tally

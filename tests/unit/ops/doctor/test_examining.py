@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from pillarbox.core.diagnosis import Answer, Check, failed, passed, warned
+from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.ops.doctor import Report, examine, examining
 from pillarbox.ops.settings import Settings

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.diagnosis import Answer
+from pillarbox.admin.diagnosis import Answer
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead, Retry
-from pillarbox.core.steering import EVERYWHERE, Forced
+from pillarbox.core.store import EVERYWHERE, Forced
 from pillarbox.ops import hot_keys
 from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.settings import Settings
@@ -96,25 +96,25 @@ async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
 
 @pytest.mark.parametrize("destination", ["orders", EVERYWHERE])
 async def test_a_destination_that_a_person_paused(store: MemoryStore, destination: str) -> None:
-    await store.destinations.steer(destination, paused=True)
+    await store.admin.requests.override(destination, paused=True)
     found = await asked(store, "destinations")
     assert (found.result, "person" in found.said) == ("warn", True)
     assert "pillarbox audit list --what steer" in found.fix
     assert "pillarbox destinations resume" in found.fix
-    await store.destinations.steer(destination, paused=False)
+    await store.admin.requests.override(destination, paused=False)
     assert (await asked(store, "destinations")).result == "pass"
 
 
 @pytest.mark.parametrize("state", ["open", "closed"])
 async def test_a_breaker_that_a_person_holds(store: MemoryStore, state: Forced) -> None:
-    await store.destinations.steer("orders", breaker=state)
+    await store.admin.requests.override("orders", breaker=state)
     found = await asked(store, "destinations")
     assert (found.result, found.said) == ("warn", f"held by a person: orders ({state})")
     assert "pillarbox destinations breaker NAME auto" in found.fix
 
 
 async def test_a_breaker_that_a_person_holds_closed_although_it_fails(store: MemoryStore) -> None:
-    await store.destinations.steer("orders", breaker="closed")
+    await store.admin.requests.override("orders", breaker="closed")
     await store.destinations.report("orders", error="connection refused", next_try=5)
     found = await asked(store, "destinations")
     assert (found.result, found.said) == ("fail", "takes nothing: orders (held closed): connection refused")

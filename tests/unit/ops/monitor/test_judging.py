@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pillarbox.core.overview import LaneView, Overview, RelayView
-from pillarbox.core.steering import Steering
+from pillarbox.admin.overview import LaneView, Overview, RelayView
+from pillarbox.core.store import Override
 from pillarbox.ops.monitor.judging import Limits, alive, healthy, ready
 from pillarbox.ops.monitor.looking import Seen
 
@@ -71,7 +71,7 @@ def test_without_a_store_nobody_is_healthy() -> None:
 def test_health_tells_what_a_person_would_ask_next() -> None:
     relay = RelayView(id="a", name="", host="", lease=10.0, breakers={"orders": "open", "mail": "closed"})
     overview = QUIET._replace(backlog=3, oldest=1.5, dead=2, relays=[relay])
-    paused = Steering(destination="audit", paused=True, breaker=None, rate_limit=None, last_error=None)
+    paused = Override(destination="audit", paused=True, breaker=None, rate_limit=None, last_error=None)
     facts = healthy(Seen(overview=overview, steering=[paused]), LIMITS, queues={"orders.dlq": 4}).facts
     assert {name: facts[name] for name in ("backlog", "oldest_seconds", "exact", "dead", "relays")} == {
         "backlog": 3,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from pillarbox import Event, Outbox
+from pillarbox.admin.overview import Overview
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.core.overview import COUNTED, Overview
+from pillarbox.core.statistics import COUNTED
 from pillarbox.ops.monitor.looking import FRESH, Lookout, Seen
 from pillarbox.stores.memory import MemoryStore
 
@@ -55,12 +56,12 @@ class Away(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.away = True
-        self.inspection = self  # type: ignore[assignment] # one of its facets is enough
+        self.admin.inspection = self  # type: ignore[assignment] # one of its facets is enough
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         if self.away:
             raise StoreUnavailableError("nobody is at home")
-        return await MemoryStore().inspection.overview()
+        return await MemoryStore().admin.inspection.overview()
 
 
 async def test_a_store_that_is_away_is_no_reason_to_raise() -> None:

@@ -49,8 +49,8 @@ async def test_a_jump_ahead_takes_nothing_from_a_relay_that_lives(store: MemoryS
     renewal = await store.lanes.renew(other.relay, lease=LEASE)
     assert renewal is not None
     assert renewal.relays == 2
-    assert sorted(relay.lease for relay in (await store.inspection.overview()).relays) == [1.0, LEASE]
-    assert await store.lanes.drain(EVERY_RELAY) == sorted([owner.relay, other.relay])
+    assert sorted(relay.lease for relay in (await store.admin.inspection.overview()).relays) == [1.0, LEASE]
+    assert await store.admin.requests.drain(EVERY_RELAY) == sorted([owner.relay, other.relay])
     assert await store.lanes.renew(owner.relay, lease=LEASE) is not None
 
 
@@ -77,7 +77,7 @@ async def test_an_event_is_in_flight_for_as_long_as_the_lease_of_its_relay_runs(
     )
 
     async def status() -> Status:
-        [found] = (await harness.store.browsing.show("a")).events
+        [found] = (await harness.store.admin.events.show("a")).events
         return found.status
 
     host.jumped = HOUR

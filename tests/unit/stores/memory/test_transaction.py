@@ -12,6 +12,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.row import InProcessTransaction
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
+from pillarbox.testing.lookup import find_event
 
 outbox = Outbox()
 
@@ -40,8 +41,8 @@ async def test_a_clash_between_open_transactions_is_found_when_the_second_commit
     with pytest.raises(DuplicateEventError, match="'a'"), store.transaction() as second, store.transaction() as first:
         outbox.record(second, _event(), _event("b"))
         outbox.record(first, _event())
-    assert len(await store.people.find("a")) == 1
-    assert await store.people.find("b") == []
+    assert len(await find_event(store, "a")) == 1
+    assert await find_event(store, "b") == []
 
 
 async def test_duplicates_may_be_ignored() -> None:
@@ -51,8 +52,8 @@ async def test_duplicates_may_be_ignored() -> None:
         lenient.record(late, _event(), _event("b"))
         with store.transaction() as early:
             lenient.record(early, _event(), _event())
-    assert len(await store.people.find("a")) == 1
-    assert len(await store.people.find("b")) == 1
+    assert len(await find_event(store, "a")) == 1
+    assert len(await find_event(store, "b")) == 1
 
 
 async def test_a_commit_in_another_thread_rings_the_bell_of_this_loop() -> None:
@@ -71,9 +72,9 @@ async def test_a_commit_in_another_thread_rings_the_bell_of_this_loop() -> None:
 
 async def test_a_ring_between_dozing_and_waiting_is_not_lost() -> None:
     store = MemoryStore()
-    await store.wakeup.doze("relay", 60)
+    await store.wakeup.request("relay", 60)
     with store.transaction() as transaction:
         outbox.record(transaction, _event())
     assert await store.wakeup.wait(60) is True
-    await store.wakeup.doze("relay", 60)
+    await store.wakeup.request("relay", 60)
     assert await store.wakeup.wait(0) is False

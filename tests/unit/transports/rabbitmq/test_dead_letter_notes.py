@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pika import BasicProperties
 
-from pillarbox.core.broker_letters import BrokerLetter
+from pillarbox.admin.broker_dead_letters import BrokerLetter
 from pillarbox.transports.rabbitmq.received import Received
 from pillarbox.transports.rabbitmq.source.intake import Arrival
 from pillarbox.transports.rabbitmq.source.letters import letter_of

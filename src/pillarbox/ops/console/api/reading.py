@@ -7,14 +7,14 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import exports
 from pillarbox.ops.console import payloads
 from pillarbox.ops.console.api.endpoint import Endpoint
 from pillarbox.ops.console.figures import course as course_of
 from pillarbox.ops.console.figures import lately
-from pillarbox.ops.console.filters import MOST, PER_PAGE, event_page, letter_filter, letter_page, whole
+from pillarbox.ops.console.filters import MOST, PER_PAGE, dead_letter_page, event_page, letter_filter, whole
 from pillarbox.ops.console.pages.destinations import listed
 from pillarbox.ops.console.pages.insight import audit_page
 from pillarbox.ops.console.pages.overview import WINDOWS, figures
@@ -56,7 +56,7 @@ async def course(visit: Visit) -> dict[str, Any]:
     window = visit.query.get("window", "15m")
     if window not in WINDOWS:
         raise ConfigurationError(f"window {window!r} is not kept: there are {', '.join(WINDOWS)}")
-    samples = await visit.desk.store.stats.since(WINDOWS[window])
+    samples = await visit.desk.store.admin.samples.since(WINDOWS[window])
     return asdict(course_of(samples, now=visit.now, seconds=WINDOWS[window]))
 
 
@@ -68,7 +68,7 @@ async def events(visit: Visit) -> dict[str, Any]:
 
 async def event(visit: Visit) -> dict[str, Any]:
     event_id = visit.query.get("id", "")
-    story = await visit.desk.store.browsing.show(event_id)
+    story = await visit.desk.store.admin.events.show(event_id)
     if not story.events:
         raise Refused(404, f"there is no event {event_id!r} here")
     return {
@@ -82,7 +82,7 @@ async def event(visit: Visit) -> dict[str, Any]:
 
 
 async def dead(visit: Visit) -> dict[str, Any]:
-    page = await letter_page(visit.desk.store, visit.query)
+    page = await dead_letter_page(visit.desk.store, visit.query)
     return {"dead": [exports.listed_letter(letter) for letter in page.letters], "before": page.before}
 
 
@@ -111,7 +111,7 @@ async def destinations(visit: Visit) -> dict[str, Any]:
 
 
 async def keys(visit: Visit) -> dict[str, Any]:
-    blocked, hot = await visit.desk.store.keys.blocked(), await visit.desk.store.keys.hot()
+    blocked, hot = await visit.desk.store.admin.keys.blocked(), await visit.desk.store.admin.keys.hot()
     return {
         "blocked": [exports.blocked_key(one) for one in blocked],
         "hot": [one._asdict() for one in hot],

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
+from pillarbox.admin.requests import Action
 from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
-from pillarbox.core.people import Action
 from pillarbox.ops import asking, decisions
 from pillarbox.ops.acts import Scope
 from pillarbox.ops.asking import Waiting
@@ -29,7 +29,7 @@ from pillarbox.ops.steering import Helm
 async def act_on_event(visit: Visit) -> Response:
     said = await do_to_event(visit)
     event_id = str(visit.form.get("id", ""))
-    story = await visit.desk.store.browsing.show(event_id)
+    story = await visit.desk.store.admin.events.show(event_id)
     return visit.go("/event", said, id=event_id) if story.events else visit.go("/dead", said)
 
 
@@ -37,7 +37,7 @@ async def do_to_event(visit: Visit) -> str:
     """One event on its way to one destination. Returns what was done."""
     event_id, destination, do = (str(visit.form.get(name, "")) for name in ("id", "destination", "do"))
     store, by = visit.desk.store, visit.person.name
-    story = await store.browsing.show(event_id)
+    story = await store.admin.events.show(event_id)
     found = [detail for detail in story.events if detail.destination == destination]
     found.sort(key=lambda detail: detail.status is Status.PUBLISHED)
     if not found:
@@ -46,7 +46,7 @@ async def do_to_event(visit: Visit) -> str:
         raise Refused(409, f"The event {event_id!r} was delivered to {destination!r}: replay it to send it once more.")
     if found[0].letter is None:
         delay = delay_of(visit.form) if do == "reschedule" else 0
-        await store.people.ask(action_of(do), [(event_id, destination)], delay=delay, by=by)
+        await store.admin.requests.add(action_of(do), [(event_id, destination)], delay=delay, by=by)
         return await answer(visit, "Asked of the relay that owns its lane: it does so within a second or two.")
     decision = decision_of(do)
     choice = await chosen(visit, {"destination": destination}, [event_id])

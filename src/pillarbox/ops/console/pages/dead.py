@@ -7,15 +7,16 @@ from functools import partial
 
 from starlette.responses import Response
 
-from pillarbox.core.browsing import EventFilter, LetterPage
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterPage
+from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import Store
 from pillarbox.ops import decisions
 from pillarbox.ops.console import command_line, payloads, words
 from pillarbox.ops.console.counting import check_count, counted
 from pillarbox.ops.console.fields import TOKEN, check_names
 from pillarbox.ops.console.files import file_of
-from pillarbox.ops.console.filters import LETTER_FIELDS, found_or, given, group_of, letter_filter, letter_page
+from pillarbox.ops.console.filters import LETTER_FIELDS, dead_letter_page, found_or, given, group_of, letter_filter
 from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.visiting import Visit
 from pillarbox.ops.decisions import Choice, Decision
@@ -29,11 +30,11 @@ _DONE = {"retry": "sent again", "discard": "dropped"}
 async def dead(visit: Visit) -> Response:
     """By reason, or with view=letters one by one."""
     store, asked = visit.desk.store, given(visit.query, CHOICE_FIELDS)
-    held = await store.browsing.events(EventFilter(blocked=True), limit=1)
+    held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
     one_by_one, narrowed = visit.query.get("view") == "letters", given(asked, LETTER_FIELDS)
     common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
     if one_by_one:
-        page, wrong = await found_or(LetterPage([], None), letter_page(store, visit.query))
+        page, wrong = await found_or(DeadLetterPage([], None), dead_letter_page(store, visit.query))
         return await visit.render("dead_letters.html", page=page, command=command(narrowed), wrong=wrong, **common)
     found, wrong = await found_or(Groups([], whole=True), _groups(store, narrowed))
     return await visit.render(
@@ -41,7 +42,7 @@ async def dead(visit: Visit) -> Response:
     )
 
 
-async def _groups(store: Store, asked: Mapping[str, str]) -> Groups:
+async def _groups(store: AdminStore, asked: Mapping[str, str]) -> Groups:
     """Raises ConfigurationError."""
     return await groups(store, letter_filter(asked))
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
-from pillarbox.core.amendment import Amendment
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.dead_letters import Amendment
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.ops.console import command_line, payloads
 from pillarbox.ops.console.access import Role
@@ -54,7 +54,7 @@ async def letter_of(visit: Visit, number: object, *, gone: int) -> EventDetail:
     if not visit.person.payloads:
         raise Refused(403, "Payloads are hidden from you, so you cannot edit them: that is a right of its own.")
     wanted = whole(str(number), "letter", default=0, most=2**63 - 1)
-    for letter in await visit.desk.store.browsing.details([wanted]):
+    for letter in await visit.desk.store.admin.dead_letters.details([wanted]):
         if await asyncio.to_thread(payloads.hides, letter, visit.desk.masks):
             raise Refused(
                 403,
@@ -71,8 +71,8 @@ async def letter_of(visit: Visit, number: object, *, gone: int) -> EventDetail:
 
 async def amend(visit: Visit, letter: EventDetail, change: Amendment) -> None:
     """Raises Refused if it cannot be done any more."""
-    people, number = visit.desk.store.people, letter.letter or 0
-    if not await people.amend(number, payload=change.payload, headers=change.headers, by=visit.person.name):
+    letters, number = visit.desk.store.admin.dead_letters, letter.letter or 0
+    if not await letters.edit(number, payload=change.payload, headers=change.headers, by=visit.person.name):
         raise Refused(
             409,
             f"Dead letter {letter.letter} stays: event {letter.event_id!r} already waits for {letter.destination!r}, "

@@ -6,10 +6,10 @@ import asyncio
 
 from starlette.responses import RedirectResponse, Response
 
-from pillarbox.core.browsing import EventDetail, EventFilter, EventPage, ListedEvent, Story
-from pillarbox.core.keys import Head, Line, Neighbour
+from pillarbox.admin.keys import Head, Line, Neighbour
+from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, ListedEvent, Story
 from pillarbox.core.message import Held, Status
-from pillarbox.core.steering import EVERYWHERE
+from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.console import command_line, payloads, words
 from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
@@ -75,7 +75,7 @@ async def payload(visit: Visit) -> Response:
 async def find(visit: Visit) -> tuple[Story, EventDetail]:
     """The event that the URL names, on its way to one destination. Raises Refused."""
     event_id = visit.request.query_params.get("id", "")
-    story = await visit.desk.store.browsing.show(event_id)
+    story = await visit.desk.store.admin.events.show(event_id)
     if not story.events:
         raise Refused(404, f"There is no event {event_id!r} here; what was delivered is kept for a limited time only.")
     wanted = visit.request.query_params.get("destination")
@@ -90,7 +90,7 @@ async def _neighbours(visit: Visit, detail: EventDetail, line: Line) -> list[Lis
     if detail.key is None:
         return []
     wanted = EventFilter(key=detail.key)
-    earlier = await visit.desk.store.browsing.events(wanted, limit=NEIGHBOURS, after=place(detail))
+    earlier = await visit.desk.store.admin.events.list(wanted, limit=NEIGHBOURS, after=place(detail))
     return [*reversed(earlier.events), detail, *line.later]
 
 
@@ -100,7 +100,7 @@ async def _why(visit: Visit, head: Head) -> str:
         case Held.BLOCKED:
             return "given up"
         case Held.ASIDE:
-            steering = await visit.desk.store.destinations.steering()
+            steering = await visit.desk.store.destinations.overrides()
             paused = any(row.paused for row in steering if row.destination in (EVERYWHERE, head.destination))
             return "destination paused" if paused else "its destination takes nothing now"
         case _:

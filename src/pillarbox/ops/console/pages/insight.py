@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 
 from starlette.responses import Response
 
-from pillarbox.core.audit import AuditEntry, AuditFilter, AuditPage
-from pillarbox.core.overview import COUNTED
+from pillarbox.admin.audit import AuditEntry, AuditFilter, AuditPage
+from pillarbox.core.statistics import COUNTED
 from pillarbox.ops.console import words
 from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.files import file_of
@@ -46,22 +46,22 @@ async def audit(visit: Visit) -> Response:
 async def audit_page(visit: Visit) -> AuditPage:
     """Raises ConfigurationError."""
     wanted, before = audit_filter(visit.query), before_of(visit.query)
-    return await visit.desk.store.people.audit(wanted, limit=PER_PAGE, before=before)
+    return await visit.desk.store.admin.audit.list(wanted, limit=PER_PAGE, before=before)
 
 
 async def export_audit(visit: Visit) -> Response:
     """Everything that fits, as a table for a spreadsheet."""
-    wanted, people = audit_filter(visit.query), visit.desk.store.people
+    wanted, audit = audit_filter(visit.query), visit.desk.store.admin.audit
 
     async def lines() -> AsyncIterator[str]:
-        page = await people.audit(wanted, limit=MOST)
+        page = await audit.list(wanted, limit=MOST)
         yield _line(["number", "at", "who", "what", "subject", "count", "detail"])
         while True:
             for entry in page.entries:
                 yield _line(_row(entry))
             if page.before is None:
                 return
-            page = await people.audit(wanted, limit=MOST, before=page.before)
+            page = await audit.list(wanted, limit=MOST, before=page.before)
 
     return await file_of(lines(), "audit.csv", media_type="text/csv; charset=utf-8")
 

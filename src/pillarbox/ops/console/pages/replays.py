@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from pillarbox.core.browsing import EventFilter
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.listing import EventFilter
+from pillarbox.admin.replay import Progress, Replay
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.overview import COUNTED
-from pillarbox.core.replay import Progress, Replay
-from pillarbox.core.store import Store
+from pillarbox.core.statistics import COUNTED
 from pillarbox.ops import replaying
 from pillarbox.ops.console import command_line
 from pillarbox.ops.console.fields import TOKEN, check_names, texts_of
@@ -38,7 +38,7 @@ async def confirm(visit: Visit) -> Response:
     return await visit.render("replay.html", asked=asked, count=count, command=_command(asked), wrong=wrong, **said)
 
 
-async def _counted(store: Store, asked: Mapping[str, str]) -> Count | None:
+async def _counted(store: AdminStore, asked: Mapping[str, str]) -> Count | None:
     """Raises ConfigurationError."""
     return await replaying.count(store, plan_of(asked), looks=LOOKS) if asked else None
 
@@ -63,7 +63,7 @@ async def begun(visit: Visit) -> tuple[Progress, str, BackgroundTask]:
     count = await replaying.count(store, plan, looks=LOOKS)
     if not count.found:
         raise Refused(404 if count.among is None else 413, nothing(count))
-    progress = await store.replays.begin(plan, by=visit.person.name, expected=count.expected)
+    progress = await store.admin.replays.begin(plan, by=visit.person.name, expected=count.expected)
     said = f"Replay {progress.number} of {many(count)} began; the audit tells how far it is."
     return progress, said, BackgroundTask(_go_on, store, progress)
 
@@ -103,7 +103,7 @@ def nothing(count: Count) -> str:
     )
 
 
-async def _go_on(store: Store, progress: Progress) -> None:
+async def _go_on(store: AdminStore, progress: Progress) -> None:
     try:
         await replaying.go_on(store, progress)
     except PillarboxError as error:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from starlette.responses import Response
 
-from pillarbox.core.keys import BEHIND, SAMPLE
+from pillarbox.admin.keys import BEHIND, SAMPLE
 from pillarbox.ops import steering
 from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.visiting import Refused, Visit
@@ -31,8 +31,8 @@ async def drain_one(visit: Visit) -> str:
 
 
 async def keys(visit: Visit) -> Response:
-    blocked = await visit.desk.store.keys.blocked()
-    hot = await visit.desk.store.keys.hot()
+    blocked = await visit.desk.store.admin.keys.blocked()
+    hot = await visit.desk.store.admin.keys.hot()
     return await visit.render("keys.html", blocked=blocked, hot=hot, counted=BEHIND, sample=SAMPLE)
 
 
@@ -47,7 +47,7 @@ async def do_to_head(visit: Visit) -> str:
         case "retry":
             if (event_id, destination) not in await steering.heads(visit.desk.store, event_id):
                 raise Refused(404, f"The event {event_id!r} holds no key up on its way to {destination!r}.")
-            await visit.desk.store.people.ask("retry", [(event_id, destination)], by=visit.person.name)
+            await visit.desk.store.admin.requests.add("retry", [(event_id, destination)], by=visit.person.name)
             return await answer(
                 visit, "Asked of the relay that owns its lane: it is sent again within a second or two."
             )

@@ -105,11 +105,6 @@ FROM {attempt} WHERE event_id = $1 ORDER BY attempt_id DESC LIMIT 100
 SELECT action, destination, delay, asked_by, asked_at
 FROM {request} WHERE event_id = $1 AND done_at IS NULL ORDER BY request_id LIMIT 100
 
--- name: find_event
--- Everything known of one event.
-SELECT event_id, destination, status, event_type, key, attempts, retry_count, last_error, next_retry_at, published_at, locked_by
-FROM {event} WHERE event_id = $1 ORDER BY destination, created_at
-
 -- name: list_dead_letters
 -- A page of dead letters, the newest first: at most $8 rows are looked at from number $1 on; the last of these is brought
 -- whether it is wanted or not.
@@ -139,11 +134,6 @@ AND m.key = $3
 -- fragment: dead_of_type
 -- Dead letters of one type, by its own index.
 AND m.event_type = $2
-
--- name: read_dead_letters
--- A page of dead letters, the newest first.
-SELECT dead_id, event_id, destination, event_type, key, payload, error, attempts, first_failed_at, died_at
-FROM {dead} WHERE $2::bigint IS NULL OR dead_id < $2 ORDER BY dead_id DESC LIMIT $1
 
 -- name: dead_letter_details
 -- Dead letters by their numbers, whole, the newest first.

@@ -122,14 +122,6 @@ SELECT action, destination, delay, asked_by, asked_at
  ORDER BY request_id
  LIMIT 100
 
--- name: find_event
--- Everything known of an event.
-SELECT event_id, destination, status, event_type, key, attempts, retry_count, last_error, next_retry_at, published_at,
-       locked_by
-  FROM {event}
- WHERE event_id = :event_id
- ORDER BY id, destination
-
 -- name: list_dead_letters
 -- A page of dead letters, the newest first, for a limited number of rows; the last of these is brought whether it is wanted
 -- or not.
@@ -164,14 +156,6 @@ AND m.key = :key
 -- fragment: dead_of_type
 -- Dead letters of one type, by its own index.
 AND m.event_type = :type
-
--- name: read_dead_letters
--- A page of dead letters, the newest first.
-SELECT dead_id, event_id, destination, event_type, key, CAST(payload AS BLOB), error, attempts, first_failed_at, died_at
-  FROM {dead}
- WHERE dead_id < coalesce(:before, 9223372036854775807)
- ORDER BY dead_id DESC
- LIMIT :limit
 
 -- name: dead_letter_details
 -- Dead letters by their numbers, whole, the newest first.

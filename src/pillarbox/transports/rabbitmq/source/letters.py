@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from pillarbox.core.broker_letters import BrokerLetter
+from pillarbox.admin.broker_dead_letters import BrokerLetter
 from pillarbox.core.outcome import legible
 from pillarbox.transports.rabbitmq.source.intake import Arrival
 from pillarbox.transports.rabbitmq.source.notes import (

@@ -1,28 +1,26 @@
-"""What people leaf through: one statement per page, on one snapshot."""
+"""Lists of events: one statement per page, on one snapshot."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from pillarbox.core.browsing import (
+from pillarbox.admin.listing import (
     EventDetail,
     EventFilter,
     EventPage,
     Failure,
-    LetterFilter,
-    LetterPage,
+    FoundEvent,
     ListedEvent,
-    ListedLetter,
     Position,
     Story,
+    event_page,
+    walk,
 )
+from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.message import Status
-from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page, walk
-from pillarbox.core.people import OpenRequest
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.moments import moment, moment_or_none
 from pillarbox.stores.sqlite.statements import Statements
@@ -32,18 +30,17 @@ NEVER = "9999-12-31T23:59:59.999Z"
 _LAST = 2**63 - 1
 
 
-class SqliteBrowsing:
-    """See `pillarbox.core.browsing.Browsing`."""
+class SqliteEvents:
+    """See `pillarbox.admin.listing.Events`."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._statements = statements
-        self._details = statements.get("dead_letter_details")
         self._show = statements.get("show_event")
         self._failures = statements.get("show_failures")
         self._requests = statements.get("show_requests")
 
-    async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+    async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
         sql = self._statements.get("list_events", *_variants(wanted))
         # Nothing but the hot table knows of these.
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
@@ -69,28 +66,6 @@ class SqliteBrowsing:
         }
         rows = await self._connection.read(lambda db: db.execute(sql, given).fetchall())
         return event_page([_event(row) for row in rows], limit=limit)
-
-    async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
-        narrowed = () if wanted.index is None else (f"of_{wanted.index}",)
-        sql = self._statements.get("list_dead_letters", *narrowed)
-        given = {
-            "before": _LAST if before is None else before,
-            "event_id": wanted.event_id,
-            "type": wanted.event_type,
-            "key": wanted.key,
-            "destination": wanted.destination,
-            "since": written(wanted.since) if wanted.since else EVER,
-            "error": wanted.error,
-            "most": limit + 1,
-            "walk": walk(limit, asked=wanted.asked, answered=wanted.index is not None),
-        }
-        rows = await self._connection.read(lambda db: db.execute(sql, given).fetchall())
-        return letter_page([_letter(row) for row in rows], limit=limit)
-
-    async def details(self, letters: Sequence[int]) -> list[EventDetail]:
-        given = {"letters": json.dumps(list(letters))}
-        rows = await self._connection.read(lambda db: db.execute(self._details, given).fetchall())
-        return [detail_of(row) for row in rows]
 
     async def show(self, event_id: str) -> Story:
         given = {"event_id": event_id}
@@ -142,21 +117,8 @@ def _event(row: Iterable[Any]) -> FoundEvent:
     return FoundEvent(event, bool(wanted), bool(edge))
 
 
-def _letter(row: Iterable[Any]) -> FoundLetter:
-    *facts, wanted, edge = row
-    letter = ListedLetter._make(facts)
-    letter = letter._replace(
-        recorded_at=moment(letter.recorded_at),
-        first_failed_at=moment_or_none(letter.first_failed_at),
-        died_at=moment(letter.died_at),
-    )
-    return FoundLetter(letter, bool(wanted), bool(edge))
-
-
 def _variants(wanted: EventFilter) -> list[str]:
     variants = [] if wanted.index is None else [f"of_{wanted.index}"]
     if wanted.blocked or wanted.status is Status.FAILED:
-        variants.append("blocked")
-    elif wanted.status is Status.PROCESSING:
-        variants.append("in_flight")
-    return variants
+        return [*variants, "blocked"]
+    return [*variants, "in_flight"] if wanted.status is Status.PROCESSING else variants

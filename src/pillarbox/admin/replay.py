@@ -15,14 +15,11 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID, uuid5
 
-from pillarbox.core.browsing import EventFilter, Position
+from pillarbox.admin.listing import EventFilter, Position
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.message import Status
-
-REPLAY_OF = "replayof"
-"""The header with the id of the event that a message is a copy of."""
 
 WHAT = "replay"
 """What the audit calls it."""

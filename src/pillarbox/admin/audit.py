@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 """No detail."""
@@ -70,6 +70,20 @@ class FoundEntry(NamedTuple):
     wanted: bool
     edge: bool
     """The last row that was looked at: what comes after it is not known."""
+
+
+class Audit(Protocol):
+    """Who did what. A bulk action is one entry: `add` begins it with a count of 0 and all messages `left`."""
+
+    async def add(
+        self, what: str, subject: str = "", *, count: int = 1, detail: Mapping[str, Any] = NOTHING, by: str = ""
+    ) -> int:
+        """Enter what an operator did, or begins to do; returns the number of the entry."""
+        ...
+
+    async def list(self, wanted: AuditFilter = EVERYTHING, *, limit: int = 100, before: int | None = None) -> AuditPage:
+        """Return one page of entries, the newest first; reads a bounded number of entries."""
+        ...
 
 
 def audit_page(found: Sequence[FoundEntry], wanted: AuditFilter, *, limit: int) -> AuditPage:

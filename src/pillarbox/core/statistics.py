@@ -6,10 +6,10 @@ Figures are for people who look at a chart: those of the last seconds of a relay
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 EVERY = 10.0
 """Seconds between two samples of a relay."""
@@ -17,6 +17,9 @@ KEPT = 86_400.0
 """Seconds that samples are kept."""
 MOST = 20_000
 """Samples that are brought at most, the newest."""
+
+COUNTED = 10_000
+"""Rows that are counted one by one; a store may estimate what is beyond."""
 
 LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
 """Upper bounds, in seconds from recording to confirmation; one more bucket takes what was slower."""
@@ -68,6 +71,21 @@ class Level:
     dead: int
 
 
+class Backlog(NamedTuple):
+    """How much is pending."""
+
+    messages: int
+    """Messages that are not delivered yet; an estimate where there are more than `COUNTED`."""
+    oldest: float | None
+    """Seconds since the oldest of them could have been sent; None if there is none."""
+    dead: int
+    """Dead letters; `COUNTED + 1` stands for that many or more."""
+    recorded: int
+    """The last sequence number that was assigned to a message."""
+    unowned: bool
+    """Whether a lane has no owner whose lease runs."""
+
+
 OUTBOX = "*"
 """In place of a destination: a sample of the outbox as a whole."""
 
@@ -88,19 +106,3 @@ class Sample(NamedTuple):
 def written(figures: Carried | Level) -> dict[str, Any]:
     """What `Sample.read` reads."""
     return {one.name: getattr(figures, one.name) for one in fields(figures)}
-
-
-class Stats(Protocol):
-    """Samples of the last day."""
-
-    async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
-        """What a relay has to say now, by destination; `OUTBOX` for a `Level`."""
-        ...
-
-    async def since(self, seconds: float) -> Sequence[Sample]:
-        """Samples of the last so many seconds, the oldest first, and at most the newest `MOST`."""
-        ...
-
-    async def recorded(self) -> int:
-        """The last number that was drawn for a message."""
-        ...

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-COUNTED = 10_000
-"""Rows that are counted one by one; a store may estimate what is beyond."""
+from pillarbox.core.statistics import COUNTED
 
 
 class LaneView(NamedTuple):
@@ -58,6 +57,8 @@ class Overview(NamedTuple):
     """Keys that stand still until a person decides; `COUNTED + 1` stands for that many or more."""
     oldest_event: str | None = None
     """The id of the one whose age `oldest` is."""
+    recorded: int = 0
+    """The last sequence number that was assigned to a message."""
 
 
 class ConsumerView(NamedTuple):
@@ -76,3 +77,22 @@ class ConsumerView(NamedTuple):
     given_up: int | None = None
     last_error: str | None = None
     last_failed_at: datetime | None = None
+
+
+class Inspection(Protocol):
+    """How the outbox and the inbox are doing at a glance."""
+
+    async def overview(self, *, counted: int = COUNTED) -> Overview:
+        """Return backlog, dead letters, blocked keys, lanes and relays.
+
+        Cheap whatever the backlog: no more than `counted` messages are counted one by one.
+        """
+        ...
+
+    async def relays(self) -> list[RelayView]:
+        """Return the relays as `overview` shows them, in one statement."""
+        ...
+
+    async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
+        """Return the consumers with inbox records or recent statistics, by name; cheap however many records exist."""
+        ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from pillarbox.core.browsing import Position
+from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Status
 
 BEHIND = 1_000

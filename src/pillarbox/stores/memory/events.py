@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from datetime import datetime
 
-from pillarbox.core.browsing import (
+from pillarbox.admin.listing import (
     EventDetail,
     EventFilter,
     EventPage,
-    LetterFilter,
-    LetterPage,
+    FoundEvent,
     ListedEvent,
-    ListedLetter,
     Position,
     Story,
+    event_page,
 )
-from pillarbox.core.message import Held, Status
-from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page
-from pillarbox.core.people import OpenRequest
-from pillarbox.stores.memory.people import MemoryPeople
-from pillarbox.stores.memory.tables import Buried, Published, Stored, Tables, verb
+from pillarbox.admin.requests import OpenRequest
+from pillarbox.core.message import Held, Message, Status
+from pillarbox.stores.memory.tables import Buried, Identity, Published, Stored, Tables, verb
 
 MOST = 100
 """Failures, and requests, that one story tells at most, as in the statements of the databases."""
 
 
-class MemoryBrowsing:
-    """See `pillarbox.core.browsing.Browsing`."""
+class MemoryEvents:
+    """See `pillarbox.admin.listing.Events`."""
 
-    def __init__(self, tables: Tables, people: MemoryPeople) -> None:
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._people = people
 
     @verb
-    def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+    def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
         after = wanted.after(after)
         found = [
             FoundEvent(event, True, False)
@@ -43,20 +40,6 @@ class MemoryBrowsing:
             and (after is None or event.position < after)
         ]
         return event_page(found, limit=limit)
-
-    @verb
-    def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
-        found = [
-            FoundLetter(letter, True, False)
-            for number, buried in reversed(self._tables.dead.items())
-            if _is_wanted(letter := _letter(number, buried), wanted) and (before is None or number < before)
-        ]
-        return letter_page(found, limit=limit)
-
-    @verb
-    def details(self, letters: Sequence[int]) -> list[EventDetail]:
-        newest_first = sorted(set(letters) & self._tables.dead.keys(), reverse=True)
-        return [given_up(number, self._tables.dead[number]) for number in newest_first]
 
     @verb
     def show(self, event_id: str) -> Story:
@@ -75,15 +58,45 @@ class MemoryBrowsing:
 
     def _all(self) -> Iterator[tuple[EventDetail, str | None]]:
         for stored in self._tables.waiting.values():
-            row = self._people.waiting(stored)
-            detail = _detail(stored, row.status)._replace(
-                last_error=row.last_error, next_retry_at=row.next_retry_at, locked_by=row.locked_by
-            )
-            yield detail, stored.message.held
+            yield self._pending(stored), stored.message.held
         for published in self._tables.history.values():
             yield delivered(published), None
         for number, buried in self._tables.dead.items():
             yield given_up(number, buried), None
+
+    def _pending(self, stored: Stored) -> EventDetail:
+        if stored.message.held == Held.BLOCKED:
+            return _detail(stored, Status.FAILED)._replace(last_error=stored.last_error, next_retry_at=None)
+        relay = self._hand(stored.message.identity)
+        error, next_try = self._outage(stored.message)
+        return _detail(stored, Status.PENDING if relay is None else Status.PROCESSING)._replace(
+            last_error=stored.last_error or error,
+            next_retry_at=stored.message.available_at or next_try,
+            locked_by=relay,
+        )
+
+    def _outage(self, m: Message) -> tuple[str | None, datetime | None]:
+        """The error and the next attempt of the destination that the message waits for."""
+        if m.held == Held.BEHIND or not (m.destination == "" or m.held == Held.ASIDE or m.tries):
+            return None, None
+        failing = {name: row for name, row in self._tables.destinations.items() if row.steering.last_error is not None}
+        if m.destination:
+            row = failing.get(m.destination)
+            return (row.steering.last_error, row.next_try_at) if row else (None, None)
+        # Not routed yet: it waits for all of them while no relay can send anywhere.
+        states = [relay.breakers for relay in self._tables.living()]
+        if any(state == "closed" for breakers in states for state in breakers.values()):
+            return None, None
+        shut = [row for name, row in failing.items() if any(name in breakers for breakers in states)]
+        first = min(shut, key=lambda row: row.next_try_at or self._tables.now(), default=None)
+        return (first.steering.last_error, first.next_try_at) if first else (None, None)
+
+    def _hand(self, identity: Identity) -> str | None:
+        """The relay that has a message in hand, by its label and its id."""
+        for relay in self._tables.living():
+            if any((hand.event_id, hand.destination) == identity for hand in relay.in_hand):
+                return f"{relay.card.name} {relay.card.id}".strip()
+        return None
 
 
 def delivered(row: Published) -> EventDetail:
@@ -157,30 +170,3 @@ def _is_of(detail: EventDetail, aggregate_type: str | None, aggregate_id: str | 
 
 def _waits(event: ListedEvent, held: str | None) -> bool:
     return event.status in (Status.PENDING, Status.PROCESSING) or held == Held.BLOCKED
-
-
-def _letter(number: int, buried: Buried) -> ListedLetter:
-    m = buried.stored.message
-    return ListedLetter(
-        id=number,
-        event_id=m.event_id,
-        destination=m.destination,
-        event_type=m.event_type,
-        key=m.key,
-        error=buried.error,
-        attempts=m.attempts,
-        recorded_at=m.recorded_at,
-        first_failed_at=buried.stored.first_failed_at,
-        died_at=buried.died_at,
-    )
-
-
-def _is_wanted(letter: ListedLetter, wanted: LetterFilter) -> bool:
-    return (
-        wanted.event_id in (None, letter.event_id)
-        and wanted.event_type in (None, letter.event_type)
-        and wanted.key in (None, letter.key)
-        and wanted.destination in (None, letter.destination)
-        and (wanted.since is None or letter.died_at >= wanted.since)
-        and (wanted.error is None or wanted.error in letter.error)
-    )

@@ -1,23 +1,28 @@
-"""Events and dead letters in pages, for people: filters, positions, and what a page is made of.
+"""Events in pages: filters, positions, and how rows become a page.
 
-Pages go by position, never by counting rows off; see `paging` for how one is put together.
+A page continues from a position, never from a row count. It is put together from several tables. A store reads a
+bounded number of rows of each table for one page, whatever the filter: if that bound is reached first, the page is
+short or empty and still has the position to continue from.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
+from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import LONGEST_HEADER
 from pillarbox.core.message import Status
-from pillarbox.core.people import OpenRequest
+
+WALK = 5_000
+"""Rows of one table that are looked at for one page with a filter that no index answers."""
 
 UNREADABLE = "(cannot be decoded)"
 """The name under which headers are shown that are too deep or too long to be decoded."""
@@ -138,61 +143,11 @@ class ListedEvent(NamedTuple):
         return Position(self.recorded_at, self.id, self.destination)
 
 
-class ListedLetter(NamedTuple):
-    """A dead letter in a list."""
-
-    id: int
-    event_id: str
-    destination: str
-    event_type: str
-    key: str | None
-    error: str
-    attempts: int
-    recorded_at: datetime
-    first_failed_at: datetime | None
-    died_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFilter:
-    """Which dead letters are wanted; what is None does not matter."""
-
-    event_id: str | None = None
-    event_type: str | None = None
-    key: str | None = None
-    destination: str | None = None
-    since: datetime | None = None
-    """Given up then or later."""
-    error: str | None = None
-    """A part of the error, letter for letter."""
-
-    @property
-    def index(self) -> Literal["event", "key", "type"] | None:
-        """By what the dead letters are looked up."""
-        if self.event_id is not None:
-            return "event"
-        return "key" if self.key is not None else "type" if self.event_type is not None else None
-
-    @property
-    def asked(self) -> int:
-        """How many filters are given."""
-        given = (self.event_id, self.event_type, self.key, self.destination, self.since, self.error)
-        return sum(value is not None for value in given)
-
-
 class EventPage(NamedTuple):
     """A page of events, the newest first."""
 
     events: list[ListedEvent]
     after: Position | None
-    """Where the next page goes on; None if there is none."""
-
-
-class LetterPage(NamedTuple):
-    """A page of dead letters, the newest first."""
-
-    letters: list[ListedLetter]
-    before: int | None
     """Where the next page goes on; None if there is none."""
 
 
@@ -277,21 +232,41 @@ class Story(NamedTuple):
     requests: list[OpenRequest]
 
 
-class Browsing(Protocol):
-    """What people leaf through. One snapshot per page, a bounded number of rows, a constant number of statements."""
+class Events(Protocol):
+    """Lists and shows events. Each call reads one snapshot and a bounded number of rows, in a constant number of
+    statements."""
 
-    async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
-        """Events that wait, were delivered or were given up, by the time they were recorded, the newest first."""
-        ...
-
-    async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
-        """Dead letters, the newest first."""
-        ...
-
-    async def details(self, letters: Sequence[int]) -> list[EventDetail]:
-        """These dead letters, whole, the newest first; one that is gone is left out."""
+    async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+        """Return one page of pending, delivered and dead-lettered events by recording time, the newest first."""
         ...
 
     async def show(self, event_id: str) -> Story:
-        """All of one event; nothing if it is not known."""
+        """Return everything known of one event; nothing if the event is unknown."""
         ...
+
+
+class FoundEvent(NamedTuple):
+    """A row that a store looked at for a page of events."""
+
+    event: ListedEvent
+    wanted: bool
+    edge: bool
+    """The last row of its table that was looked at: what comes after it there is not known."""
+
+
+def event_page(found: Iterable[FoundEvent], *, limit: int) -> EventPage:
+    """The page that rows of several tables make; each table brought one wanted row more than the limit, if it could."""
+    events: list[ListedEvent] = []
+    for event, wanted, edge in sorted(found, key=lambda row: row.event.position, reverse=True):
+        if wanted and len(events) == limit:
+            return EventPage(events, events[-1].position)
+        if wanted:
+            events.append(event)
+        if edge:
+            return EventPage(events, event.position)
+    return EventPage(events, None)
+
+
+def walk(limit: int, *, asked: int, answered: bool) -> int:
+    """How many rows to look at for a page: no more than it holds if an index answers all that was asked."""
+    return limit + 1 if asked <= answered else max(WALK, limit + 1)

@@ -1,46 +1,44 @@
-"""What people leaf through: one statement per page, planned anew each time for the filter that was given."""
+"""Lists of events: one statement per page, planned anew each time for the filter that was given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from pillarbox.core.browsing import (
+from pillarbox.admin.listing import (
     EventDetail,
     EventFilter,
     EventPage,
     Failure,
-    LetterFilter,
-    LetterPage,
+    FoundEvent,
     ListedEvent,
-    ListedLetter,
     Position,
     Story,
+    event_page,
+    walk,
 )
+from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.message import EARLIEST, LATEST, Status
-from pillarbox.core.paging import FoundEvent, FoundLetter, event_page, letter_page, walk
-from pillarbox.core.people import OpenRequest
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
 # The driver takes these for the ends of time.
-_EVER, _NEVER = EARLIEST, LATEST
+EVER, NEVER = EARLIEST, LATEST
 _LAST = 2**63 - 1
 
 
-class PostgresBrowsing:
-    """See `pillarbox.core.browsing.Browsing`. Its connection plans each page anew."""
+class PostgresEvents:
+    """See `pillarbox.admin.listing.Events`. Its connection plans each page anew."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection
         self._statements = statements
-        self._details = statements.get("dead_letter_details")
         self._show = statements.get("show_event")
         self._failures = statements.get("show_failures")
         self._requests = statements.get("show_requests")
 
-    async def events(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+    async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
         sql = self._statements.get("list_events", *_variants(wanted))
         # Nothing but the hot table knows of these.
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
@@ -49,8 +47,8 @@ class PostgresBrowsing:
             after = after._replace(recorded_at=LATEST - timedelta(microseconds=1))
         rows = await self._connection.fetch(
             sql,
-            *(wanted.after(after) or Position(_NEVER, _LAST, "")),
-            wanted.since or _EVER,
+            *(wanted.after(after) or Position(NEVER, _LAST, "")),
+            wanted.since or EVER,
             wanted.status,
             wanted.event_type,
             wanted.key,
@@ -64,26 +62,6 @@ class PostgresBrowsing:
             wanted.error,
         )
         return event_page([_event(row) for row in rows], limit=limit)
-
-    async def letters(self, wanted: LetterFilter, *, limit: int, before: int | None = None) -> LetterPage:
-        narrowed = () if wanted.index is None else (f"of_{wanted.index}",)
-        rows = await self._connection.fetch(
-            self._statements.get("list_dead_letters", *narrowed),
-            _LAST if before is None else before,
-            wanted.event_type,
-            wanted.key,
-            wanted.destination,
-            wanted.since or _EVER,
-            wanted.error,
-            limit + 1,
-            walk(limit, asked=wanted.asked, answered=wanted.index is not None),
-            wanted.event_id,
-        )
-        found = [FoundLetter(ListedLetter._make(facts), fits, edge) for *facts, fits, edge in rows]
-        return letter_page(found, limit=limit)
-
-    async def details(self, letters: Sequence[int]) -> list[EventDetail]:
-        return [detail_of(row) for row in await self._connection.fetch(self._details, list(letters))]
 
     async def show(self, event_id: str) -> Story:
         events = await self._connection.fetch(self._show, event_id)
@@ -111,7 +89,5 @@ def _event(row: Iterable[Any]) -> FoundEvent:
 def _variants(wanted: EventFilter) -> list[str]:
     variants = [] if wanted.index is None else [f"of_{wanted.index}"]
     if wanted.blocked or wanted.status is Status.FAILED:
-        variants.append("blocked")
-    elif wanted.status is Status.PROCESSING:
-        variants.append("in_flight")
-    return variants
+        return [*variants, "blocked"]
+    return [*variants, "in_flight"] if wanted.status is Status.PROCESSING else variants

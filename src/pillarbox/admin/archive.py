@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from pillarbox.core.browsing import EventDetail
+from pillarbox.admin.listing import EventDetail
 from pillarbox.core.fetch import MAX_BYTES
 from pillarbox.core.retention import Retention
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from pillarbox.core.footprint import Footprint
     from pillarbox.core.schema import SchemaStatus
     from pillarbox.core.store import Schema
 
@@ -81,6 +80,42 @@ class Tried(NamedTuple):
     """The id of an event with that error."""
 
 
+class Part(NamedTuple):
+    """A table with its indexes, or whatever else takes room; None is what nobody knows."""
+
+    name: str
+    rows: int | None
+    dead_rows: int | None
+    """Gone, and not cleared away yet."""
+    bytes: int
+    whole: str = ""
+    """The table of which it is a partition; '' if it is none."""
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction of which dead rows must wait for the end."""
+
+    pid: int
+    who: str
+    application: str
+    state: str
+    seconds: float
+    query: str
+    """Short, and without what is written into it."""
+
+
+class TableSizes(NamedTuple):
+    """The largest part first."""
+
+    parts: Sequence[Part]
+    oldest: OpenTransaction | None = None
+    """None: there is none, or it cannot be seen."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.parts)
+
+
 class Diagnosis(Protocol):
     """What a store can say of itself."""
 
@@ -92,7 +127,7 @@ class Diagnosis(Protocol):
         """Messages that were sent in vain more often than that and still wait."""
         ...
 
-    async def footprint(self) -> Footprint:
+    async def footprint(self) -> TableSizes:
         """How much room it takes, and whose transaction is the oldest."""
         ...
 

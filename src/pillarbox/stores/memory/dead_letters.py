@@ -1,0 +1,114 @@
+"""Dead letters. They belong to no lane: operators change them directly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pillarbox.admin.dead_letters import (
+    EVERY_LETTER,
+    Amendment,
+    DeadLetterFilter,
+    DeadLetterPage,
+    FoundDeadLetter,
+    ListedDeadLetter,
+    dead_letter_page,
+)
+from pillarbox.admin.listing import EventDetail
+from pillarbox.core.message import Message
+from pillarbox.stores.memory.events import given_up
+from pillarbox.stores.memory.tables import Buried, Stored, Tables, verb
+
+
+class MemoryDeadLetters:
+    """See `pillarbox.admin.dead_letters.DeadLetters`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @verb
+    def list(self, wanted: DeadLetterFilter = EVERY_LETTER, *, limit: int, before: int | None = None) -> DeadLetterPage:
+        found = [
+            FoundDeadLetter(letter, True, False)
+            for number, buried in reversed(self._tables.dead.items())
+            if _is_wanted(letter := _letter(number, buried), wanted) and (before is None or number < before)
+        ]
+        return dead_letter_page(found, limit=limit)
+
+    @verb
+    def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
+        newest_first = sorted(set(letters) & self._tables.dead.keys(), reverse=True)
+        return [given_up(number, self._tables.dead[number]) for number in newest_first]
+
+    @verb
+    def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+        return sum(self._revive(number, by=by, act=act) for number in sorted(set(ids)))
+
+    @verb
+    def edit(
+        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
+    ) -> bool:
+        if letter not in self._tables.dead:
+            return False
+        m = self._tables.dead[letter].stored.message
+        return self._revive(
+            letter, by=by, amendment=Amendment.of(m.payload, m.headers_json, payload=payload, headers=headers)
+        )
+
+    @verb
+    def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+        gone = [(number, self._tables.dead.pop(number)) for number in sorted(set(ids)) if number in self._tables.dead]
+        for number, buried in gone:
+            self._enter(by, "discard", number, buried.stored.message, act=act)
+        return len(gone)
+
+    def _revive(self, number: int, *, by: str, amendment: Amendment | None = None, act: int | None = None) -> bool:
+        if number not in self._tables.dead:
+            return False
+        m = self._tables.dead[number].stored.message
+        if m.identity in self._tables.waiting:
+            return False
+        del self._tables.dead[number]
+        if amendment is None:
+            self._enter(by, "retry", number, m, act=act)
+        else:
+            self._enter(by, "edit", number, m, **amendment.told)
+            m = m._replace(payload=amendment.payload, headers_json=amendment.headers_json)
+        again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=1)
+        self._tables.put(Stored(message=again))
+        # An operator wants it sent, whatever the ledger says; the one try does the same for the history.
+        self._tables.processed.pop(m.identity, None)
+        return True
+
+    def _enter(self, by: str, what: str, number: int, m: Message, *, act: int | None = None, **more: Any) -> None:
+        if act is None:
+            self._tables.remember(by, what, m.event_id, destination=m.destination, dead_id=number, **more)
+        else:
+            self._tables.grow(act, 1)
+
+
+def _letter(number: int, buried: Buried) -> ListedDeadLetter:
+    m = buried.stored.message
+    return ListedDeadLetter(
+        id=number,
+        event_id=m.event_id,
+        destination=m.destination,
+        event_type=m.event_type,
+        key=m.key,
+        error=buried.error,
+        attempts=m.attempts,
+        recorded_at=m.recorded_at,
+        first_failed_at=buried.stored.first_failed_at,
+        died_at=buried.died_at,
+    )
+
+
+def _is_wanted(letter: ListedDeadLetter, wanted: DeadLetterFilter) -> bool:
+    return (
+        wanted.event_id in (None, letter.event_id)
+        and wanted.event_type in (None, letter.event_type)
+        and wanted.key in (None, letter.key)
+        and wanted.destination in (None, letter.destination)
+        and (wanted.since is None or letter.died_at >= wanted.since)
+        and (wanted.error is None or wanted.error in letter.error)
+    )

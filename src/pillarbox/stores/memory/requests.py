@@ -1,0 +1,59 @@
+"""Operator requests. Only the owner of a lane changes what is pending in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pillarbox.admin.requests import KEEP, Action, Keep, changes
+from pillarbox.core.lane import EVERY_RELAY
+from pillarbox.core.store import Forced
+from pillarbox.stores.memory.destinations import row_of
+from pillarbox.stores.memory.tables import Identity, Request, Tables, verb
+
+
+class MemoryRequests:
+    """See `pillarbox.admin.requests.Requests`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @verb
+    def add(
+        self,
+        action: Action,
+        events: Sequence[Identity],
+        *,
+        delay: float = 0,
+        by: str = "",
+        act: int | None = None,
+    ) -> list[int]:
+        numbers = [self._tables.draw() for _ in events]
+        for number, identity in zip(numbers, events, strict=True):
+            self._tables.requests[number] = Request(
+                action=action, identity=identity, delay=delay, by=by, at=self._tables.now(), act=act
+            )
+        return numbers
+
+    @verb
+    def drain(self, relay: str, *, by: str = "") -> list[str]:
+        asked = [living for living in self._tables.living() if relay in (living.card.id, living.card.name, EVERY_RELAY)]
+        for living in asked:
+            living.draining = True
+            self._tables.remember(by, "drain", living.card.id)
+        return sorted(living.card.id for living in asked)
+
+    @verb
+    def override(
+        self,
+        destination: str,
+        *,
+        paused: bool | Keep = KEEP,
+        breaker: Forced | Keep | None = KEEP,
+        rate_limit: float | Keep | None = KEEP,
+        by: str = "",
+    ) -> None:
+        changed: dict[str, Any] = changes(paused=paused, breaker=breaker, rate_limit=rate_limit)
+        row = row_of(self._tables, destination)
+        row.steering = row.steering._replace(**changed)
+        self._tables.remember(by, "steer", destination, **changed)
