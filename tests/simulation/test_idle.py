@@ -12,7 +12,16 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.fetch import Fetched, Look, Ready
-from pillarbox.relay.idle import AWAKE_FOR, AWAKE_PAUSE, FIRST_PAUSE, MOST_EMPTY, NOTIFIED_PAUSE, WINDOW, IdleWait
+from pillarbox.relay.idle import (
+    AWAKE_FOR,
+    AWAKE_PAUSE,
+    FIRST_PAUSE,
+    MOST_EMPTY,
+    MOST_NOTIFIED,
+    NOTIFIED_PAUSE,
+    WINDOW,
+    IdleWait,
+)
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.wakeup import MemoryWakeup
 from pillarbox.testing.simulation import Simulation, simulate
@@ -84,14 +93,67 @@ def test_after_a_fetch_that_left_nothing_behind_it_waits_for_a_notification(noti
             wakeup.notifies = notifies
             for pause in (0.03, None):
                 await fetch(idle, stage, until=stage.now + 1)
-                await stage.rest(0.001)
-                idle.begin_fetch()
+                await notified_fetch(idle, stage)
                 began = stage.now
                 if pause is not None:
                     simulation.loop.call_later(pause, stage.record, Event("a", {}))
                 await idle.after_fetch(1, took_all=True)
                 expected = (pause or NOTIFIED_PAUSE) if notifies else FIRST_PAUSE
                 assert round(stage.now - began, 6) == expected
+
+    simulate(story, seed=1)
+
+
+async def notified_fetch(idle: IdleWait, stage: Stage) -> None:
+    """A fetch that a notification causes, up to its end: it brings one event and leaves none behind."""
+    stage.record(Event("a", {}))
+    await stage.rest(0.001)
+    idle.begin_fetch()
+
+
+def test_only_after_a_fetch_that_a_notification_caused_it_waits_for_the_next_one() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, _):
+            await fetch(idle, stage, until=stage.now + 1)
+            await stage.rest(0.001)
+            idle.begin_fetch()
+            began = stage.now
+            await idle.after_fetch(1, took_all=True)
+            assert round(stage.now - began, 6) == FIRST_PAUSE
+
+    simulate(story, seed=1)
+
+
+def test_the_long_pause_does_not_outlive_the_notifications() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, wakeup):
+            await fetch(idle, stage, until=stage.now + 1)
+            await notified_fetch(idle, stage)
+            simulation.loop.call_later(0.01, idle.wake)
+            await idle.after_fetch(1, took_all=True)
+            wakeup.notifies = False
+            idle.begin_fetch()
+            began = stage.now
+            await idle.after_fetch(0)
+            assert round(stage.now - began, 6) == FIRST_PAUSE
+
+    simulate(story, seed=1)
+
+
+def test_it_does_not_wait_for_notifications_that_it_has_just_switched_off() -> None:
+    async def story(simulation: Simulation) -> None:
+        async with waiting(simulation) as (stage, idle, wakeup):
+            await fetch(idle, stage, until=stage.now + 1)
+            wakeup.latency = 1.0
+            for _ in range(MOST_NOTIFIED + 1):
+                await notified_fetch(idle, stage)
+                began = stage.now
+                simulation.loop.call_later(0.0005, idle.wake)
+                await idle.after_fetch(1, took_all=True)
+            await notified_fetch(idle, stage)
+            began = stage.now
+            await idle.after_fetch(1, took_all=True)
+            assert round(stage.now - began, 6) == FIRST_PAUSE
 
     simulate(story, seed=1)
 

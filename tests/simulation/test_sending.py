@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
 import pytest
@@ -62,6 +62,27 @@ class AnswersAnyway(MemoryTransport):
         with suppress(asyncio.CancelledError):
             await self._clock.sleep(0.1)
         return [None] * len(lot)
+
+
+class AnswersWithPauses(MemoryTransport):
+    """Answers message by message, with an empty list of answers before each."""
+
+    async def answers(self, lot: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
+        for position, result in enumerate(await self.send(lot)):
+            yield []
+            yield [(position, result)]
+
+
+def test_a_transport_may_answer_with_an_empty_list() -> None:
+    async def story(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.transport = AnswersWithPauses(clock=simulation.clock, pace=Pace(apart=True))
+        stage.record(*(Event("a", {}, event_id=f"{number}") for number in range(3)))
+        async with stage.running():
+            await stage.until(lambda: not stage.store._tables.waiting)
+        assert sorted(ids(stage.transport.deliveries)) == ["0", "1", "2"]
+
+    simulate(story, seed=1)
 
 
 def test_no_send_outlives_a_relay_that_ends_by_itself() -> None:

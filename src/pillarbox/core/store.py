@@ -256,7 +256,7 @@ class Wakeup(Protocol):
 
     @property
     def notifies(self) -> bool:
-        """Whether every commit with an event notifies this relay now. When that ends, `wait` returns True."""
+        """Whether producers notify this relay now. When the store ends that by itself, `wait` returns True."""
         ...
 
     async def request(self, relay: str, seconds: float) -> None:

@@ -193,7 +193,7 @@ class Decider:
 
 def _by_gate(batch: Sequence[tuple[Gate, Item]]) -> Iterable[tuple[Gate, list[Item]]]:
     gates = [gate for gate, _ in batch]
-    if gates.count(gates[0]) == len(gates):  # as in most batches
+    if gates and gates.count(gates[0]) == len(gates):  # as in most batches
         return [(gates[0], [item for _, item in batch])]
     items: defaultdict[Gate, list[Item]] = defaultdict(list)
     for gate, item in batch:

@@ -401,8 +401,8 @@ class Fetcher:
 
     def _is_exhausted(self, found: Sorted) -> bool:
         """Whether no other round would bring more."""
-        more = self._more or self._to_read_on or self._strangers or self._budget.large or found.suspect
-        return not more and not any(gate.aside for gate in self._gates)
+        more = self._more or self._to_read_on or self._headless_after or self._strangers or self._budget.large
+        return not more and found.suspect is None and not any(gate.aside for gate in self._gates)
 
     async def _held_back(self, messages: Sequence[Message]) -> set[tuple[int, str]]:
         """Which of those that the read flagged are behind another one: the flag is exact for messages with a

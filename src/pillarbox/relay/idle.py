@@ -70,6 +70,8 @@ class IdleWait:
         """Until when producers notify this relay, on the monotonic clock; 0: they do not."""
         self._awake_until = 0.0
         self._notified = False
+        self._relies = False
+        """The pauses since the last fetch that brought events began long, because producers notified this relay."""
         self._empty = 0
         self._arrivals = 0
         self._window_began = -math.inf
@@ -119,15 +121,22 @@ class IdleWait:
     async def after_fetch(self, found: int, *, took_all: bool = False) -> None:
         """Wait until the next fetch: not at all where this one left events behind, longer after each empty one.
 
-        took_all: it left none behind. Where producers notify the relay, the next fetch then waits for them.
+        took_all: it left none behind. If a notification caused it, and producers still notify the relay, the next fetch
+        waits for them.
         """
+        notified = self._notified
         self._decide(found)
+        notified = notified and self._wanted and self._wakeup.notifies
         if found:
             self._pause = FIRST_PAUSE
             if not took_all:
                 return
-            if self._notifications and self._wakeup.notifies:
+            if notified:
                 self._pause = NOTIFIED_PAUSE
+        elif self._relies and not self._wakeup.notifies:
+            # A long pause must not outlive the notifications that it relied on.
+            self._pause = FIRST_PAUSE
+        self._relies = notified if found else self._relies and self._wakeup.notifies
         await _wait(self._woken, self._next_pause())
         self._pause = min(self._longest, self._pause * 2)
 

@@ -439,7 +439,9 @@ def _free(pace: Pace, sends: Sends) -> int:
 
 def _count(gates: list[Gate]) -> Collection[tuple[Gate, int]]:
     """Each with how often it is there."""
-    if gates.count(gates[0]) == len(gates):  # as most batches: a Counter takes longer than all that is done with it
+    if gates and gates.count(gates[0]) == len(
+        gates
+    ):  # as most batches: a Counter takes longer than all that is done with it
         return [(gates[0], len(gates))]
     return Counter(gates).items()
 

@@ -13,8 +13,10 @@ from pillarbox.core.observations import (
     BatchDelivered,
     BatchObserver,
     EventDelivered,
+    EventObservation,
     LookedInVain,
     Observation,
+    RelayObservation,
     StopRequested,
 )
 from tests.unit.relay.messages import message
@@ -118,13 +120,13 @@ def test_an_observer_that_breaks_at_a_batch_does_not_stop_the_others() -> None:
 
 
 def test_every_observation_of_the_module_belongs_to_the_union() -> None:
-    announcing = {Announcer, BatchObserver, BatchDelivered}
+    apart = {Announcer, BatchObserver, BatchDelivered, RelayObservation, EventObservation}
     defined = {
         value
         for value in vars(observations).values()
         if isinstance(value, type) and value.__module__ == observations.__name__
     }
-    assert defined - announcing == set(KINDS)
+    assert defined - apart == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
