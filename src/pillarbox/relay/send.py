@@ -441,7 +441,7 @@ def _count(gates: list[Gate]) -> Collection[tuple[Gate, int]]:
     """Each with how often it is there."""
     if gates and gates.count(gates[0]) == len(
         gates
-    ):  # as most batches: a Counter takes longer than all that is done with it
+    ):  # as in most batches; a Counter is slower
         return [(gates[0], len(gates))]
     return Counter(gates).items()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 GATHER = 0.02
 """Seconds between two writes while few deliveries wait: a write of one costs almost as much as a write of fifty."""
 GATHER_PER_DECISION = 0.0008
-"""The same for each of the decisions that are enough for a write: a small window is full soon, and then waits for it."""
+"""The same per decision that is enough for a write: a small window fills soon, and then fetches wait for the write."""
 
 _verdict: Callable[[Iterable[Any]], Verdict] = partial(tuple.__new__, Verdict)
 """Of its fields, in half the time of `Verdict(…)`."""
