@@ -439,9 +439,7 @@ def _free(pace: Pace, sends: Sends) -> int:
 
 def _count(gates: list[Gate]) -> Collection[tuple[Gate, int]]:
     """Each with how often it is there."""
-    if gates and gates.count(gates[0]) == len(
-        gates
-    ):  # as in most batches; a Counter is slower
+    if gates and gates.count(gates[0]) == len(gates):  # as in most batches; a Counter is slower
         return [(gates[0], len(gates))]
     return Counter(gates).items()
 
