@@ -65,7 +65,7 @@ class StoreOptions:
     """Bytes of the largest payload that the tables accept."""
     statement_timeout: Duration = "30s"
     """How long one statement may take."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Options of the engine's own, from `[store.options]`."""
 
 

@@ -92,7 +92,7 @@ class SqlAlchemySession:
     """`sqlalchemy.orm.Session`, or the current one of a `scoped_session`."""
 
     def __init__(self, session: Any) -> None:
-        self._session = session() if callable(session) else session
+        self._session: Any = session() if callable(session) else session
 
     def run(self, operation: Operation[T]) -> T:
         return SqlAlchemyConnection(self._session.connection()).run(operation)
@@ -109,7 +109,11 @@ class SqlAlchemyAsyncConnection:
             raise InvalidConnectionError(
                 "the AsyncConnection is not open; use it inside `async with engine.begin() as connection:`"
             )
-        result: T = await self._connection.run_sync(lambda connection: SqlAlchemyConnection(connection).run(operation))
+
+        def run(connection: Any) -> T:
+            return SqlAlchemyConnection(connection).run(operation)
+
+        result: T = await self._connection.run_sync(run)
         return result
 
 
@@ -117,8 +121,11 @@ class SqlAlchemyAsyncSession:
     """`sqlalchemy.ext.asyncio.AsyncSession`, or the current one of an `async_scoped_session`."""
 
     def __init__(self, session: Any) -> None:
-        self._session = session() if callable(session) else session
+        self._session: Any = session() if callable(session) else session
 
     async def arun(self, operation: Operation[T]) -> T:
-        result: T = await self._session.run_sync(lambda session: SqlAlchemySession(session).run(operation))
+        def run(session: Any) -> T:
+            return SqlAlchemySession(session).run(operation)
+
+        result: T = await self._session.run_sync(run)
         return result

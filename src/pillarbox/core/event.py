@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from pillarbox.core.errors import RecordError
 
@@ -167,9 +167,10 @@ def _check_clean(name: str, value: str, field: str) -> None:
         ) from None
 
 
-def _check_headers(headers: object) -> None:
-    if not isinstance(headers, Mapping):
-        raise RecordError(f"headers must be a mapping of text to text, not {type(headers).__name__}", field="headers")
+def _check_headers(given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise RecordError(f"headers must be a mapping of text to text, not {type(given).__name__}", field="headers")
+    headers = cast("Mapping[object, object]", given)
     if len(headers) > MOST_HEADERS:
         raise RecordError(f"headers has {len(headers)} entries; at most {MOST_HEADERS} are possible", field="headers")
     for name, value in headers.items():

@@ -86,7 +86,7 @@ class Body:
         return path
 
     def _at(self, path: str) -> Any:
-        found = self._object()
+        found: Any = self._object()
         for step in path.split("."):
             found = found.get(step) if isinstance(found, dict) else None
         return found

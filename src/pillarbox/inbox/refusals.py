@@ -35,7 +35,8 @@ def explain(error: Exception, names: Names, deed: Deed) -> PillarboxError | None
             return _not_allowed(error, names, deed)
         case "25P02":
             return InboxError("the transaction has already failed, so nothing can be admitted in it; roll back first")
-    return None
+        case _:
+            return None
 
 
 def _not_allowed(error: Exception, names: Names, deed: Deed) -> InboxError:

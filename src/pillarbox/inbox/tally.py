@@ -62,6 +62,8 @@ class Tallier:
                 self._count_failure("failed", error)
             case EventDeadLettered(error=error):
                 self._count_failure("given_up", error)
+            case _:
+                pass
 
     def raised(self, error: BaseException) -> None:
         """Count what a function raised that a relay called: the relay decides, and tells, what becomes of the event."""
@@ -89,7 +91,7 @@ class Tallier:
         counts, failure = self._counts, self._failure
         if not counts:
             return
-        self._counts, self._failure = Counter(), None
+        self._counts, self._failure = Counter[str](), None
         try:
             async with asyncio.timeout(within):
                 await self._write(self._tally(counts, failure))

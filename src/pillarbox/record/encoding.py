@@ -39,7 +39,7 @@ else:
 _PLAIN, _FLOATS, _OTHER = range(3)
 
 
-def encode(payload: object) -> bytes:
+def encode(payload: Any) -> bytes:
     """The bytes of a payload. Raises RecordError, naming the path, for what JSON cannot carry faithfully."""
     if isinstance(payload, (bytes, bytearray, memoryview)):
         return bytes(payload)
@@ -55,7 +55,7 @@ def encode(payload: object) -> bytes:
 
 
 def _form(value: Any, depth: int) -> int:
-    kind = type(value)
+    kind: type[Any] = type(value)
     if not depth or (kind is not dict and kind is not list):
         return _OTHER
     if kind is dict:

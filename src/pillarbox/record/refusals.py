@@ -44,7 +44,8 @@ def explain(error: Exception, rows: Sequence[Row], names: Names) -> PillarboxErr
                 "the transaction has already failed, so nothing can be recorded in it; roll back first",
                 field="connection",
             )
-    return _explain_sqlite(error, rows)
+        case _:
+            return _explain_sqlite(error, rows)
 
 
 def _explain_sqlite(error: Exception, rows: Sequence[Row]) -> PillarboxError | None:
@@ -53,7 +54,8 @@ def _explain_sqlite(error: Exception, rows: Sequence[Row]) -> PillarboxError | N
             return _duplicate(rows, "", "")
         case "SQLITE_CONSTRAINT_CHECK" | "SQLITE_CONSTRAINT_TRIGGER":
             return _not_taken(error)
-    return None
+        case _:
+            return None
 
 
 def _duplicate(rows: Sequence[Row], detail: str, advice: str) -> DuplicateEventError:

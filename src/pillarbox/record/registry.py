@@ -23,7 +23,7 @@ class EventType:
     """Written into events that name none."""
     validator: Any = None
     """A pydantic model, or a callable that raises or returns False for a payload that is wrong."""
-    upcasters: Mapping[int, Upcaster] = field(default_factory=dict)
+    upcasters: Mapping[int, Upcaster] = field(default_factory=dict[int, Upcaster])
     """Version → what makes its payload one of the next version."""
     destination: str = ""
     """For events that name none."""
@@ -151,9 +151,10 @@ def _check_steps(name: str, version: int, upcasters: Mapping[Any, Any]) -> None:
 
 def _explain(error: Exception) -> str:
     """A pydantic error by its path, without the values, which may be secret; any other as it says."""
-    if not callable(list_errors := getattr(error, "errors", None)):
+    list_errors: Any = getattr(error, "errors", None)
+    if not callable(list_errors):
         return str(error) or type(error).__name__
-    problems = list_errors(include_input=False, include_url=False)
+    problems: Any = list_errors(include_input=False, include_url=False)
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return f"{dotted(first['loc'])}: {first['msg']}{more}"

@@ -16,7 +16,7 @@ _headers = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 def row_of(event: Event, *, registry: EventTypes | None, max_payload: int) -> Row:
     """The row of one event. Raises RecordError for what is not valid, cannot be encoded or is too large."""
-    if not isinstance(event, Event):
+    if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance] # not every caller has a type checker
         raise RecordError(f'{type(event).__name__} is not an Event; pass Event("order.placed", {{…}})', field="events")
     known = registry.find(event.event_type) if registry is not None else None
     if known is not None:

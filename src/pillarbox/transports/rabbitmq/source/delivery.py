@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from pillarbox.core.source import Incoming
 from pillarbox.transports.rabbitmq.received import Encoded
 from pillarbox.transports.rabbitmq.source.intake import Arrival, Intake
@@ -23,10 +21,14 @@ class RabbitMQDelivery:
         self._intake = intake
         self._mover = mover
         self._queues = queues
+        self._incoming: Incoming | None = None
 
-    @cached_property
+    @property
     def incoming(self) -> Incoming:
-        return incoming_of(self._arrival.properties, self._arrival.body)
+        # Not a cached_property, which pyright does not accept as the property of a protocol.
+        if self._incoming is None:
+            self._incoming = incoming_of(self._arrival.properties, self._arrival.body)
+        return self._incoming
 
     @property
     def alone(self) -> bool:
