@@ -60,13 +60,14 @@ lock: venv ## newest versions into requirements/*.txt
 	cd requirements && ../$(COMPILE) --allow-unsafe --output-file dev.txt dev.in
 	cd requirements && ../$(COMPILE) --unsafe-package greenlet --unsafe-package typing-extensions \
 		--output-file sqlalchemy20.txt sqlalchemy20.in
+	cd requirements && ../$(COMPILE) --output-file pyright.txt pyright.in
 	cd apps/ingestion && ../../$(COMPILE) --output-file requirements.txt requirements.in
 
 clean: ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-venv: $(VENV)/.project ## the virtual environment, from the locks
+venv: $(VENV)/.project $(VENV)/.pyright ## the virtual environment, from the locks
 
 packages: $(VENV)/.project ## install the servers the tests start, where that is possible
 	@$(BIN)/python -m tests.servers.debian
@@ -76,6 +77,10 @@ $(VENV)/.locked: requirements/dev.txt requirements/sqlalchemy20.txt
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	$(PIP_INSTALL) --require-hashes --no-deps --target $(VENV)/sqlalchemy20 -r requirements/sqlalchemy20.txt
+	@touch $@
+
+$(VENV)/.pyright: $(VENV)/.locked requirements/pyright.txt
+	$(PIP_INSTALL) --require-hashes --no-deps --upgrade --target $(VENV)/pyright -r requirements/pyright.txt
 	@touch $@
 
 $(VENV)/.project: $(VENV)/.locked pyproject.toml

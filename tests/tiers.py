@@ -119,6 +119,7 @@ TIERS = (
             _tool("ruff", "format", "--check", "."),
             _tool("ruff", "check", "."),
             _tool("mypy", *_CODE),
+            _python("-m", "tests.pyright"),
             # Its cache misses an import of a module that came into being after the importing one.
             _tool("lint-imports", "--no-cache"),
         ),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from pillarbox.core.event import Event
     from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry
+    from pillarbox.inbox.consumed import ConsumedEvent
     from pillarbox.inbox.consumer import Consumer
     from pillarbox.inbox.inbox import Inbox
     from pillarbox.plugins import open_store, open_transport
@@ -39,13 +40,14 @@ if TYPE_CHECKING:
     from pillarbox.relay.config import BreakerConfig, RelayConfig, RetentionConfig
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
-    from pillarbox.transports.handlers import Handlers
+    from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BreakerConfig",
     "ConfigurationError",
+    "ConsumedEvent",
     "Consumer",
     "Destination",
     "DirectEventBus",
@@ -55,6 +57,7 @@ __all__ = [
     "EventTypes",
     "ExponentialBackoff",
     "FixedDelay",
+    "HandlerContext",
     "Handlers",
     "Inbox",
     "InboxError",
@@ -66,6 +69,7 @@ __all__ = [
     "OutboxEventBus",
     "PermanentError",
     "PillarboxError",
+    "ReceivedEvent",
     "RecordError",
     "RejectedError",
     "Relay",
@@ -104,6 +108,7 @@ _HOMES = {
         "UnavailableError",
     ),
     "pillarbox.core.event": ("Event",),
+    "pillarbox.inbox.consumed": ("ConsumedEvent",),
     "pillarbox.inbox.consumer": ("Consumer",),
     "pillarbox.inbox.inbox": ("Inbox",),
     "pillarbox.plugins": ("open_store", "open_transport"),
@@ -113,7 +118,7 @@ _HOMES = {
     "pillarbox.relay.relay": ("Relay",),
     "pillarbox.relay.routing": ("Destination", "Route"),
     "pillarbox.relay.config": ("BreakerConfig", "RelayConfig", "RetentionConfig"),
-    "pillarbox.transports.handlers": ("Handlers",),
+    "pillarbox.transports.handlers": ("HandlerContext", "Handlers", "ReceivedEvent"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

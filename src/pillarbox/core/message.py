@@ -132,7 +132,7 @@ class Message(NamedTuple):
         return self.id, self.destination
 
 
-message_of: Callable[[Iterable[Any]], Message] = partial(tuple.__new__, Message)
+message_of: Callable[[Iterable[Any]], Message] = partial(tuple.__new__, Message)  # pyright: ignore[reportUnknownMemberType]
 """Makes a message of its fields. As `Message._make`, without counting them: a store's reads name every one."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError, PermanentError
 
@@ -88,7 +88,9 @@ class Body:
     def _at(self, path: str) -> Any:
         found: Any = self._object()
         for step in path.split("."):
-            found = found.get(step) if isinstance(found, dict) else None
+            if not isinstance(found, dict):
+                return None
+            found = cast("dict[str, Any]", found).get(step)
         return found
 
     def _object(self) -> object:
