@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from itertools import groupby
 
-from pillarbox.core.settings import Setting
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.settings.tables import every_key, inlined_of, parts_of
 from pillarbox.relay.config import PRESETS
+from pillarbox.settings import Setting
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/reference/settings.md"

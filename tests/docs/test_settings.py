@@ -7,23 +7,18 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Destination, Outbox, Route
-from pillarbox.core.settings import Setting
+from pillarbox import Destination, Outbox
 from pillarbox.ops.settings.sections import RecordSettings, StoreSettings
 from pillarbox.ops.settings.tables import keys_of
 from pillarbox.ops.settings.transports import (
-    BindingSettings,
     DestinationSettings,
-    ExchangeSettings,
-    QueueSettings,
-    RouteSettings,
     TransportSettings,
 )
 from pillarbox.relay.config import PRESETS
-from pillarbox.relay.envelope import CloudEvents, Envelope
+from pillarbox.settings import Setting
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQAddress, RabbitMQTransport
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.docs.pages import ROOT, blocks
 from tests.docs.settings_page import KEYS, PAGE, written
 from tests.unit.ops.settings.loading import load
@@ -43,14 +38,7 @@ PYTHON: list[tuple[Callable[..., Any], type, tuple[str, ...]]] = [
     (PostgresStore.__init__, StoreSettings, ("ledger",)),
     (SqliteStore.__init__, StoreSettings, ("ledger",)),
     (RabbitMQTransport.__init__, TransportSettings, ()),
-    (Exchange.__init__, ExchangeSettings, ()),
-    (Queue.__init__, QueueSettings, ("arguments",)),
-    (Binding.__init__, BindingSettings, ()),
-    (RabbitMQAddress.__init__, DestinationSettings, ("transport",)),
     (Destination.__init__, DestinationSettings, ()),
-    (Envelope.__init__, DestinationSettings, ("from_headers", "constants")),
-    (CloudEvents.__init__, DestinationSettings, ()),
-    (Route.__init__, RouteSettings, ()),
 ]
 """Constructors, the section of the same settings, and those with another default in Python."""
 

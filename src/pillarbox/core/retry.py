@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from pillarbox.core.clock import Chance, Duration, seconds
-from pillarbox.core.settings import (
+from pillarbox.settings import (
     Choice,
     Number,
     SettingError,

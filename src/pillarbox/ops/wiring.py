@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pillarbox import plugins
@@ -20,7 +20,7 @@ from pillarbox.core.transport import Address, Transport
 from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.settings.sources import NO_TRANSPORT
-from pillarbox.ops.settings.transports import DestinationSettings, QueueSettings, TransportSettings
+from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
 from pillarbox.plugins import StoreOptions, TransportDiagnosis, TransportPlugin
 from pillarbox.transports.plugins import HandlerPlugin
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pillarbox.record.registry import EventTypes
     from pillarbox.relay.envelope import Body
     from pillarbox.relay.relay import Relay
-    from pillarbox.relay.routing import Destination, Route
+    from pillarbox.relay.routing import Destination
 
 
 def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s") -> AdminStore:
@@ -123,7 +123,7 @@ def make_relay(
         store=store,
         transports=transports,
         destinations=destinations,
-        routes=[_route(settings, at) for at in range(len(settings.routes))],
+        routes=settings.routes,
         retry=settings.relay.policy,
         config=settings.relay.config,
         name=name or settings.relay.name,
@@ -136,7 +136,7 @@ def make_relay(
 def describe_routing(settings: Settings) -> str:
     """How events are routed, in one line for people."""
     if settings.routes:
-        return "; ".join(str(_route(settings, at)) for at in range(len(settings.routes)))
+        return "; ".join(str(route) for route in settings.routes)
     if settings.destinations:
         return f"no routes: only events that name their destination are sent, to {', '.join(settings.destinations)}"
     return ", and ".join(_default_routing(given) for given in settings.transports.values())
@@ -167,18 +167,14 @@ def _options(settings: Settings, given: TransportSettings) -> dict[str, Any]:
     if given.kind != "rabbitmq":
         return dict(given.options or {})
     return {
-        "exchanges": [asdict(one) for one in given.exchanges],
-        "queues": [_queue(one) for one in given.queues],
+        "exchanges": given.exchanges,
+        "queues": given.queues,
         "window": given.window,
         "declare": given.declare,
         "send_timeout": settings.relay.config.send_timeout,
         "heartbeat": given.heartbeat,
         "connect_timeout": given.connect_timeout,
     }
-
-
-def _queue(given: QueueSettings) -> dict[str, Any]:
-    return asdict(given) | {"arguments": given.arguments or {}}
 
 
 def _destination(settings: Settings, name: str, given: DestinationSettings) -> Destination:
@@ -226,14 +222,6 @@ def _body(given: DestinationSettings) -> Body:
                 constants=given.constants or {},
                 numeric_id=given.numeric_id,
             )
-
-
-def _route(settings: Settings, at: int) -> Route:
-    from pillarbox.relay.routing import Route
-
-    given = settings.routes[at]
-    with _placed(settings, f"routes[{at}]"):
-        return Route(event_type=given.event_type, aggregate_type=given.aggregate_type, to=given.to)
 
 
 @contextmanager

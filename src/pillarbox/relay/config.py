@@ -15,7 +15,9 @@ from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.retention import Retention
 from pillarbox.core.retry import ExponentialBackoff, Jitter, RetryPolicy
 from pillarbox.core.row import RETENTION
-from pillarbox.core.settings import (
+from pillarbox.core.text import Size, size_in_bytes
+from pillarbox.relay.routing import MOST_BY_TYPE
+from pillarbox.settings import (
     ByteSize,
     Choice,
     Flag,
@@ -27,8 +29,6 @@ from pillarbox.core.settings import (
     part,
     setting,
 )
-from pillarbox.core.text import Size, size_in_bytes
-from pillarbox.relay.routing import MOST_BY_TYPE
 
 Outages = Literal["wait", "count"]
 OnExhausted = Literal["skip", "block"]

@@ -20,6 +20,7 @@ from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.event import JSON, REPLAY_OF
 from pillarbox.core.message import Message
 from pillarbox.core.text import is_json, refuse_constant
+from pillarbox.settings import Flag, Pairs, Text, about, setting
 
 CLOUDEVENTS = "application/cloudevents+json"
 
@@ -59,20 +60,22 @@ class Envelope:
     Raises ConfigurationError for a field that no message has, a name used twice, or a constant that is not JSON.
     """
 
-    fields: Mapping[str, str] | Sequence[str] = (
-        "event_id",
-        "event_type",
-        "aggregate_type",
-        "aggregate_id",
-        "payload",
+    fields: Mapping[str, str] | Sequence[str] = setting(
+        ("event_id", "event_type", "aggregate_type", "aggregate_id", "payload"),
+        Pairs(or_names=True),
+        "Fields of the event, or name in the body = field.",
     )
     """Fields of the message, in order; as a mapping: name in the body → field, as in {"order_id": "aggregate_id"}.
     A payload that is not JSON goes as base64 under its name and `_base64`. What a message does not have is null."""
-    from_headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    from_headers: Mapping[str, str] = field(
+        default_factory=lambda: _NOTHING, metadata=about(Pairs(), "Name in the body = header with the value.")
+    )
     """Name in the body → header it is taken from. Without that header: the constant of the same name, else null."""
-    constants: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    constants: Mapping[str, Any] = field(
+        default_factory=lambda: _NOTHING, metadata=about(Pairs(texts=False), "Name in the body = value.")
+    )
     """Name in the body → value."""
-    numeric_id: bool = False
+    numeric_id: bool = setting(False, Flag(), "Send the aggregate id as a JSON number.")
     """The aggregate id as a JSON number; one that is no whole number cannot be composed."""
 
     def __post_init__(self) -> None:
@@ -104,7 +107,7 @@ class Envelope:
 class CloudEvents:
     """A CloudEvent 1.0 in structured mode. Raises ConfigurationError for a source that is no URI reference."""
 
-    source: str = "pillarbox"
+    source: str = setting("pillarbox", Text(), "The source, a URI reference.")
     """Who speaks: a URI reference such as `/shop/orders`. It and the event id together name the event."""
 
     def __post_init__(self) -> None:

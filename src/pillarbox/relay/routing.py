@@ -20,6 +20,7 @@ from pillarbox.core.message import Message
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.envelope import Body, body_of
+from pillarbox.settings import Text, Texts, about, setting
 
 MOST_REMEMBERED = 4096
 """How many kinds of events a relay remembers the way of; beyond that it starts over."""
@@ -93,9 +94,9 @@ class Route:
     Raises ConfigurationError for a route to nowhere, to one destination twice, or with an impossible name.
     """
 
-    event_type: str = "*"
-    aggregate_type: str = "*"
-    to: Sequence[str] = field()
+    event_type: str = setting("*", Text(), "A pattern of event types: `*`, `?`, `[…]`.")
+    aggregate_type: str = setting("*", Text(), "A pattern of aggregate types.")
+    to: Sequence[str] = field(metadata=about(Texts(), "The destinations."))
 
     def __post_init__(self) -> None:
         if isinstance(self.to, str):

@@ -83,24 +83,12 @@ async def test_events_take_the_routes_of_the_settings() -> None:
     ("text", "problem"),
     [
         (
-            RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\noverflow = 'reject-publish-dlx'",
-            "transports.rabbit in pillarbox.toml: queue 'q': quorum queues know",
-        ),
-        (
-            RABBIT + "[[transports.rabbit.exchanges]]\nname = 'x'\ntype = 'tropic'",
-            "transports.rabbit in pillarbox.toml: exchange 'x': type is",
-        ),
-        (
             RABBIT + "[destinations.d]\nrouting_key = '{colour}'",
             "destinations.d in pillarbox.toml: the routing key '{colour}' asks for",
         ),
         (
             RABBIT + "[destinations.d]\nbody = 'envelope'\nfields = ['colour']",
             "destinations.d in pillarbox.toml: envelope: 'colour' is no field",
-        ),
-        (
-            RABBIT + "[destinations.d]\n[[routes]]\nto = ['d', 'd']",
-            r"routes[0] in pillarbox.toml: the route * → d + d names a destination twice",
         ),
         ("[transports.h]\nimport = 'nowhere:x'", "transports.h in pillarbox.toml: there is no module 'nowhere' here"),
         ("", "PILLARBOX_TRANSPORT is not set"),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.settings import Flag
+from pillarbox.settings import Flag
 
 TOKEN = "token"  # noqa: S105  # the name of a field
 """The field of every form that proves that it is one of ours."""

@@ -7,7 +7,7 @@
     settings.transports / .destinations / .routes / .console
     settings.entries                         every setting in force with its origin, passwords masked
 
-`pillarbox.core.settings` has the means to define a setting; the library's dataclasses define most of them. `sections`,
+`pillarbox.settings` has the means to define a setting; the library's dataclasses define most of them. `sections`,
 `transports` and `console` arrange them in tables (`tables`) and define the rest. `sources` finds what is written where,
 `reading` takes the first value of each and checks it by its definition, `relations` checks values of several sections.
 """

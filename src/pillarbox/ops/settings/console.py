@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pillarbox.core.settings import Span, Text, setting
-from pillarbox.ops.settings.kinds import Listen, PathPrefix, Secret, Texts
+from pillarbox.ops.settings.kinds import Listen, PathPrefix, Secret
+from pillarbox.settings import Span, Text, Texts, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The kinds of values that only a settings file has; `pillarbox.core.settings` has those that the library shares.
+"""The kinds of values that only a settings file has; `pillarbox.settings` has those that the library shares.
 
 An error says what to write instead; the caller knows the place. A URL is never quoted: it may hold a password.
 """
@@ -6,18 +6,17 @@ An error says what to write instead; the caller knows the place. A URL is never 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
 from pillarbox import plugins
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.settings import Choice, Flag, Text
 from pillarbox.core.statements import Names
 from pillarbox.ops.moments import moment
 from pillarbox.ops.settings.masking import ADDRESSES, misplaced_password
 from pillarbox.relay.routing import per_second
+from pillarbox.settings import Choice, Flag, Text
 
 SHORTEST_SECRET = 16
 """Characters."""
@@ -133,50 +132,6 @@ class Url(Text):
                 "user, password, host and port cannot be told apart; write the password's special characters in "
                 "percent code (/ is %2F, @ is %40, # is %23, ? is %3F)"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Texts(Text):
-    """A list of texts; in a variable separated by commas."""
-
-    word: ClassVar[str] = "list of text"
-
-    def check(self, value: Any) -> None:
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-            raise ValueError('write a list of texts, for example ["orders", "audit"]')
-
-    def read(self, value: Any) -> tuple[str, ...]:
-        self.check(value)
-        return tuple(value)
-
-    def parse(self, text: str) -> list[str]:
-        return [part.strip() for part in text.split(",")]
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs(Text):
-    """A table of names and values. No variable holds one."""
-
-    texts: bool = True
-    or_names: bool = False
-    """A list of names is accepted, too."""
-
-    @property
-    def word(self) -> str:  # type: ignore[override] # what is accepted decides
-        return ("list of text, or " if self.or_names else "") + ("table of text" if self.texts else "table")
-
-    def check(self, value: Any) -> None:
-        if self.or_names and isinstance(value, list | tuple):
-            Texts().check(value)
-        elif not isinstance(value, Mapping) or (self.texts and not all(isinstance(one, str) for one in value.values())):
-            raise ValueError(f"write a {self.word}")
-
-    def read(self, value: Any) -> Any:
-        self.check(value)
-        return dict(value) if isinstance(value, Mapping) else tuple(value)
-
-    def parse(self, text: str) -> Any:
-        raise ValueError("write it in the file: a table does not fit into a variable or a flag")
 
 
 @dataclass(frozen=True, slots=True)

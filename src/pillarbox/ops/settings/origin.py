@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pillarbox.core.settings import Setting
+from pillarbox.settings import Setting
 
 Path = tuple[str, ...]
 """A setting's place in the file: ("relay", "retry", "base"); a table of a list is written ("routes[0]", "to")."""

@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Any
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.settings import Setting, SettingError
 from pillarbox.ops.settings.masking import masked
 from pillarbox.ops.settings.origin import DEFAULT, Entry, Given, Origin, Path, dotted
 from pillarbox.ops.settings.suggesting import nearest_key
 from pillarbox.ops.settings.tables import Part, inlined_of, keys_of, parts_of
+from pillarbox.settings import Setting, SettingError
 
 
 @dataclass(slots=True, kw_only=True)

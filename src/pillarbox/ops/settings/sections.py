@@ -10,11 +10,11 @@ from pillarbox import plugins
 from pillarbox.core.clock import seconds
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry, RetryPolicy
-from pillarbox.core.settings import ByteSize, Choice, Flag, Span, Text, Whole, part, setting
 from pillarbox.core.text import payload_limit
-from pillarbox.ops.settings.kinds import FlagOr, Identifier, Listen, Moment, Pairs, Url
+from pillarbox.ops.settings.kinds import FlagOr, Identifier, Listen, Moment, Url
 from pillarbox.ops.settings.tables import inlined, same_as
 from pillarbox.relay.config import PRESETS, RelayConfig
+from pillarbox.settings import ByteSize, Choice, Flag, Pairs, Span, Text, Whole, part, setting
 
 _STORES = Url("store", plugins.STORES, "postgresql://…, sqlite:///file.db or memory://")
 _MOST_SUMMED = 1000

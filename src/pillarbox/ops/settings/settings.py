@@ -9,7 +9,6 @@ from pathlib import Path as File
 from typing import Any, Self
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.settings import listed, part
 from pillarbox.core.text import payload_limit
 from pillarbox.ops.settings import relations
 from pillarbox.ops.settings.console import ConsoleSettings
@@ -18,8 +17,10 @@ from pillarbox.ops.settings.reading import Reader
 from pillarbox.ops.settings.sections import RecordSettings, RelaySettings, StoreSettings
 from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file
 from pillarbox.ops.settings.tables import named
-from pillarbox.ops.settings.transports import DestinationSettings, RouteSettings, TransportSettings
+from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
 from pillarbox.relay.config import PRESETS
+from pillarbox.relay.routing import Route
+from pillarbox.settings import listed, part
 
 
 class SettingsError(ConfigurationError):
@@ -39,7 +40,7 @@ class Settings:
     relay: RelaySettings = part(RelaySettings)
     transports: Mapping[str, TransportSettings] = named(TransportSettings)
     destinations: Mapping[str, DestinationSettings] = named(DestinationSettings)
-    routes: tuple[RouteSettings, ...] = listed(RouteSettings)
+    routes: tuple[Route, ...] = listed(Route)
     console: ConsoleSettings = part(ConsoleSettings)
     failpoint: str = ""
     """`name:count`: where a relay under test is killed; '': nowhere."""

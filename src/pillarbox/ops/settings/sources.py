@@ -11,12 +11,12 @@ from pathlib import Path as File
 from typing import Any
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.settings import Setting
 from pillarbox.ops.settings.masking import masked
 from pillarbox.ops.settings.origin import Given, Origin, Path, dotted
 from pillarbox.ops.settings.suggesting import nearest_key, nearest_variable
 from pillarbox.ops.settings.tables import keys_of, parts_of
 from pillarbox.ops.settings.transports import TRANSPORTS
+from pillarbox.settings import Setting
 
 PREFIX = "PILLARBOX_"
 STORE = "PILLARBOX_STORE"

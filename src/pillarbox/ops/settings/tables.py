@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pillarbox.core.settings import Setting, settings_of
+from pillarbox.settings import Setting, settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

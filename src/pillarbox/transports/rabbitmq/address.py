@@ -12,6 +12,7 @@ from string import Formatter
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.message import Message
 from pillarbox.core.transport import Address
+from pillarbox.settings import Text, setting
 from pillarbox.transports.rabbitmq.names import LONGEST, check_name, fits
 
 PLACEHOLDERS = ("event_type", "aggregate_type", "aggregate_id", "key")
@@ -21,8 +22,14 @@ PLACEHOLDERS = ("event_type", "aggregate_type", "aggregate_id", "key")
 class RabbitMQAddress(Address):
     """An exchange and a routing key; '' is the default exchange, whose routing key is a queue's name."""
 
-    exchange: str = ""
-    routing_key: str = "{event_type}"
+    exchange: str = setting(
+        "", Text(), "The exchange. Empty: the default exchange, whose routing key is the name of a queue."
+    )
+    routing_key: str = setting(
+        "{event_type}",
+        Text(),
+        "The routing key, which may contain `{event_type}`, `{aggregate_type}`, `{aggregate_id}` and `{key}`.",
+    )
     _parts: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     fixed_key: str | None = field(init=False, repr=False, compare=False)
     """The routing key where it asks for nothing of the message."""

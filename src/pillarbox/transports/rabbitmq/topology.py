@@ -15,6 +15,7 @@ from typing import Literal
 from pillarbox.admin.broker_dead_letters import dead_letter_queue
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.settings import Choice, Flag, Pairs, Span, Text, Whole, about, listed, maybe, setting
 from pillarbox.transports.rabbitmq.names import check_name, fits
 
 ExchangeType = Literal["direct", "fanout", "headers", "topic"]
@@ -41,11 +42,11 @@ _LONGEST_TTL = 2**32 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """An exchange. Types of plugins begin with `x-`."""
+    """An exchange that the transport declares."""
 
-    name: str
-    type: ExchangeType | str = "topic"
-    durable: bool = True
+    name: str = field(metadata=about(Text(), "The name."))
+    type: ExchangeType | str = setting("topic", Text(), "`topic`, `direct`, `fanout`, `headers` or a plugin's `x-…`.")
+    durable: bool = setting(True, Flag(), "Whether the exchange survives a restart of the broker.")
 
     def __post_init__(self) -> None:
         check_name("an exchange", self.name)
@@ -59,8 +60,8 @@ class Exchange:
 class Binding:
     """What a queue receives from an exchange."""
 
-    exchange: str
-    routing_key: str = ""
+    exchange: str = field(metadata=about(Text(), "The exchange."))
+    routing_key: str = setting("", Text(), "The routing key, or a pattern of a topic exchange.")
 
     def __post_init__(self) -> None:
         if self.exchange == "":
@@ -72,13 +73,14 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """Where a queue's expired and refused messages go: an exchange, and a queue bound to it by its own name.
+    """Where a queue's expired and rejected messages go: an exchange, and a queue bound to it by its own name."""
 
-    '' is the default exchange, which knows every queue by its name.
-    """
-
-    exchange: str
-    queue: str
+    exchange: str = field(
+        metadata=about(
+            Text(), "The dead-letter exchange. Empty: the default exchange, which knows queues by their names."
+        )
+    )
+    queue: str = field(metadata=about(Text(), "The queue that is bound to it."))
 
     def __post_init__(self) -> None:
         if self.exchange != "":
@@ -88,23 +90,37 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A durable queue. `arguments` are passed on for whatever has no name of its own here."""
+    """A durable queue that the transport declares."""
 
-    name: str
-    type: QueueType = "quorum"
-    bindings: Sequence[Binding] = ()
-    max_length: int | None = None
-    """Messages; None = no limit. A full queue nacks what is published to it, unless `overflow` says otherwise."""
-    message_ttl: Duration | None = None
-    """How long a message may wait in the queue; None = for ever. On quorum queues since RabbitMQ 3.10."""
-    dead_letter: DeadLetter | None = None
-    overflow: Overflow | None = None
-    """None: `reject-publish` where a length is limited. `drop-head` throws confirmed messages away."""
-    delivery_limit: int | None = None
-    """How often a message is delivered and comes back without an answer before it is dead-lettered; quorum queues only,
-    and only with a `dead_letter`: without one the broker drops it. None: what the broker says, no limit until
-    RabbitMQ 3, 20 from RabbitMQ 4 on."""
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    name: str = field(metadata=about(Text(), "The name."))
+    type: QueueType = setting("quorum", Choice.of(QueueType), "The type.")
+    bindings: Sequence[Binding] = listed(Binding)
+    max_length: int | None = setting(
+        None,
+        Whole("messages"),
+        "Messages in the queue, at most. A full queue rejects further ones, unless `overflow` says otherwise. Not set: "
+        "no limit.",
+    )
+    message_ttl: Duration | None = setting(
+        None,
+        Span(minimum="1ms", maximum="49 days"),
+        "How long a message may stay in the queue; on quorum queues since RabbitMQ 3.10. Not set: forever.",
+    )
+    dead_letter: DeadLetter | None = maybe(DeadLetter)
+    overflow: Overflow | None = setting(
+        None,
+        Choice.of(Overflow),
+        "What a full queue does. `drop-head` discards messages that were confirmed. Not set: `reject-publish`.",
+    )
+    delivery_limit: int | None = setting(
+        None,
+        Whole("deliveries"),
+        "Deliveries without an acknowledgement before the broker dead-letters a message; quorum queues with "
+        "`dead_letter` only. Not set: the broker's own limit, none up to RabbitMQ 3 and 20 from RabbitMQ 4 on.",
+    )
+    arguments: Mapping[str, Argument] = field(
+        default_factory=dict, metadata=about(Pairs(texts=False), "Further arguments of the declaration.")
+    )
 
     def __post_init__(self) -> None:
         check_name("a queue", self.name)

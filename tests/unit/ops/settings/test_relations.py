@@ -51,6 +51,18 @@ DESTINATION = "[destinations.d]\n"
         ),
         (RABBIT + DESTINATION + "[[routes]]\nto = ['e']", "routes[0].to in pillarbox.toml names 'e', which is not a"),
         (RABBIT + "[[routes]]\nto = ['e']", "which is not a destination; there are none"),
+        (
+            RABBIT + DESTINATION + "[[routes]]\nto = ['d', 'd']",
+            "routes[0] in pillarbox.toml: the route * → d + d names a destination twice",
+        ),
+        (
+            RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\noverflow = 'reject-publish-dlx'",
+            "transports.rabbit.queues[0] in pillarbox.toml: queue 'q': quorum queues know",
+        ),
+        (
+            RABBIT + "[[transports.rabbit.exchanges]]\nname = 'x'\ntype = 'tropic'",
+            "transports.rabbit.exchanges[0] in pillarbox.toml: exchange 'x': type is",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused(write: Write, text: str, problem: str) -> None:

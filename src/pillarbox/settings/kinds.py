@@ -1,25 +1,17 @@
-"""The definition of a setting: kind, unit, default, bounds and help, on the dataclass field that holds the value.
-
-Everything else derives from these definitions: the check when a value is made (`check_settings`), the keys of
-`pillarbox.toml`, the environment variables, the docstring of the class (`documented`) and the reference page. A kind
-that accepts zero says what zero means.
-"""
+"""The kinds of values that settings have. A kind that accepts zero says what zero means."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
-from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self, get_args
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.text import size_in_bytes
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _DURATIONS = "for example 500ms, 2s, 1h or 7 days"
-_Class = TypeVar("_Class", bound=type)
 
 
 class Kind(Protocol):
@@ -207,124 +199,48 @@ class ByteSize(Text):
             raise ValueError(f"write a size {bounds}, for example 256 KiB, 1 MiB or 1048576")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One setting, as its field defines it."""
+@dataclass(frozen=True, slots=True)
+class Texts(Text):
+    """A list of texts; in a variable separated by commas."""
 
-    attribute: str
-    kind: Kind
-    help: str
-    """What it does, in sentences. Unit, default and the meaning of zero come from `kind` and `default`."""
-    default: Any
-    required: bool = False
-    secret: bool = False
-    """Masked in output; a variable with `_FILE` may name a file that holds the value."""
-    formerly: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What other outboxes call it → what differs there."""
-    only_for: tuple[str, ...] = ()
-    """The kinds of transport, body or retry policy that have this setting; (): all of them."""
-    holder: str = ""
-    """The attribute of a section that holds it, for a setting of an inlined class."""
+    word: ClassVar[str] = "list of text"
+
+    def check(self, value: Any) -> None:
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            raise ValueError('write a list of texts, for example ["orders", "audit"]')
+
+    def read(self, value: Any) -> tuple[str, ...]:
+        self.check(value)
+        return tuple(value)
+
+    def parse(self, text: str) -> list[str]:
+        return [part.strip() for part in text.split(",")]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs(Text):
+    """A table of names and values. No variable holds one."""
+
+    texts: bool = True
+    or_names: bool = False
+    """A list of names is accepted, too."""
 
     @property
-    def name(self) -> str:
-        return self.attribute.removesuffix("_")  # `import` cannot be the name of a field
+    def word(self) -> str:  # type: ignore[override] # what is accepted decides
+        return ("list of text, or " if self.or_names else "") + ("table of text" if self.texts else "table")
 
-    @property
-    def means(self) -> str:
-        """The help, what zero means, and where the setting applies."""
-        kind = self.kind
-        zero = f" `{'0' if isinstance(kind, Whole) else '0s'}`: {text}." if (text := getattr(kind, "zero", "")) else ""
-        only = f" ({' and '.join(self.only_for)} only)" if self.only_for else ""
-        return f"{self.help}{zero}{only}"
+    def check(self, value: Any) -> None:
+        if self.or_names and isinstance(value, list | tuple):
+            Texts().check(value)
+        elif not isinstance(value, Mapping) or (self.texts and not all(isinstance(one, str) for one in value.values())):
+            raise ValueError(f"write a {self.word}")
 
+    def read(self, value: Any) -> Any:
+        self.check(value)
+        return dict(value) if isinstance(value, Mapping) else tuple(value)
 
-class SettingError(ConfigurationError):
-    """A value or a relation of values that cannot work.
-
-    The template names settings by their attributes: `{lease}` stands for the name, `{lease.value}` for the value. In
-    Python the name is `RelayConfig.lease`; `called` writes the names as the reader of the error knows them.
-    """
-
-    def __init__(self, owner: object, template: str, **texts: object) -> None:
-        self._template, self._texts = template, texts
-        self._values = {one.name: getattr(owner, one.name) for one in fields(owner)}  # type: ignore[arg-type]
-        super().__init__(self.called(lambda name: f"{type(owner).__name__}.{name}"))
-
-    def called(self, name_of: Callable[[str], str]) -> str:
-        """The message with the names of `name_of`."""
-        named = {name: _Named(name_of(name), value) for name, value in self._values.items()}
-        return self._template.format(**self._texts, **named)
-
-
-class _Named(str):
-    """A setting's name, with its value."""
-
-    value: object
-
-    def __new__(cls, name: str, value: object) -> Self:
-        made = super().__new__(cls, name)
-        made.value = value
-        return made
-
-
-def about(
-    kind: Kind,
-    help: str,
-    *,
-    secret: bool = False,
-    formerly: Mapping[str, str] = _NOTHING,
-    only_for: tuple[str, ...] = (),
-) -> dict[str, Any]:
-    """The metadata of a field that is a setting: `field(metadata=about(…))` is one without default."""
-    return {"setting": {"kind": kind, "help": help, "secret": secret, "formerly": formerly, "only_for": only_for}}
-
-
-def setting(default: Any, kind: Kind, help: str, *, secret: bool = False, **more: Any) -> Any:
-    """A field that is a setting."""
-    return field(default=default, repr=not secret, metadata=about(kind, help, secret=secret, **more))
-
-
-def part(section: type[Any]) -> Any:
-    """A field that is a group of settings, a table of its own in a settings file."""
-    return field(default_factory=section, metadata={"part": (section, "one")})
-
-
-def maybe(section: type[Any]) -> Any:
-    """A field that is a group of settings or None."""
-    return field(default=None, metadata={"part": (section, "maybe")})
-
-
-def listed(section: type[Any]) -> Any:
-    """A field that has groups of settings in order."""
-    return field(default=(), metadata={"part": (section, "listed")})
-
-
-def settings_of(owner: type[Any]) -> tuple[Setting, ...]:
-    """The settings that a dataclass defines."""
-    return tuple(_defined(one) for one in fields(owner) if "setting" in one.metadata)
-
-
-def check_settings(owner: Any) -> None:
-    """Raise SettingError for the first value that its definition refuses."""
-    for one in settings_of(type(owner)):
-        value = getattr(owner, one.attribute)
-        if value is None and one.default is None:
-            continue
-        try:
-            one.kind.check(value)
-        except ValueError as hint:
-            is_value = "" if one.secret else f" is {{{one.attribute}.value!r}}"
-            raise SettingError(owner, f"{{{one.attribute}}}{is_value}: {{hint}}", hint=hint) from None
-
-
-def documented(owner: _Class) -> _Class:
-    """Add every setting to the docstring of a dataclass: kind, default, meaning."""
-    if owner.__doc__ is not None:
-        each = settings_of(owner)
-        lines = [f"    {one.name}: {one.means} ({one.kind.word}; default {one.default!r})" for one in each]
-        owner.__doc__ = "\n".join([f"{owner.__doc__}\n\n    Settings:", *lines])
-    return owner
+    def parse(self, text: str) -> Any:
+        raise ValueError("write it in the file: a table does not fit into a variable or a flag")
 
 
 def quoted(words: tuple[str, ...]) -> str:
@@ -336,12 +252,3 @@ def either(words: tuple[str, ...]) -> str:
     """The words as an error offers them."""
     *most, last = (f'"{word}"' for word in words)
     return f"{', '.join(most)} or {last}"
-
-
-def _defined(one: Field[Any]) -> Setting:
-    factory = one.default_factory
-    default = one.default if factory is MISSING else factory()
-    required = default is MISSING
-    return Setting(
-        attribute=one.name, default=None if required else default, required=required, **one.metadata["setting"]
-    )

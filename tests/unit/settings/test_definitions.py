@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.settings import (
+from pillarbox.settings import (
     ByteSize,
     Choice,
     Flag,

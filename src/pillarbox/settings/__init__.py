@@ -1,0 +1,41 @@
+"""How the library defines its settings: `definitions` on the fields of dataclasses, and the `kinds` of their values.
+
+Of `core` this package needs errors, durations and sizes only. `pillarbox.ops.settings` reads values into the classes.
+"""
+
+from pillarbox.settings.definitions import (
+    Setting,
+    SettingError,
+    about,
+    check_settings,
+    documented,
+    listed,
+    maybe,
+    part,
+    setting,
+    settings_of,
+)
+from pillarbox.settings.kinds import ByteSize, Choice, Flag, Kind, Number, Pairs, Span, Text, Texts, Whole
+
+__all__ = [
+    "ByteSize",
+    "Choice",
+    "Flag",
+    "Kind",
+    "Number",
+    "Pairs",
+    "Setting",
+    "SettingError",
+    "Span",
+    "Text",
+    "Texts",
+    "Whole",
+    "about",
+    "check_settings",
+    "documented",
+    "listed",
+    "maybe",
+    "part",
+    "setting",
+    "settings_of",
+]
