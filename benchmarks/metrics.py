@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from opentelemetry.sdk.trace import TracerProvider
 
 from pillarbox.core.observations import Announcer, BatchDelivered, Observer
-from pillarbox.telemetry.logs import LogListener
+from pillarbox.telemetry.logs import RelayLog
 from pillarbox.telemetry.opentelemetry import RelayTracing
-from pillarbox.telemetry.prometheus import MetricsListener
+from pillarbox.telemetry.prometheus import RelayMetrics
 from tests.unit.relay.messages import message
 
 TYPES, DESTINATIONS = 20, 5
@@ -59,8 +59,8 @@ def main() -> None:
     ways: dict[str, tuple[list[Observer], list[list[BatchDelivered]]]] = {
         "nobody": ([], plain),
         "a function": ([lambda _: None], plain),
-        "LogListener, its lines off": ([LogListener()], plain),
-        "MetricsListener": ([MetricsListener()], plain),
+        "RelayLog, its lines off": ([RelayLog()], plain),
+        "RelayMetrics": ([RelayMetrics()], plain),
         "RelayTracing, events without a trace": ([RelayTracing(TracerProvider())], plain),
         "RelayTracing, events of a trace": ([RelayTracing(TracerProvider())], traced),
         "RelayTracing, events of a trace, spans off": ([RelayTracing()], traced),

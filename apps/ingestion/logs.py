@@ -9,21 +9,21 @@ from datetime import UTC, datetime, timedelta
 from apps.common import correlation
 from apps.common.timestamps import timestamp
 from pillarbox.observations import (
-    BatchRead,
+    BatchFetched,
     BatchSettled,
     BreakerChanged,
     ConsumerObservation,
     ConsumerStarted,
     ConsumerStopped,
+    DuplicateSkipped,
+    EmptyFetch,
     EventDeadLettered,
     EventDelivered,
-    EventDied,
-    EventHandled,
-    EventRepeated,
+    EventProcessed,
     EventRetried,
     HandlingFailed,
     LeaseLost,
-    LookedInVain,
+    MessageDeadLettered,
     Observation,
     RelayStarted,
     RelayStopped,
@@ -61,9 +61,9 @@ def configure(level: str) -> None:
 def log_relay(told: Observation) -> None:
     """An observer of a relay."""
     match told:
-        case LookedInVain():
+        case EmptyFetch():
             _relay.log(TRACE, "No pending outbox events")
-        case BatchRead():
+        case BatchFetched():
             _relay.info("Found %d pending outbox events to publish", len(told.messages))
         case Sending():
             for message in told.messages:
@@ -78,7 +78,7 @@ def log_relay(told: Observation) -> None:
             again = datetime.now(UTC) + timedelta(seconds=told.delay)
             text = "Will retry event: %s, attempt=%d, nextRetry=%s"
             _relay.warning(text, _which(told), told.attempt, timestamp(again), extra=_correlated(told))
-        case EventDied():
+        case EventDeadLettered():
             text = "Gave up on event: %s, attempt=%d: %s"
             _relay.error(text, _which(told), told.attempt, _line(told.error), extra=_correlated(told))
         case BatchSettled():
@@ -110,14 +110,14 @@ def log_relay(told: Observation) -> None:
 def log_consumer(told: ConsumerObservation) -> None:
     """An observer of a consumer."""
     match told:
-        case EventHandled():
+        case EventProcessed():
             _consumer.info("%s handled event: eventId=%s", told.consumer, told.event_id)
-        case EventRepeated():
+        case DuplicateSkipped():
             _consumer.warning("%s had this event already: eventId=%s", told.consumer, told.event_id)
         case HandlingFailed():
             text = "%s failed, event comes again in %.0f s: eventId=%s, attempt=%d: %s"
             _consumer.error(text, told.consumer, told.delay, told.event_id, told.attempt, _line(told.error))
-        case EventDeadLettered():
+        case MessageDeadLettered():
             text = "%s gave up, event is with the dead letters: eventId=%s, attempt=%d: %s"
             _consumer.error(text, told.consumer, told.event_id, told.attempt, _line(told.error))
         case SourceFailed():
@@ -130,11 +130,11 @@ def log_consumer(told: ConsumerObservation) -> None:
             _consumer.info("%s stopped, %s", told.consumer, "drained" if told.drained else "with events in hand")
 
 
-def _which(told: EventDelivered | EventRetried | EventDied) -> str:
+def _which(told: EventDelivered | EventRetried | EventDeadLettered) -> str:
     return f"eventId={told.message.event_id}, aggregateId={told.message.aggregate_id}"
 
 
-def _correlated(told: EventDelivered | EventRetried | EventDied) -> dict[str, str]:
+def _correlated(told: EventDelivered | EventRetried | EventDeadLettered) -> dict[str, str]:
     return correlation.of(told.message.correlation_id)
 
 

@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from apps.ingestion.health import PATIENCE
 from pillarbox import PillarboxError
-from pillarbox.observations import EventDelivered, EventDied, EventRetried, Observation
+from pillarbox.observations import EventDeadLettered, EventDelivered, EventRetried, Observation
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.telemetry.prometheus import ConsumerMetrics, MetricsListener, RecordMetrics, StoreMetrics
+from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, RelayMetrics, StoreMetrics
 
 
 class ServiceMetrics:
@@ -26,7 +26,7 @@ class ServiceMetrics:
         self.registry = CollectorRegistry()
         self.record = RecordMetrics(self.registry)
         """For an outbox."""
-        self.relay = (MetricsListener(self.registry), GuideMetrics(self.registry))
+        self.relay = (RelayMetrics(self.registry), GuideMetrics(self.registry))
         """For a relay."""
         self.consumer = ConsumerMetrics(self.registry)
         """For a consumer."""
@@ -61,5 +61,5 @@ class GuideMetrics:
             case EventRetried():
                 self._failed.inc()
                 self._retries.inc()
-            case EventDied():
+            case EventDeadLettered():
                 self._failed.inc()

@@ -132,10 +132,10 @@ async def _deliver(url: str) -> None:
     from apps.notifications.delivery.relay import delivering
     from apps.notifications.delivery.settings import DeliverySettings
     from apps.notifications.monitoring import Outboxes
-    from pillarbox.telemetry.prometheus import MetricsListener
+    from pillarbox.telemetry.prometheus import RelayMetrics
 
     wanted = DeliverySettings.from_environment(os.environ)
-    port, metrics = _port(DELIVERY_PORT), MetricsListener()
+    port, metrics = _port(DELIVERY_PORT), RelayMetrics()
     async with (
         contextlib.aclosing(Outboxes(url, registry=metrics.registry)) as outboxes,
         delivering(url, wanted, observers=[metrics]) as relay,

@@ -14,7 +14,7 @@ from apps.notifications.database import open_store
 from apps.notifications.listeners import LISTENERS
 from apps.notifications.orchestration.orchestrator import Clock, utc_now
 from pillarbox import ExponentialBackoff, Handlers, Relay, Route
-from pillarbox.telemetry.logs import LogListener
+from pillarbox.telemetry.logs import RelayLog
 from pillarbox.telemetry.opentelemetry import RelayTracing
 
 RETRY = ExponentialBackoff(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
@@ -36,5 +36,5 @@ async def embedded_relay(url: str, engine: Engine, *, clock: Clock = utc_now) ->
             destinations={audience.queue: handlers.to(audience.queue) for audience in LISTENERS},
             routes=[Route(aggregate_type=audience, to=[audience.queue]) for audience in LISTENERS],
             retry=RETRY,
-            observers=[LogListener(), RelayTracing()],
+            observers=[RelayLog(), RelayTracing()],
         )

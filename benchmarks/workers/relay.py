@@ -33,9 +33,9 @@ class CountingHandlers(Handlers):
 def observers_of(work: Mapping[str, Any]) -> list[Any]:
     if not work.get("metrics"):
         return []
-    from pillarbox.telemetry.prometheus import MetricsListener
+    from pillarbox.telemetry.prometheus import RelayMetrics
 
-    return [MetricsListener()]
+    return [RelayMetrics()]
 
 
 def relay_of(work: Mapping[str, Any], store: Any, transport: Transport, **ways: Any) -> Relay:

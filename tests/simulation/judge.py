@@ -97,7 +97,7 @@ async def judge(world: World) -> None:
     if (
         world.plan.rejected == 0
         and not world.plan.pipelined
-        and any(isinstance(one, EventRetried) and one.charged for one in world.observed)
+        and any(isinstance(one, EventRetried) and one.counted for one in world.observed)
     ):
         found.append("attempts: an outage was counted as an attempt")
     edits = {identity(one) for one in world.deliveries if one.body == EDITED}

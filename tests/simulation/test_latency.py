@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.errors import NackedError, RejectedError, SendError, UnavailableError
-from pillarbox.core.observations import EventDied
+from pillarbox.core.observations import EventDeadLettered
 from pillarbox.relay.envelope import Envelope
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
@@ -79,7 +79,7 @@ def test_what_cannot_be_composed_was_not_sent_though_its_neighbour_was() -> None
         assert spoiled.died_at is not None
         [failed] = (await stage.store.admin.events.show("seven")).failures
         assert failed.seconds is None
-        assert [died.seconds for died in stage.seen(EventDied)] == [0.0]
+        assert [died.seconds for died in stage.seen(EventDeadLettered)] == [0.0]
 
     told(story)
 

@@ -10,7 +10,7 @@ import pytest
 from pillarbox import ConfigurationError, Event, Relay, RelayConfig
 from pillarbox.core.errors import NackedError, RejectedError, SendError, StoreUnavailableError, UnavailableError
 from pillarbox.core.ledger import Before, LedgerKind
-from pillarbox.core.observations import EventDied, EventSkipped, StoreFailed
+from pillarbox.core.observations import EventDeadLettered, EventSkipped, StoreFailed
 from pillarbox.core.outcome import Dead, Resolved
 from pillarbox.relay.routing import Route
 from pillarbox.stores.memory import MemoryStore
@@ -173,7 +173,7 @@ def test_what_was_begun_by_a_relay_that_died_is_shown_to_an_operator_instead_of_
         await owner.lapse()
         await stage.relay(**ways).run_until_empty()
         assert ids(stage.transport.deliveries) == (["2"] if on_exhausted == "skip" else [])
-        [died] = stage.seen(EventDied)
+        [died] = stage.seen(EventDeadLettered)
         assert (died.message.event_id, "may have arrived" in died.error) == ("1", True)
         if on_exhausted == "skip":
             [letter] = await dead_letters(stage.store)

@@ -30,8 +30,8 @@ from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.relay.send import Sender
 from pillarbox.stores.memory import MemoryStore
-from pillarbox.telemetry.logs import LogListener
-from pillarbox.telemetry.prometheus import MetricsListener
+from pillarbox.telemetry.logs import RelayLog
+from pillarbox.telemetry.prometheus import RelayMetrics
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryAddress, MemoryTransport
 from tests.simulation.stage import Stage, ids
@@ -478,10 +478,10 @@ def test_a_stall_shows_in_the_log_the_metrics_the_readiness_and_the_doctor(
 
     async def story(stage: Stage) -> None:
         caplog.clear()
-        over, metrics = asyncio.Event(), MetricsListener()
+        over, metrics = asyncio.Event(), RelayMetrics()
         fault(stage, over)
         stage.record(Event("a", {}, event_id="1"))
-        async with stage.running(observers=[stage.observed.append, metrics, LogListener()]) as relay:
+        async with stage.running(observers=[stage.observed.append, metrics, RelayLog()]) as relay:
             for stalled in (False, True, False):
                 if stalled:
                     await stage.until(lambda: bool(relay.stalled), within=BOUND + SOON)

@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox import Event, ExponentialBackoff, FixedDelay
 from pillarbox.core.errors import RejectedError
-from pillarbox.core.observations import EventDied
+from pillarbox.core.observations import EventDeadLettered
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.transport import Outgoing
 from pillarbox.relay.config import PRESETS, BreakerConfig, RelayConfig
@@ -40,10 +40,10 @@ def waits_between_sends(policy: RetryPolicy, *, sends: int) -> tuple[list[float]
         stage.transport.script(never)
         stage.record(Event("doc.uploaded", {}, key="k"))
         async with stage.running(retry=policy):
-            await stage.until(lambda: len(at) >= sends or bool(stage.seen(EventDied)), within=DAY)
+            await stage.until(lambda: len(at) >= sends or bool(stage.seen(EventDeadLettered)), within=DAY)
             await stage.rest(5)
         waits = [after - before for before, after in pairwise(at)]
-        return waits[: sends - 1], bool(stage.seen(EventDied))
+        return waits[: sends - 1], bool(stage.seen(EventDeadLettered))
 
     return simulate(story, seed=1, max_time=2 * DAY, max_steps=50_000_000)
 

@@ -14,11 +14,11 @@ from pillarbox.core.errors import ConfigurationError, PermanentError, RelayFaile
 from pillarbox.core.observations import (
     LanesReleased,
     LeaseLost,
+    OperatorRequestsApplied,
     Pruned,
+    RelayDisabled,
     RelayStarted,
     RelayStopped,
-    RelaySwitchedOff,
-    RequestsCarriedOut,
     Sending,
 )
 from pillarbox.core.row import Receipt
@@ -83,7 +83,7 @@ def test_switched_off_it_carries_nothing_and_says_so(way: str) -> None:
         stage.record(Event("a", {}))
         await getattr(stage.relay(tuned={"enabled": False}), way)()
         assert stage.transport.deliveries == []
-        assert len(stage.seen(RelaySwitchedOff)) == 1
+        assert len(stage.seen(RelayDisabled)) == 1
         assert stage.seen(RelayStarted) == []
 
     told(story)
@@ -299,8 +299,8 @@ def test_what_people_ask_for_by_the_thousand_is_done_by_the_thousand() -> None:
     async def story(stage: Stage) -> None:
         await stage.store.admin.requests.add("retry", [(f"gone {n}", "") for n in range(1500)], by="a person")
         async with stage.running():
-            await stage.until(lambda: len(stage.seen(RequestsCarriedOut)) == 2)
-        assert [seen.count for seen in stage.seen(RequestsCarriedOut)] == [1000, 500]
+            await stage.until(lambda: len(stage.seen(OperatorRequestsApplied)) == 2)
+        assert [seen.count for seen in stage.seen(OperatorRequestsApplied)] == [1000, 500]
 
     told(story)
 

@@ -18,7 +18,7 @@ from apps.notifications.delivery.webhook import Webhook
 from apps.notifications.words import Channel
 from pillarbox import ExponentialBackoff, Handlers, Relay, RelayConfig, Route
 from pillarbox.observations import Observer
-from pillarbox.telemetry.logs import LogListener
+from pillarbox.telemetry.logs import RelayLog
 from pillarbox.telemetry.opentelemetry import RelayTracing
 from pillarbox.transports.handlers import HandlerAddress
 
@@ -64,7 +64,7 @@ async def delivering(
             retry=retry,
             config=config,
             name="delivery",
-            observers=[LogListener(), RelayTracing(), *observers],
+            observers=[RelayLog(), RelayTracing(), *observers],
         )
 
 

@@ -37,7 +37,7 @@ class RelayStarted(RelayObservation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelaySwitchedOff(RelayObservation):
+class RelayDisabled(RelayObservation):
     """A relay was asked to run but is disabled by its settings: it delivers nothing."""
 
 
@@ -54,7 +54,7 @@ class RelayStopped(RelayObservation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanesTaken(RelayObservation):
+class LanesAcquired(RelayObservation):
     """The relay acquired lanes; `crashed` are those of relays that ended without leaving."""
 
     lanes: tuple[int, ...]
@@ -83,11 +83,11 @@ class LeaseLost(RelayObservation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayTended(RelayObservation):
+class RelayStateChanged(RelayObservation):
     """The lanes, the number in flight or the destination states of a relay changed; compared twice per heartbeat."""
 
     lanes: int
-    in_hand: int
+    in_flight: int
     """Messages fetched, and not yet settled or released."""
     breakers: Mapping[str, str]
     """Destination → state."""
@@ -118,12 +118,12 @@ class RelayStallEnded(RelayObservation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedInVain(RelayObservation):
+class EmptyFetch(RelayObservation):
     """A fetch found nothing to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchRead(RelayObservation):
+class BatchFetched(RelayObservation):
     """The relay fetched messages."""
 
     messages: tuple[Message, ...]
@@ -160,20 +160,20 @@ class EventSkipped(EventObservation):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRetried(EventObservation):
     """A send failed, or there is no route yet; the relay retries after `delay` seconds. `attempt` tells which send it
-    was; `charged` whether it counts as an attempt or as a deferral; `seconds` how long it took, 0 if nothing was sent.
+    was; `counted` whether it counts as an attempt or as a deferral; `seconds` how long it took, 0 if nothing was sent.
     """
 
     error: str
     attempt: int
     delay: float
-    charged: bool
+    counted: bool
     seconds: float = 0.0
     probe: bool = False
     """It probed a destination that was known to be unavailable; `BreakerChanged` reports that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventDied(EventObservation):
+class EventDeadLettered(EventObservation):
     """The relay dead-lettered a message; with `blocks` its key is blocked until an operator decides."""
 
     error: str
@@ -204,7 +204,7 @@ class BreakerChanged(RelayObservation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationSteered(RelayObservation):
+class DestinationOverridden(RelayObservation):
     """A relay noticed that an operator changed the override of a destination, or of all of them (`EVERYWHERE`)."""
 
     destination: str
@@ -255,7 +255,7 @@ class Pruned(RelayObservation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestsCarriedOut(RelayObservation):
+class OperatorRequestsApplied(RelayObservation):
     """The relay carried out operator requests for pending messages."""
 
     count: int
@@ -263,33 +263,33 @@ class RequestsCarriedOut(RelayObservation):
 
 Observation = (
     RelayStarted
-    | RelaySwitchedOff
+    | RelayDisabled
     | StopRequested
     | RelayStopped
-    | LanesTaken
+    | LanesAcquired
     | LanesReleased
     | LanesLost
     | LeaseLost
-    | RelayTended
+    | RelayStateChanged
     | RelayStalled
     | RelayStallEnded
-    | LookedInVain
-    | BatchRead
+    | EmptyFetch
+    | BatchFetched
     | Sending
     | SendOverdue
     | EventDelivered
     | EventSkipped
     | EventRetried
-    | EventDied
+    | EventDeadLettered
     | BatchSettled
     | BreakerChanged
-    | DestinationSteered
+    | DestinationOverridden
     | StoreFailed
     | StoreRestored
     | TransportFailed
     | TransportConnected
     | Pruned
-    | RequestsCarriedOut
+    | OperatorRequestsApplied
 )
 Observer = Callable[[Observation], None]
 

@@ -8,12 +8,12 @@ from pillarbox.core.outcome import legible
 from pillarbox.core.source import Delivery, Incoming
 from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.observations import (
-    AnswerLost,
+    AckFailed,
     ConsumerObserver,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
     HandlingFailed,
+    MessageDeadLettered,
 )
 from pillarbox.inbox.verdicts import Again, Ended, GivenUp, Outcome, told
 
@@ -34,7 +34,7 @@ class Answers:
         except ConfigurationError:
             raise
         except Exception as lost:
-            self._tell(AnswerLost(**about, error=told(lost)))
+            self._tell(AckFailed(**about, error=told(lost)))
 
     async def _give(self, delivery: Delivery, outcome: Outcome, about: dict[str, str], began: float) -> None:
         attempt = delivery.incoming.attempts + 1
@@ -42,9 +42,11 @@ class Answers:
             case Ended(first=first):
                 await delivery.ack()
                 took = self._clock.monotonic() - began
-                self._tell(EventHandled(**about, attempt=attempt, seconds=took) if first else EventRepeated(**about))
+                self._tell(
+                    EventProcessed(**about, attempt=attempt, seconds=took) if first else DuplicateSkipped(**about)
+                )
             case Again(after=after, error=error, charge=charge):
-                self._tell(HandlingFailed(**about, attempt=attempt, error=error, delay=after, charged=charge))
+                self._tell(HandlingFailed(**about, attempt=attempt, error=error, delay=after, counted=charge))
                 try:
                     await delivery.retry(after=after, reason=error, charge=charge)
                 except (ConfigurationError, UnavailableError):
@@ -54,7 +56,7 @@ class Answers:
                     await self._give(delivery, given_up, about, began)
             case GivenUp(error=error):
                 await delivery.reject(error)
-                self._tell(EventDeadLettered(**about, attempt=attempt, error=error))
+                self._tell(MessageDeadLettered(**about, attempt=attempt, error=error))
 
     def _about(self, told: ConsumedEvent | Incoming) -> dict[str, str]:
         return {

@@ -37,8 +37,8 @@ from pillarbox.inbox.observations import (
     ConsumerStarted,
     ConsumerStopped,
     ConsumerStopRequested,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
     HandlingFailed,
     SourceFailed,
     SourceRestored,
@@ -237,7 +237,7 @@ class Consumer:
     async def _carry_out(self, event: ConsumedEvent, *, attempt: int) -> bool:
         def failed(error: NotBegun, pause: float) -> None:
             about = {"consumer": self.name, "event_id": event.event_id, "event_type": event.event_type}
-            self._tell(HandlingFailed(**about, attempt=attempt, error=told(error), delay=pause, charged=False))
+            self._tell(HandlingFailed(**about, attempt=attempt, error=told(error), delay=pause, counted=False))
 
         return await holding.carry_out(
             self._effects, event, failed=failed, stopping=self._stopping, clock=self._clock, chance=self._chance
@@ -278,7 +278,9 @@ class Consumer:
         except NotBegun as error:
             raise UnavailableError(str(error)) from error
         took = self._clock.monotonic() - began
-        self._tell(EventHandled(**told, attempt=consumed.attempt, seconds=took) if first else EventRepeated(**told))
+        self._tell(
+            EventProcessed(**told, attempt=consumed.attempt, seconds=took) if first else DuplicateSkipped(**told)
+        )
 
     def _tell(self, observation: ConsumerObservation) -> None:
         self._tallier.count(observation)

@@ -32,7 +32,7 @@ class ConsumerStopped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventHandled:
+class EventProcessed:
     """An event had its effect, and the effect is committed."""
 
     consumer: str
@@ -43,7 +43,7 @@ class EventHandled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventRepeated:
+class DuplicateSkipped:
     """An event came that had its effect before: it was skipped."""
 
     consumer: str
@@ -61,12 +61,12 @@ class HandlingFailed:
     attempt: int
     error: str
     delay: float
-    charged: bool
+    counted: bool
     """False: not the event's fault, for example no database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventDeadLettered:
+class MessageDeadLettered:
     """An event was given up on and is with the dead letters."""
 
     consumer: str
@@ -77,7 +77,7 @@ class EventDeadLettered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerLost:
+class AckFailed:
     """The broker could not be told what became of an event: it comes again."""
 
     consumer: str
@@ -104,7 +104,7 @@ class SourceRestored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TallyFailed:
+class StatisticsFailed:
     """What the consumer counted could not be written; it is kept and tried again. Told once, until it succeeds."""
 
     consumer: str
@@ -115,14 +115,14 @@ ConsumerObservation = (
     ConsumerStarted
     | ConsumerStopRequested
     | ConsumerStopped
-    | EventHandled
-    | EventRepeated
+    | EventProcessed
+    | DuplicateSkipped
     | HandlingFailed
-    | EventDeadLettered
-    | AnswerLost
+    | MessageDeadLettered
+    | AckFailed
     | SourceFailed
     | SourceRestored
-    | TallyFailed
+    | StatisticsFailed
 )
 ConsumerObserver = Callable[[ConsumerObservation], None]
 """Must neither raise nor block."""

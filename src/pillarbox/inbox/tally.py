@@ -16,11 +16,11 @@ from pillarbox.inbox.effects import ends_the_task
 from pillarbox.inbox.observations import (
     ConsumerObservation,
     ConsumerObserver,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
     HandlingFailed,
-    TallyFailed,
+    MessageDeadLettered,
+    StatisticsFailed,
 )
 from pillarbox.inbox.verdicts import told
 
@@ -54,13 +54,13 @@ class Tallier:
 
     def count(self, observation: ConsumerObservation) -> None:
         match observation:
-            case EventHandled():
+            case EventProcessed():
                 self._counts["handled"] += 1
-            case EventRepeated():
+            case DuplicateSkipped():
                 self._counts["repeated"] += 1
-            case HandlingFailed(error=error, charged=True):
+            case HandlingFailed(error=error, counted=True):
                 self._count_failure("failed", error)
-            case EventDeadLettered(error=error):
+            case MessageDeadLettered(error=error):
                 self._count_failure("given_up", error)
             case _:
                 pass
@@ -125,4 +125,4 @@ class Tallier:
     def _complain(self, error: BaseException) -> None:
         if not self._complained:
             self._complained = True
-            self._tell(TallyFailed(consumer=self._consumer, error=told(error)))
+            self._tell(StatisticsFailed(consumer=self._consumer, error=told(error)))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError, primary_text
 from pillarbox.core.message import Message, Slot
-from pillarbox.core.observations import Announcer, BatchDelivered, EventDied, EventRetried
+from pillarbox.core.observations import Announcer, BatchDelivered, EventDeadLettered, EventRetried
 from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Retry, legible
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.transport import Result
@@ -324,14 +324,14 @@ def tell(announce: Announcer, relay: str, item: Item, outcome: Outcome, *, probe
                     error=error,
                     attempt=item.attempt,
                     delay=delay,
-                    charged=charge,
+                    counted=charge,
                     seconds=took,
                     probe=probe,
                 )
             )
         case Dead(error=error, block=block):
             announce(
-                EventDied(
+                EventDeadLettered(
                     relay=relay,
                     message=message,
                     destination=destination,

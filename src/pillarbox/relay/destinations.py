@@ -12,7 +12,7 @@ from pillarbox.core.errors import UnavailableError
 from pillarbox.core.observations import (
     Announcer,
     BreakerChanged,
-    DestinationSteered,
+    DestinationOverridden,
     TransportConnected,
     TransportFailed,
 )
@@ -249,7 +249,7 @@ class Gates:
     def _tell(self, name: str, before: Override, now: Override) -> None:
         if now._replace(last_error=None) != before._replace(last_error=None):
             self._announce(
-                DestinationSteered(
+                DestinationOverridden(
                     relay=self.relay,
                     destination=name,
                     paused=now.paused,

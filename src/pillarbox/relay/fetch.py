@@ -23,7 +23,7 @@ from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import BehindHeads, Bounds, Due, Look, PutAside, Ready
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message, Probe, Slot
-from pillarbox.core.observations import Announcer, BatchRead, LanesLost, LookedInVain, StoreFailed
+from pillarbox.core.observations import Announcer, BatchFetched, EmptyFetch, LanesLost, StoreFailed
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Store
 from pillarbox.relay.admission import Budget, Large, Seen, Sorted, Sorter, Stops
@@ -197,7 +197,7 @@ class Fetcher:
             ready, frontier = await self._look_at_what_is_ready(lanes, thoroughly=thoroughly)
             done = await self._take(waiting, ready, frontier)
         if not done:
-            self._announce(LookedInVain(relay=self.relay))
+            self._announce(EmptyFetch(relay=self.relay))
         return done
 
     async def _look_at_what_waits(self, lanes: list[int], large: Large | None, *, thoroughly: bool) -> list[Seen]:
@@ -376,7 +376,7 @@ class Fetcher:
         if messages:
             failpoints.hit("after-read")
             took = self._clock.monotonic() - began
-            self._announce(BatchRead(relay=self.relay, messages=tuple(messages), seconds=took))
+            self._announce(BatchFetched(relay=self.relay, messages=tuple(messages), seconds=took))
         epoch_of = [epochs.get(message.lane, 0) for message in messages]
         found = list(map(_seen, zip(messages, repeat(number), repeat(waited), epoch_of, sizes)))
         return _Found(found, messages.left_out)

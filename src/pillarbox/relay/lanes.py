@@ -22,11 +22,11 @@ from pillarbox.core.errors import PillarboxError, StoreUnavailableError
 from pillarbox.core.lane import Epochs, Lease, RelayCard, Renewal
 from pillarbox.core.observations import (
     Announcer,
+    LanesAcquired,
     LanesReleased,
-    LanesTaken,
     LeaseLost,
-    RelayTended,
-    RequestsCarriedOut,
+    OperatorRequestsApplied,
+    RelayStateChanged,
 )
 from pillarbox.core.statistics import EVERY, OUTBOX, Carried, Level
 from pillarbox.core.store import CarriedOut, Store
@@ -189,7 +189,7 @@ class Tending:
         self._asked_to_drain = False
         self._begins_anew = False
         """Lanes may be ours without our knowing."""
-        self._told: RelayTended | None = None
+        self._told: RelayStateChanged | None = None
         self._hurried = asyncio.Event()
         self.leaving = False
         """Take no more lanes and do nothing for people: the relay drains."""
@@ -292,10 +292,10 @@ class Tending:
         self._hurried.clear()
 
     def _tell_what_it_holds(self) -> None:
-        held = RelayTended(
+        held = RelayStateChanged(
             relay=self.relay,
             lanes=len(self._ownership.epochs),
-            in_hand=len(self._in_flight),
+            in_flight=len(self._in_flight),
             breakers=self._gates.states(),
             rates=self._gates.rates(),
             paused=self._gates.paused(),
@@ -323,7 +323,7 @@ class Tending:
                 self._suspicion.took(leases)
                 crashed = tuple(lease.lane for lease in leases if lease.crashes)
                 lanes = tuple(lease.lane for lease in leases)
-                self._announce(LanesTaken(relay=self.relay, lanes=lanes, crashed=crashed))
+                self._announce(LanesAcquired(relay=self.relay, lanes=lanes, crashed=crashed))
                 self._fetcher.look_for_headless()
                 self.on_change()
 
@@ -364,7 +364,7 @@ class Tending:
                 self._decider.let_go(unsent)
                 done += (await self._carry_out()).done
         if done:
-            self._announce(RequestsCarriedOut(relay=self.relay, count=done))
+            self._announce(OperatorRequestsApplied(relay=self.relay, count=done))
             self._fetcher.due_within(0)
             # A head may be gone, and what waited behind it is free.
             self._fetcher.look_for_headless()

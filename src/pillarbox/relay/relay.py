@@ -24,9 +24,9 @@ from pillarbox.core.message import Slot
 from pillarbox.core.observations import (
     Announcer,
     Observer,
+    RelayDisabled,
     RelayStarted,
     RelayStopped,
-    RelaySwitchedOff,
     StopRequested,
 )
 from pillarbox.core.retry import Backoff, ExponentialBackoff, RetryPolicy
@@ -218,7 +218,7 @@ class Relay:
 
     def _switched_on(self) -> bool:
         if not self._config.enabled:
-            self._announce(RelaySwitchedOff(relay=self.id))
+            self._announce(RelayDisabled(relay=self.id))
         return self._config.enabled
 
     @property

@@ -7,18 +7,18 @@ from logging import DEBUG, ERROR, INFO, WARNING
 from typing import assert_never
 
 from pillarbox.inbox.observations import (
-    AnswerLost,
+    AckFailed,
     ConsumerObservation,
     ConsumerStarted,
     ConsumerStopped,
     ConsumerStopRequested,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
     HandlingFailed,
+    MessageDeadLettered,
     SourceFailed,
     SourceRestored,
-    TallyFailed,
+    StatisticsFailed,
 )
 from pillarbox.telemetry.logs import say
 
@@ -34,12 +34,12 @@ class ConsumerLog:
     def __call__(self, observation: ConsumerObservation) -> None:
         """Log it, if anybody wants to know."""
         match observation:
-            case EventHandled(attempt=attempt, seconds=seconds):
+            case EventProcessed(attempt=attempt, seconds=seconds):
                 text = f"handled event: {_EVENT} attempt=%(attempt)d seconds=%(seconds).3f"
                 say(EVENTS, DEBUG, text, **_event(observation), attempt=attempt, seconds=seconds)
-            case EventRepeated():
+            case DuplicateSkipped():
                 say(EVENTS, WARNING, f"event already processed, skipping: {_EVENT}", **_event(observation))
-            case HandlingFailed(attempt=attempt, error=error, delay=delay, charged=charged):
+            case HandlingFailed(attempt=attempt, error=error, delay=delay, counted=counted):
                 text = f"event failed, it comes again: {_EVENT} attempt=%(attempt)d delay=%(delay).1f error=%(error)s"
                 say(
                     EVENTS,
@@ -48,13 +48,13 @@ class ConsumerLog:
                     **_event(observation),
                     attempt=attempt,
                     delay=delay,
-                    charged=charged,
+                    counted=counted,
                     error=error,
                 )
-            case EventDeadLettered(attempt=attempt, error=error):
+            case MessageDeadLettered(attempt=attempt, error=error):
                 text = f"gave up on event, it is with the dead letters: {_EVENT} attempt=%(attempt)d error=%(error)s"
                 say(EVENTS, ERROR, text, **_event(observation), attempt=attempt, error=error)
-            case AnswerLost(error=error):
+            case AckFailed(error=error):
                 text = f"the broker could not be told of event, it comes again: {_EVENT} error=%(error)s"
                 say(EVENTS, WARNING, text, **_event(observation), error=error)
             case SourceFailed(consumer=consumer, error=error, delay=delay):
@@ -63,7 +63,7 @@ class ConsumerLog:
             case SourceRestored(consumer=consumer, seconds=seconds):
                 text = "source reconnected after %(seconds).1f s: consumer=%(consumer)s"
                 say(CONSUMER, INFO, text, consumer=consumer, seconds=seconds)
-            case TallyFailed(consumer=consumer, error=error):
+            case StatisticsFailed(consumer=consumer, error=error):
                 text = "figures cannot be written, they are kept and tried again: consumer=%(consumer)s error=%(error)s"
                 say(CONSUMER, WARNING, text, consumer=consumer, error=error)
             case ConsumerStarted(consumer=consumer):
@@ -82,7 +82,7 @@ class ConsumerLog:
 
 
 def _event(
-    observation: EventHandled | EventRepeated | HandlingFailed | EventDeadLettered | AnswerLost,
+    observation: EventProcessed | DuplicateSkipped | HandlingFailed | MessageDeadLettered | AckFailed,
 ) -> dict[str, object]:
     return {
         "consumer": observation.consumer,

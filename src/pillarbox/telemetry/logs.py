@@ -19,29 +19,29 @@ from pillarbox.core.clock import Clock, SystemClock, timestamp
 from pillarbox.core.message import Message
 from pillarbox.core.observations import (
     BatchDelivered,
+    BatchFetched,
     BatchObserver,
-    BatchRead,
     BatchSettled,
     BreakerChanged,
-    DestinationSteered,
+    DestinationOverridden,
+    EmptyFetch,
+    EventDeadLettered,
     EventDelivered,
-    EventDied,
     EventRetried,
     EventSkipped,
+    LanesAcquired,
     LanesLost,
     LanesReleased,
-    LanesTaken,
     LeaseLost,
-    LookedInVain,
     Observation,
+    OperatorRequestsApplied,
     Pruned,
+    RelayDisabled,
     RelayStalled,
     RelayStallEnded,
     RelayStarted,
+    RelayStateChanged,
     RelayStopped,
-    RelaySwitchedOff,
-    RelayTended,
-    RequestsCarriedOut,
     Sending,
     SendOverdue,
     StopRequested,
@@ -64,7 +64,7 @@ _LANE = "%(count)d lane: relay=%(relay)s lanes=%(lanes)s"
 _LANES = "%(count)d lanes: relay=%(relay)s lanes=%(lanes)s"
 
 
-class LogListener(BatchObserver):
+class RelayLog(BatchObserver):
     """An observer that logs. `clock` turns delays into the times that people read."""
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -83,20 +83,20 @@ class LogListener(BatchObserver):
                 _skipped(observation)
             case EventRetried():
                 self._retried(observation)
-            case EventDied():
+            case EventDeadLettered():
                 _died(observation)
             case SendOverdue():
                 _overdue(observation)
-            case LookedInVain(relay=relay):
+            case EmptyFetch(relay=relay):
                 say(RELAY, TRACE, "found nothing pending: relay=%(relay)s", relay=relay)
-            case BatchRead(relay=relay, messages=messages, seconds=seconds):
+            case BatchFetched(relay=relay, messages=messages, seconds=seconds):
                 text = "found %(pending)d pending: relay=%(relay)s seconds=%(seconds).3f"
                 say(RELAY, INFO, text, relay=relay, pending=len(messages), seconds=seconds)
             case BatchSettled():
                 _settled(observation)
             case BreakerChanged():
                 self._breaker(observation)
-            case DestinationSteered():
+            case DestinationOverridden():
                 _steered(observation)
             case StoreFailed(relay=relay, error=error, delay=delay):
                 text = "store failed, next try in %(delay).2f s: relay=%(relay)s error=%(error)s"
@@ -108,13 +108,13 @@ class LogListener(BatchObserver):
                 _transport(observation)
             case RelayStarted(relay=relay, name=name):
                 say(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
-            case RelaySwitchedOff(relay=relay):
+            case RelayDisabled(relay=relay):
                 say(RELAY, INFO, "relay switched off by its settings: relay=%(relay)s", relay=relay)
             case StopRequested(relay=relay):
                 say(RELAY, INFO, "stop requested, draining: relay=%(relay)s", relay=relay)
             case RelayStopped():
                 _stopped(observation)
-            case LanesTaken():
+            case LanesAcquired():
                 _taken(observation)
             case LanesReleased(relay=relay, lanes=lanes):
                 say(RELAY, INFO, f"gave back {_told(lanes)}", relay=relay, count=len(lanes), lanes=list(lanes))
@@ -124,14 +124,16 @@ class LogListener(BatchObserver):
             case LeaseLost(relay=relay, reason=reason):
                 text = "lease lost, dropped everything in hand: relay=%(relay)s reason=%(reason)s"
                 say(RELAY, WARNING, text, relay=relay, reason=reason)
-            case RelayTended(relay=relay, lanes=held, in_hand=in_hand):
-                text = f"holds %(held)d {noun(held, 'lane')}, %(in_hand)d {noun(in_hand, 'message')}: relay=%(relay)s"
-                say(RELAY, TRACE, text, relay=relay, held=held, in_hand=in_hand)
+            case RelayStateChanged(relay=relay, lanes=held, in_flight=in_flight):
+                text = (
+                    f"holds %(held)d {noun(held, 'lane')}, %(in_flight)d {noun(in_flight, 'message')}: relay=%(relay)s"
+                )
+                say(RELAY, TRACE, text, relay=relay, held=held, in_flight=in_flight)
             case RelayStalled() | RelayStallEnded():
                 _stall(observation)
             case Pruned(relay=relay, count=count):
                 say(RELAY, INFO, "retention dropped %(count)d: relay=%(relay)s", relay=relay, count=count)
-            case RequestsCarriedOut(relay=relay, count=count):
+            case OperatorRequestsApplied(relay=relay, count=count):
                 text = f"carried out %(count)d {noun(count, 'request')}: relay=%(relay)s"
                 say(RELAY, INFO, text, relay=relay, count=count)
             case _:
@@ -144,7 +146,7 @@ class LogListener(BatchObserver):
                 _delivered(delivered)
 
     def _retried(self, retried: EventRetried) -> None:
-        if not EVENTS.isEnabledFor(ERROR if retried.charged else WARNING):
+        if not EVENTS.isEnabledFor(ERROR if retried.counted else WARNING):
             return
         fields = _event(retried, retried.message) | {
             "attempt": retried.attempt,
@@ -154,7 +156,7 @@ class LogListener(BatchObserver):
         will_retry = f"will retry event: {_EVENT} next_retry_at=%(next_retry_at)s"
         if retried.probe:
             say(EVENTS, DEBUG, f"{will_retry} error=%(error)s", **fields)
-        elif retried.charged:
+        elif retried.counted:
             say(EVENTS, ERROR, f"failed to send event: {_EVENT} error=%(error)s", **fields)
             say(EVENTS, WARNING, will_retry, **fields)
         else:
@@ -191,7 +193,7 @@ def _delivered(delivered: EventDelivered) -> None:
         say(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
 
 
-def _steered(steered: DestinationSteered) -> None:
+def _steered(steered: DestinationOverridden) -> None:
     if not RELAY.isEnabledFor(INFO):
         return
     limit = None if steered.rate_limit is None else f"{steered.rate_limit:g}/s"
@@ -224,7 +226,7 @@ def _overdue(overdue: SendOverdue) -> None:
     say(EVENTS, WARNING, text, **_event(overdue, overdue.message), seconds=overdue.seconds)
 
 
-def _died(died: EventDied) -> None:
+def _died(died: EventDeadLettered) -> None:
     if EVENTS.isEnabledFor(ERROR):
         what = "gave up on event, its key waits for a person" if died.blocks else "gave up on event"
         fields = _event(died, died.message) | {"attempt": died.attempt, "error": died.error, "blocks": died.blocks}
@@ -280,7 +282,7 @@ def _told(lanes: Sequence[int]) -> str:
     return noun(len(lanes), _LANE, _LANES)
 
 
-def _taken(taken: LanesTaken) -> None:
+def _taken(taken: LanesAcquired) -> None:
     lanes, crashed = list(taken.lanes), list(taken.crashed)
     if crashed:
         text = f"took {_told(lanes)}; from owners that did not leave: %(crashed)s"
@@ -290,7 +292,8 @@ def _taken(taken: LanesTaken) -> None:
 
 
 def _event(
-    observation: EventDelivered | EventSkipped | Sending | SendOverdue | EventRetried | EventDied, message: Message
+    observation: EventDelivered | EventSkipped | Sending | SendOverdue | EventRetried | EventDeadLettered,
+    message: Message,
 ) -> dict[str, object]:
     return {
         "relay": observation.relay,

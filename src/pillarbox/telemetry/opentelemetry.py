@@ -20,8 +20,8 @@ from pillarbox.core.message import Message
 from pillarbox.core.observations import (
     BatchDelivered,
     BatchObserver,
+    EventDeadLettered,
     EventDelivered,
-    EventDied,
     EventRetried,
     Observation,
 )
@@ -75,7 +75,7 @@ class RelayTracing(BatchObserver):
                 self._span(message, destination, seconds)
             case EventRetried(message=message, destination=destination, seconds=seconds, error=error) if seconds:
                 self._span(message, destination, seconds, error)
-            case EventDied(message=message, destination=destination, seconds=seconds, error=error) if seconds:
+            case EventDeadLettered(message=message, destination=destination, seconds=seconds, error=error) if seconds:
                 self._span(message, destination, seconds, error)
 
     def delivered(self, batch: BatchDelivered) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from apps.common.correlation import NONE, Stamp
 from apps.ingestion.logs import TRACE, log_relay
-from pillarbox.observations import BreakerChanged, EventDelivered, EventRetried, LookedInVain, Sending
+from pillarbox.observations import BreakerChanged, EmptyFetch, EventDelivered, EventRetried, Sending
 from tests.unit.relay.messages import message
 
 RELAY = "apps.ingestion.relay"
@@ -21,7 +21,7 @@ def test_the_next_retry_is_when_it_will_be(delay: float, caplog: pytest.LogCaptu
     before = datetime.now(UTC)
     log_relay(
         EventRetried(
-            relay="r", message=message(), destination="uploaded", error="away", attempt=1, delay=delay, charged=False
+            relay="r", message=message(), destination="uploaded", error="away", attempt=1, delay=delay, counted=False
         )
     )
     failed, again = caplog.records
@@ -35,7 +35,7 @@ def test_what_is_normal_is_told_on_request_only(caplog: pytest.LogCaptureFixture
     for level, expected in ((logging.INFO, []), (logging.DEBUG, ["DEBUG"]), (TRACE, ["TRACE", "DEBUG"])):
         caplog.clear()
         with caplog.at_level(level, logger=RELAY):
-            log_relay(LookedInVain(relay="r"))
+            log_relay(EmptyFetch(relay="r"))
             log_relay(Sending(relay="r", destination="uploaded", messages=(message(),)))
         assert [record.levelname for record in caplog.records] == expected
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pillarbox import Consumer, FixedDelay
 from pillarbox.inbox import ConsumedEvent
-from pillarbox.inbox.observations import ConsumerObservation, EventDeadLettered, EventHandled, EventRepeated
+from pillarbox.inbox.observations import ConsumerObservation, DuplicateSkipped, EventProcessed, MessageDeadLettered
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQSource
@@ -51,17 +51,17 @@ async def billing_of(yard: Graveyard) -> AsyncIterator[Billing]:
 async def test_an_event_moved_back_is_tried_once_more_and_then_handled(yard: Graveyard) -> None:
     publish(yard.url, yard.work, "e1")
     async with billing_of(yard) as billing:
-        await billing.tells(EventDeadLettered, 1)
+        await billing.tells(MessageDeadLettered, 1)
         assert billing.attempts == [1, 2, 3]
         assert (await asyncio.to_thread(yard.told, "requeue", "--event-id", "e1"))["done"] == 1
-        await billing.tells(EventDeadLettered, 2)
+        await billing.tells(MessageDeadLettered, 2)
         assert billing.attempts == [1, 2, 3, 4]
         [letter] = (await asyncio.to_thread(yard.told, "list"))["letters"]
         assert (letter["attempts"], letter["reason"], letter["came_from"]) == (4, "ValueError: no address", yard.work)
         billing.broken = False
         await asyncio.to_thread(yard.wait_for, yard.dead, 1)
         assert (await asyncio.to_thread(yard.told, "requeue", "--all", "--yes"))["done"] == 1
-        await billing.tells(EventHandled, 1)
+        await billing.tells(EventProcessed, 1)
     assert billing.attempts == [1, 2, 3, 4, 5]
     assert yard.take(yard.dead) == []
 
@@ -71,7 +71,7 @@ async def test_everything_that_fails_again_at_once_is_moved_once_only(yard: Grav
     yard.bury(*ids)
     async with billing_of(yard) as billing:
         assert (await asyncio.to_thread(yard.told, "requeue", "--all", "--yes"))["done"] == 30
-        await billing.tells(EventDeadLettered, 30)
+        await billing.tells(MessageDeadLettered, 30)
     assert billing.attempts == [8] * 30
     assert sorted(map(str, yard.take(yard.dead))) == sorted(ids)
 
@@ -80,8 +80,8 @@ async def test_one_that_lies_there_although_it_had_its_effect_has_none_again(yar
     publish(yard.url, yard.work, "e1")
     async with billing_of(yard) as billing:
         billing.broken = False
-        await billing.tells(EventHandled, 1)
+        await billing.tells(EventProcessed, 1)
         yard.bury("e1")
         await asyncio.to_thread(yard.told, "requeue", "--event-id", "e1")
-        await billing.tells(EventRepeated, 1)
+        await billing.tells(DuplicateSkipped, 1)
     assert billing.attempts == [1]

@@ -10,9 +10,9 @@ from pillarbox import Consumer, FixedDelay
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
     ConsumerObservation,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
+    MessageDeadLettered,
     SourceFailed,
 )
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
@@ -64,13 +64,13 @@ async def _each_ends(url: str, queue: str, messages: list[Strange]) -> None:
         await asyncio.to_thread(_send, url, queue, messages, neighbours)
 
         async def ended() -> bool:
-            ends = [one for one in told if isinstance(one, (EventHandled, EventRepeated, EventDeadLettered))]
+            ends = [one for one in told if isinstance(one, (EventProcessed, DuplicateSkipped, MessageDeadLettered))]
             return len(ends) == len(messages) + len(neighbours)
 
         await eventually(ended, within=60)
-    assert {one.event_id for one in told if isinstance(one, EventHandled)} >= neighbours
+    assert {one.event_id for one in told if isinstance(one, EventProcessed)} >= neighbours
     assert [one for one in told if isinstance(one, SourceFailed)] == []
-    dead = sum(isinstance(one, EventDeadLettered) for one in told)
+    dead = sum(isinstance(one, MessageDeadLettered) for one in told)
     with channel(url) as broker:
         assert broker.queue_purge(f"{queue}.dlq").method.message_count == dead
         for name in (queue, f"{queue}.suspects", *(f"{queue}.wait.{wait}" for wait in WAITS)):

@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Consumer, Event, FixedDelay, Handlers, Outbox, Relay
 from pillarbox.inbox import ConsumedEvent
-from pillarbox.inbox.observations import ConsumerObservation, EventHandled, EventRepeated
+from pillarbox.inbox.observations import ConsumerObservation, DuplicateSkipped, EventProcessed
 from pillarbox.stores.sqlite import SqliteStore
 
 OUTBOX = Outbox()
@@ -73,7 +73,7 @@ async def test_an_event_reaches_the_function_in_a_transaction_of_its_own(tmp_pat
             ("billing", "e1"),
             ("billing", "e2"),
         ]
-        assert sorted(type(one).__name__ for one in till.told) == ["EventHandled", "EventHandled"]
+        assert sorted(type(one).__name__ for one in till.told) == ["EventProcessed", "EventProcessed"]
 
 
 async def test_an_event_that_comes_again_after_its_commit_is_skipped(tmp_path: Path, store: SqliteStore) -> None:
@@ -83,7 +83,7 @@ async def test_an_event_that_comes_again_after_its_commit_is_skipped(tmp_path: P
         await till.carry(Event("order.placed", {}, event_id="e1"))
         await till.carry(Event("order.placed", {}, event_id="e1"))
         assert till.ask("SELECT * FROM effect") == [("e1", 1)]
-        assert [type(one) for one in till.told] == [EventHandled, EventRepeated]
+        assert [type(one) for one in till.told] == [EventProcessed, DuplicateSkipped]
         assert till.ask("SELECT sum(handled), sum(repeated), sum(failed) FROM outbox_inbox_statistics") == [(1, 1, 0)]
 
 

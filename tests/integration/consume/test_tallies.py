@@ -11,7 +11,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import ConsumerView
 from pillarbox.core.retention import Retention
 from pillarbox.inbox import ConsumedEvent, tally
-from pillarbox.inbox.observations import ConsumerObservation, EventHandled, TallyFailed
+from pillarbox.inbox.observations import ConsumerObservation, EventProcessed, StatisticsFailed
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.sources import incoming
@@ -83,7 +83,7 @@ async def test_what_a_consumer_met_is_in_the_store_when_it_has_stopped(till: Til
     for name in ("e1", "e2", "e3", "e1", "bad"):
         till.source.queue.put(incoming(name))
     async with till.consumer:
-        await until(lambda: till.source.queue.dead and till.count(EventHandled) == 3)
+        await until(lambda: till.source.queue.dead and till.count(EventProcessed) == 3)
     [seen] = await till.seen()
     assert (seen.name, seen.receipts) == ("billing", 3)
     assert (seen.handled, seen.repeated, seen.failed, seen.given_up) == (3, 1, 2, 1)
@@ -99,12 +99,12 @@ async def test_without_the_table_events_are_handled_and_the_counts_come_later(
     till.execute("ALTER TABLE outbox_inbox_statistics RENAME TO elsewhere")
     async with till.consumer:
         till.source.queue.put(incoming("e1"))
-        await until(lambda: till.count(TallyFailed))
+        await until(lambda: till.count(StatisticsFailed))
         till.source.queue.put(incoming("e2"))
-        await until(lambda: till.count(EventHandled) == 2)
+        await until(lambda: till.count(EventProcessed) == 2)
         till.execute("ALTER TABLE elsewhere RENAME TO outbox_inbox_statistics")
         await eventually(lambda: till.says(handled=2))
-    [failed] = [one for one in till.told if isinstance(one, TallyFailed)]
+    [failed] = [one for one in till.told if isinstance(one, StatisticsFailed)]
     assert "outbox_inbox_statistics" in failed.error
     assert "run `pillarbox schema apply`" in failed.error
 

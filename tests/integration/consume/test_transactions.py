@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from pillarbox import ConfigurationError, Consumer, FixedDelay
 from pillarbox.inbox import ConsumedEvent
-from pillarbox.inbox.observations import ConsumerObservation, EventDeadLettered, EventHandled, HandlingFailed
+from pillarbox.inbox.observations import ConsumerObservation, EventProcessed, HandlingFailed, MessageDeadLettered
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.sources import incoming
@@ -90,7 +90,7 @@ async def test_receipt_and_effect_share_the_fate_of_the_transaction(database: st
             await transaction.dispose()
         elif isinstance(transaction, async_sessionmaker):
             await transaction.kw["bind"].dispose()
-    assert type(told) is (EventDeadLettered if fails else EventHandled), told
+    assert type(told) is (MessageDeadLettered if fails else EventProcessed), told
     with psycopg.connect(database) as connection:
         found = connection.execute("SELECT event_id FROM effect UNION ALL SELECT event_id FROM outbox_inbox").fetchall()
         tallied = connection.execute("SELECT handled, given_up FROM outbox_inbox_statistics").fetchall()
@@ -122,7 +122,7 @@ async def _consumed_once(transaction: Any, function: Any) -> Any:
     consumer = Consumer(source, name="billing", transaction=transaction, retry=never_again, observers=[told.append])
     consumer.on("*")(function)
     source.queue.put(incoming("e1"))
-    ends = (EventHandled, EventDeadLettered, HandlingFailed)
+    ends = (EventProcessed, MessageDeadLettered, HandlingFailed)
     async with consumer:
         return await eventually(lambda: asyncio.sleep(0, next((one for one in told if isinstance(one, ends)), None)))
 
@@ -154,7 +154,7 @@ async def test_sqlite_in_a_thread_of_its_own_and_in_the_event_loop(tmp_path: Pat
     for number in range(9):
         source.queue.put(incoming(f"e{number}"))
     async with consumer:
-        await eventually(lambda: asyncio.sleep(0, sum(isinstance(one, EventHandled) for one in told) == 9))
+        await eventually(lambda: asyncio.sleep(0, sum(isinstance(one, EventProcessed) for one in told) == 9))
     with transaction() as connection:
         assert sorted(connection.execute("SELECT * FROM effect")) == [(f"e{number}",) for number in range(9)]
 
@@ -165,7 +165,7 @@ async def test_the_memory_store() -> None:
     async def effect(transaction: object, event: ConsumedEvent) -> None:
         seen.append(event.event_id)
 
-    assert isinstance(await _consumed_once(store.transaction, effect), EventHandled)
+    assert isinstance(await _consumed_once(store.transaction, effect), EventProcessed)
     assert seen == ["e1"]
 
 
@@ -174,7 +174,7 @@ async def test_a_block_that_never_commits_is_found_out_before_anything_is_lost(d
     told = await _consumed_once(lambda: Session(engine), lambda session, event: None)
     engine.dispose()
     assert isinstance(told, HandlingFailed)
-    assert not told.charged
+    assert not told.counted
     assert "closes and rolls back; pass the engine or the sessionmaker itself" in told.error
 
 
@@ -191,7 +191,7 @@ async def test_a_block_that_swallows_the_exception_is_found_out(database: str) -
         raise ValueError("no")
 
     told = await _consumed_once(swallowing, fail)
-    assert isinstance(told, EventDeadLettered)
+    assert isinstance(told, MessageDeadLettered)
     assert "swallowed" in told.error
 
 

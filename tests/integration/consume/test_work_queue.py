@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pillarbox import ConfigurationError
-from pillarbox.inbox.observations import EventHandled
+from pillarbox.inbox.observations import EventProcessed
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue, RabbitMQSource, RabbitMQTransport
 from pillarbox.transports.rabbitmq.topology import DELIVERY_LIMIT, work_queue
@@ -44,7 +44,7 @@ async def test_a_relay_and_a_consumer_may_come_in_either_order(
     shop.consumer.on("order.placed")(shop.effect)
     publish(url, first(name=queue), "e1")
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventHandled)), within=30)
+        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventProcessed)), within=30)
 
 
 async def test_any_other_difference_is_an_error_that_says_what_to_do(url: str, queue: str) -> None:

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from pillarbox import Handlers, Relay, RelayConfig
-from pillarbox.core.observations import LanesTaken, Observation
+from pillarbox.core.observations import LanesAcquired, Observation
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
@@ -72,7 +72,7 @@ async def test_several_relays_in_one_process_share_the_lanes_and_the_work(sql: S
     lanes: dict[str, int] = {}
 
     def note(observation: Observation) -> None:
-        if isinstance(observation, LanesTaken):
+        if isinstance(observation, LanesAcquired):
             lanes[observation.relay] = lanes.get(observation.relay, 0) + len(observation.lanes)
 
     async with AsyncExitStack() as stack:

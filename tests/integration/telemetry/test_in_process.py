@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from pillarbox import Event, Handlers, NoRetry, Outbox, PermanentError, Relay, RelayConfig
-from pillarbox.core.observations import BatchDelivered, BatchObserver, EventDelivered, Observation, RelayTended
+from pillarbox.core.observations import BatchDelivered, BatchObserver, EventDelivered, Observation, RelayStateChanged
 from pillarbox.stores.memory import MemoryStore
-from pillarbox.telemetry.prometheus import MetricsListener
+from pillarbox.telemetry.prometheus import RelayMetrics
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from pillarbox.transports.memory import MemoryTransport
@@ -24,7 +24,7 @@ def record(store: MemoryStore, *event_types: str) -> None:
 
 
 async def test_what_was_delivered_and_what_was_given_up_on_is_counted() -> None:
-    store, handlers, metrics = MemoryStore(), Handlers(), MetricsListener()
+    store, handlers, metrics = MemoryStore(), Handlers(), RelayMetrics()
 
     @handlers.on("good", name="mailer")
     async def mail(event: ReceivedEvent, context: HandlerContext) -> None: ...
@@ -93,7 +93,7 @@ async def test_what_handlers_answered_together_is_announced_together(is_async: b
 
 
 async def test_relays_of_one_process_share_a_listener_and_add_up_to_all_lanes() -> None:
-    store, metrics = MemoryStore(), MetricsListener()
+    store, metrics = MemoryStore(), RelayMetrics()
     relays = [
         Relay(
             store=each, transports={"handlers": Handlers()}, observers=[metrics], config=RelayConfig(heartbeat="50ms")
@@ -128,7 +128,7 @@ async def test_what_a_relay_holds_is_told_when_it_changes_and_not_all_the_time()
 
     async with relay:
         await eventually(many_rounds)
-    held = [one for one in told if isinstance(one, RelayTended)]
+    held = [one for one in told if isinstance(one, RelayStateChanged)]
     assert held[-1].lanes == 64
     assert len(held) < 10
     assert all(one != following for one, following in pairwise(held))

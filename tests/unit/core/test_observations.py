@@ -12,9 +12,9 @@ from pillarbox.core.observations import (
     Announcer,
     BatchDelivered,
     BatchObserver,
+    EmptyFetch,
     EventDelivered,
     EventObservation,
-    LookedInVain,
     Observation,
     RelayObservation,
     StopRequested,
@@ -48,7 +48,7 @@ def test_every_observer_hears_everything_in_order() -> None:
     first: list[Observation] = []
     second: list[Observation] = []
     announce = Announcer([first.append, second.append])
-    told: list[Observation] = [StopRequested(relay="r"), LookedInVain(relay="r")]
+    told: list[Observation] = [StopRequested(relay="r"), EmptyFetch(relay="r")]
     for observation in told:
         announce(observation)
     assert first == second == told
@@ -71,7 +71,7 @@ def test_a_broken_observer_is_told_again() -> None:
 
     announce = Announcer([breaks])
     announce(StopRequested(relay="r"))
-    announce(LookedInVain(relay="r"))
+    announce(EmptyFetch(relay="r"))
     assert len(calls) == 2
 
 

@@ -11,11 +11,11 @@ from pillarbox import ConfigurationError, Consumer, UnavailableError
 from pillarbox.core.clock import Chance
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
-    AnswerLost,
+    AckFailed,
     ConsumerObservation,
-    EventDeadLettered,
-    EventHandled,
+    EventProcessed,
     HandlingFailed,
+    MessageDeadLettered,
     SourceFailed,
     SourceRestored,
 )
@@ -52,19 +52,19 @@ class BrokenPolicy:
 
 @pytest.mark.parametrize(
     ("broken", "ends"),
-    [(("retry",), "EventDeadLettered"), (("retry", "reject"), "AnswerLost")],
+    [(("retry",), "MessageDeadLettered"), (("retry", "reject"), "AckFailed")],
     ids=["retry", "retry and reject"],
 )
 async def test_an_answer_that_raises_costs_one_message(broken: tuple[str, ...], ends: str) -> None:
     told = await _consumed(broken=broken)
-    [end] = [one for one in told if isinstance(one, (EventDeadLettered, AnswerLost))]
+    [end] = [one for one in told if isinstance(one, (MessageDeadLettered, AckFailed))]
     assert (type(end).__name__, end.event_id, "OverflowError" in end.error) == (ends, "bad", True)
 
 
 async def test_an_answer_that_did_not_reach_the_broker_is_lost_and_makes_no_dead_letter() -> None:
     told = await _consumed(broken=("retry",), error=UnavailableError)
-    [end] = [one for one in told if isinstance(one, (EventDeadLettered, AnswerLost))]
-    assert (type(end), end.event_id, end.error) == (AnswerLost, "bad", "UnavailableError in retry")
+    [end] = [one for one in told if isinstance(one, (MessageDeadLettered, AckFailed))]
+    assert (type(end), end.event_id, end.error) == (AckFailed, "bad", "UnavailableError in retry")
 
 
 async def test_a_broker_that_is_not_as_configured_ends_the_consumer() -> None:
@@ -87,15 +87,15 @@ async def test_an_id_that_is_no_text_is_told_as_one() -> None:
     async with consumer:
         queue.put(incoming("\udcff", event_type="\ud800"))
         await eventually(
-            lambda: asyncio.sleep(0, [one for one in told if isinstance(one, EventDeadLettered)]), within=30
+            lambda: asyncio.sleep(0, [one for one in told if isinstance(one, MessageDeadLettered)]), within=30
         )
-    [end] = [one for one in told if isinstance(one, EventDeadLettered)]
+    [end] = [one for one in told if isinstance(one, MessageDeadLettered)]
     assert (end.event_id.encode(), end.event_type.encode()) == (b"\\xdcff", b"\\xd800")
 
 
 async def test_a_policy_that_raises_costs_one_message() -> None:
     told = await _consumed(retry=BrokenPolicy())
-    [end] = [one for one in told if isinstance(one, EventDeadLettered)]
+    [end] = [one for one in told if isinstance(one, MessageDeadLettered)]
     assert end.error == "ValueError: no; the retry policy raised ZeroDivisionError: attempt"
 
 
@@ -107,7 +107,7 @@ class RefusedValueError(Exception):
         self.sqlstate = sqlstate
 
 
-@pytest.mark.parametrize(("sqlstate", "ends"), [("22P05", EventDeadLettered), ("08006", HandlingFailed)])
+@pytest.mark.parametrize(("sqlstate", "ends"), [("22P05", MessageDeadLettered), ("08006", HandlingFailed)])
 async def test_an_id_that_the_inbox_can_never_keep_is_no_outage(sqlstate: str, ends: type[Any]) -> None:
     @asynccontextmanager
     async def transaction() -> AsyncIterator[Any]:
@@ -174,10 +174,10 @@ async def _consumed(
     consumer, told = _consumer(broken, error, **settings)
 
     async def ended() -> bool:
-        return sum(isinstance(one, (EventDeadLettered, AnswerLost, EventHandled)) for one in told) == 2
+        return sum(isinstance(one, (MessageDeadLettered, AckFailed, EventProcessed)) for one in told) == 2
 
     async with consumer:
         await eventually(ended, within=90)
-        assert [one.event_id for one in told if isinstance(one, EventHandled)] == ["good"]
+        assert [one.event_id for one in told if isinstance(one, EventProcessed)] == ["good"]
         await asyncio.sleep(0)
     return told

@@ -12,7 +12,7 @@ from pillarbox import Consumer
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.retry import LONGEST_PAUSE
 from pillarbox.inbox import ConsumedEvent, holding
-from pillarbox.inbox.observations import ConsumerObservation, EventHandled, HandlingFailed
+from pillarbox.inbox.observations import ConsumerObservation, EventProcessed, HandlingFailed
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.transports.memory_source import MemoryQueue, MemorySource
@@ -67,9 +67,9 @@ async def test_an_event_outlasts_the_outage_in_flight_and_is_handled_soon_after(
     assert len(handled) == 1
     assert outage <= handled[0] <= outage + LONGEST_PAUSE
     [failed] = [one for one in told if isinstance(one, HandlingFailed)]
-    assert (failed.event_id, failed.charged) == ("e1", False)
+    assert (failed.event_id, failed.counted) == ("e1", False)
     assert "the database is away" in failed.error
-    assert [one.attempt for one in told if isinstance(one, EventHandled)] == [1]
+    assert [one.attempt for one in told if isinstance(one, EventProcessed)] == [1]
 
 
 async def test_an_event_is_not_held_for_ever() -> None:
@@ -95,4 +95,4 @@ async def test_an_event_is_not_held_for_ever() -> None:
     queue.put(incoming("e1"))
     await asyncio.wait_for(consumer.run(), 60)
     assert clock.passed <= holding.LONGEST + 2 * LONGEST_PAUSE
-    assert [one.charged for one in told if isinstance(one, HandlingFailed)] == [False, False]
+    assert [one.counted for one in told if isinstance(one, HandlingFailed)] == [False, False]

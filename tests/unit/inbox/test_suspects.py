@@ -5,7 +5,7 @@ import asyncio
 from pillarbox import Consumer
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.consumer import MOST_DEATHS
-from pillarbox.inbox.observations import ConsumerObservation, EventDeadLettered, EventHandled
+from pillarbox.inbox.observations import ConsumerObservation, EventProcessed, MessageDeadLettered
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.testing.waiting import eventually
@@ -42,7 +42,7 @@ async def test_suspects_are_handled_one_at_a_time_and_others_side_by_side() -> N
         at_work.discard(event.event_id)
 
     async with consumer:
-        await eventually(lambda: asyncio.sleep(0, sum(isinstance(one, EventHandled) for one in told) == 5))
+        await eventually(lambda: asyncio.sleep(0, sum(isinstance(one, EventProcessed) for one in told) == 5))
     assert all(len(together) == 1 for together in seen if together & {"s1", "s2"})
     assert {"a", "b", "c"} in seen
 
@@ -71,6 +71,6 @@ async def test_after_so_many_deaths_it_is_given_up_on_without_being_handled() ->
     handled: list[str] = []
     consumer.on("*")(lambda transaction, event: handled.append(event.event_id))
     async with consumer:
-        await eventually(lambda: asyncio.sleep(0, any(isinstance(one, EventDeadLettered) for one in told)))
+        await eventually(lambda: asyncio.sleep(0, any(isinstance(one, MessageDeadLettered) for one in told)))
     assert handled == []
     assert "died or lost their connection" in queue.dead[0].reason

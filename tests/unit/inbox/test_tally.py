@@ -9,14 +9,14 @@ from pillarbox.admin.overview import ConsumerView
 from pillarbox.core.row import Tally
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
-    AnswerLost,
+    AckFailed,
     ConsumerObservation,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
     HandlingFailed,
+    MessageDeadLettered,
     SourceFailed,
-    TallyFailed,
+    StatisticsFailed,
 )
 from pillarbox.inbox.tally import EVERY, HURRY, Tallier
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
@@ -26,7 +26,7 @@ from pillarbox.testing.simulation.clock import SimulatedClock
 from pillarbox.transports.memory_source import MemorySource
 
 EVENT = {"consumer": "billing", "event_id": "e1", "event_type": "order.placed"}
-HANDLED = EventHandled(**EVENT, attempt=1, seconds=0.5)
+HANDLED = EventProcessed(**EVENT, attempt=1, seconds=0.5)
 
 
 class Book:
@@ -56,11 +56,11 @@ def test_each_kind_has_its_count_and_outages_have_none() -> None:
         book.count(
             HANDLED,
             HANDLED,
-            EventRepeated(**EVENT),
-            EventDeadLettered(**EVENT, attempt=7, error="never"),
-            HandlingFailed(**EVENT, attempt=1, error="oh", delay=1, charged=True),
-            HandlingFailed(**EVENT, attempt=1, error="no database", delay=1, charged=False),
-            AnswerLost(**EVENT, error="cut"),
+            DuplicateSkipped(**EVENT),
+            MessageDeadLettered(**EVENT, attempt=7, error="never"),
+            HandlingFailed(**EVENT, attempt=1, error="oh", delay=1, counted=True),
+            HandlingFailed(**EVENT, attempt=1, error="no database", delay=1, counted=False),
+            AckFailed(**EVENT, error="cut"),
             SourceFailed(consumer="billing", error="cut", delay=1),
         )
         await asyncio.sleep(4)
@@ -88,9 +88,9 @@ def test_what_cannot_be_written_is_kept_and_told_once(broken: BaseException) -> 
         book = Book(simulation.clock)
         book.broken = broken
         for _ in range(3):
-            book.count(HANDLED, EventDeadLettered(**EVENT, attempt=7, error="never"))
+            book.count(HANDLED, MessageDeadLettered(**EVENT, attempt=7, error="never"))
             await book.tallier.write(within=HURRY)
-        assert [type(one) for one in book.told] == [TallyFailed]
+        assert [type(one) for one in book.told] == [StatisticsFailed]
         book.broken = None
         await book.tallier.write(within=HURRY)
         assert book.written == [Tally("billing", handled=3, given_up=3, last_error="never", failed_ago=0.0)]
@@ -109,7 +109,7 @@ def test_a_write_that_hangs_is_given_up_in_time() -> None:
         book.count(HANDLED)
         await book.tallier.write(within=HURRY)
         assert simulation.clock.monotonic() == HURRY
-        assert book.told == [TallyFailed(consumer="billing", error="TimeoutError")]
+        assert book.told == [StatisticsFailed(consumer="billing", error="TimeoutError")]
 
     simulate(story, seed=1)
 

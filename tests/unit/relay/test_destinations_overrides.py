@@ -3,7 +3,7 @@
 import random
 
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.observations import Announcer, DestinationSteered, Observation
+from pillarbox.core.observations import Announcer, DestinationOverridden, Observation
 from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.relay.config import BreakerConfig
 from pillarbox.relay.destinations import Gates
@@ -30,7 +30,7 @@ class Told:
         return [
             (one.destination, one.paused, one.breaker, one.rate_limit)
             for one in self._said
-            if isinstance(one, DestinationSteered)
+            if isinstance(one, DestinationOverridden)
         ]
 
 

@@ -10,28 +10,28 @@ from typing import Any, get_args
 
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.observations import (
-    BatchRead,
+    BatchFetched,
     BatchSettled,
     BreakerChanged,
-    DestinationSteered,
+    DestinationOverridden,
+    EmptyFetch,
+    EventDeadLettered,
     EventDelivered,
-    EventDied,
     EventRetried,
     EventSkipped,
+    LanesAcquired,
     LanesLost,
     LanesReleased,
-    LanesTaken,
     LeaseLost,
-    LookedInVain,
     Observation,
+    OperatorRequestsApplied,
     Pruned,
+    RelayDisabled,
     RelayStalled,
     RelayStallEnded,
     RelayStarted,
+    RelayStateChanged,
     RelayStopped,
-    RelaySwitchedOff,
-    RelayTended,
-    RequestsCarriedOut,
     Sending,
     SendOverdue,
     StopRequested,
@@ -40,7 +40,7 @@ from pillarbox.core.observations import (
     TransportConnected,
     TransportFailed,
 )
-from pillarbox.telemetry.logs import RELAY, TRACE, LogListener
+from pillarbox.telemetry.logs import RELAY, TRACE, RelayLog
 from tests.unit.relay.messages import message
 
 KINDS: tuple[type[Any], ...] = get_args(Observation)
@@ -52,10 +52,10 @@ DELIVERED = EventDelivered(relay="r", message=ORDER, destination="orders", secon
 SKIPPED = EventSkipped(relay="r", message=ORDER, destination="orders")
 SENDING = Sending(relay="r", destination="orders", messages=(ORDER, message(event_id="evt-8", aggregate_id=None)))
 RETRIED = EventRetried(
-    relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=3, delay=90, charged=True
+    relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=3, delay=90, counted=True
 )
 NACKED = EventRetried(
-    relay="r", message=ORDER, destination="orders", error="NackedError: full", attempt=3, delay=90, charged=False
+    relay="r", message=ORDER, destination="orders", error="NackedError: full", attempt=3, delay=90, counted=False
 )
 PROBED = EventRetried(
     relay="r",
@@ -64,29 +64,33 @@ PROBED = EventRetried(
     error="UnavailableError: gone",
     attempt=3,
     delay=1,
-    charged=False,
+    counted=False,
     probe=True,
 )
-DIED = EventDied(relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=11, blocks=False)
-BLOCKS = EventDied(relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=11, blocks=True)
+DIED = EventDeadLettered(
+    relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=11, blocks=False
+)
+BLOCKS = EventDeadLettered(
+    relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=11, blocks=True
+)
 OPENED = BreakerChanged(relay="r", destination="orders", state="open", error="UnavailableError: gone", next_try=60)
 
 EXAMPLES: list[Observation] = [
     RelayStarted(relay="r", name="relay-a"),
-    RelaySwitchedOff(relay="r"),
+    RelayDisabled(relay="r"),
     StopRequested(relay="r"),
     RelayStopped(relay="r", drained=True),
     RelayStopped(relay="r", drained=False),
-    LanesTaken(relay="r", lanes=(1, 2)),
-    LanesTaken(relay="r", lanes=(1, 2), crashed=(2,)),
+    LanesAcquired(relay="r", lanes=(1, 2)),
+    LanesAcquired(relay="r", lanes=(1, 2), crashed=(2,)),
     LanesReleased(relay="r", lanes=(1, 2)),
     LanesLost(relay="r", lanes=(1, 2)),
     LeaseLost(relay="r", reason="not renewed in time"),
-    RelayTended(relay="r", lanes=64, in_hand=12, breakers={"orders": "open"}, rates={"orders": 250.0}),
+    RelayStateChanged(relay="r", lanes=64, in_flight=12, breakers={"orders": "open"}, rates={"orders": 250.0}),
     RelayStalled(relay="r", stage="settle", reason="the store refuses results", seconds=31.5),
     RelayStallEnded(relay="r", stage="settle", seconds=40.0),
-    LookedInVain(relay="r"),
-    BatchRead(relay="r", messages=(ORDER,), seconds=0.002),
+    EmptyFetch(relay="r"),
+    BatchFetched(relay="r", messages=(ORDER,), seconds=0.002),
     SENDING,
     SendOverdue(relay="r", message=ORDER, destination="orders", seconds=31.0),
     DELIVERED,
@@ -99,14 +103,14 @@ EXAMPLES: list[Observation] = [
     BatchSettled(relay="r", delivered=497, retried=2, dead=1, duplicates=3, seconds=0.01),
     OPENED,
     BreakerChanged(relay="r", destination="orders", state="closed"),
-    DestinationSteered(relay="r", destination="orders", paused=True, breaker="open", rate_limit=5.0),
+    DestinationOverridden(relay="r", destination="orders", paused=True, breaker="open", rate_limit=5.0),
     StoreFailed(relay="r", error="connection refused", delay=0.4),
     StoreRestored(relay="r", seconds=3.5),
     TransportFailed(relay="r", transport="rabbit", error="connection refused", delay=0.4),
     TransportConnected(relay="r", transport="rabbit"),
     TransportConnected(relay="r", transport="rabbit", seconds=12.5),
     Pruned(relay="r", count=12),
-    RequestsCarriedOut(relay="r", count=2),
+    OperatorRequestsApplied(relay="r", count=2),
 ]
 
 
@@ -142,7 +146,7 @@ def kept(level: int) -> Iterator[list[logging.LogRecord]]:
 
 def lines(*observations: Observation, level: int = TRACE) -> list[logging.LogRecord]:
     """The lines of these observations, at noon."""
-    listener = LogListener(Noon())
+    listener = RelayLog(Noon())
     with kept(level) as records:
         for observation in observations:
             listener(observation)

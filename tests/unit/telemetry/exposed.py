@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pillarbox.telemetry.prometheus import ConsumerMetrics, MetricsListener, RecordMetrics, StoreMetrics
+from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, RelayMetrics, StoreMetrics
 
 
 def families(registry: CollectorRegistry) -> dict[str, tuple[str, str]]:
@@ -32,6 +32,6 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
 def everything() -> CollectorRegistry:
     """A registry with every metric there is."""
     registry = CollectorRegistry()
-    for kind in (MetricsListener, StoreMetrics, ConsumerMetrics, RecordMetrics):
+    for kind in (RelayMetrics, StoreMetrics, ConsumerMetrics, RecordMetrics):
         kind(registry)
     return registry

@@ -6,18 +6,18 @@ from typing import get_args
 import pytest
 
 from pillarbox.inbox.observations import (
-    AnswerLost,
+    AckFailed,
     ConsumerObservation,
     ConsumerStarted,
     ConsumerStopped,
     ConsumerStopRequested,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
     HandlingFailed,
+    MessageDeadLettered,
     SourceFailed,
     SourceRestored,
-    TallyFailed,
+    StatisticsFailed,
 )
 from pillarbox.telemetry.consumer_logs import ConsumerLog
 
@@ -29,12 +29,12 @@ LINES: list[tuple[ConsumerObservation, str, str, str]] = [
     (ConsumerStopped(consumer="billing", drained=False), "WARNING", "", "they come again"),
     (SourceFailed(consumer="billing", error="no way", delay=0.1), "WARNING", "", "no way"),
     (SourceRestored(consumer="billing", seconds=21.8), "INFO", "", "source reconnected after 21.8 s"),
-    (TallyFailed(consumer="billing", error="no table"), "WARNING", "", "kept and tried again"),
-    (EventHandled(**EVENT, attempt=1, seconds=0.5), "DEBUG", ".events", "handled event"),
-    (EventRepeated(**EVENT), "WARNING", ".events", "already processed, skipping"),
-    (HandlingFailed(**EVENT, attempt=2, error="oh", delay=5, charged=True), "ERROR", ".events", "error=oh"),
-    (EventDeadLettered(**EVENT, attempt=7, error="oh"), "ERROR", ".events", "gave up"),
-    (AnswerLost(**EVENT, error="cut"), "WARNING", ".events", "comes again"),
+    (StatisticsFailed(consumer="billing", error="no table"), "WARNING", "", "kept and tried again"),
+    (EventProcessed(**EVENT, attempt=1, seconds=0.5), "DEBUG", ".events", "handled event"),
+    (DuplicateSkipped(**EVENT), "WARNING", ".events", "already processed, skipping"),
+    (HandlingFailed(**EVENT, attempt=2, error="oh", delay=5, counted=True), "ERROR", ".events", "error=oh"),
+    (MessageDeadLettered(**EVENT, attempt=7, error="oh"), "ERROR", ".events", "gave up"),
+    (AckFailed(**EVENT, error="cut"), "WARNING", ".events", "comes again"),
 ]
 
 
@@ -58,5 +58,5 @@ def test_every_kind_has_a_line() -> None:
 
 
 def test_a_line_stays_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    ConsumerLog()(EventDeadLettered(consumer="billing", event_id="a\nb", event_type="t", attempt=1, error="x\r\ny"))
+    ConsumerLog()(MessageDeadLettered(consumer="billing", event_id="a\nb", event_type="t", attempt=1, error="x\r\ny"))
     assert "\n" not in caplog.records[0].getMessage()

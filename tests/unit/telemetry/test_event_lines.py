@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 from pillarbox.core.observations import BatchDelivered
-from pillarbox.telemetry.logs import LogListener
+from pillarbox.telemetry.logs import RelayLog
 from tests.unit.telemetry.examples import (
     BLOCKS,
     DELIVERED,
@@ -31,7 +31,7 @@ def test_a_delivery_is_information() -> None:
 
 def test_each_delivery_of_a_batch_is_information() -> None:
     with kept(logging.INFO) as records:
-        LogListener().delivered(
+        RelayLog().delivered(
             BatchDelivered(relay="r", destination="orders", messages=(ORDER, ORDER._replace(tries=5)), seconds=0.25)
         )
     assert [record.getMessage() for record in records] == [

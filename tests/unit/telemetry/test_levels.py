@@ -11,14 +11,14 @@ import pytest
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.observations import (
     BatchDelivered,
+    EventDeadLettered,
     EventDelivered,
-    EventDied,
     EventRetried,
     EventSkipped,
     Observation,
     Sending,
 )
-from pillarbox.telemetry.logs import EVENTS, TRACE, LogListener
+from pillarbox.telemetry.logs import EVENTS, TRACE, RelayLog
 from tests.unit.telemetry.examples import DELIVERED, EXAMPLES, KINDS, OPENED, RETRIED, kept, lines, spoken
 
 
@@ -50,12 +50,12 @@ def test_events_that_nobody_wants_to_hear_of_are_not_looked_at() -> None:
         Sending(relay="r", destination="d", messages=untouched),
         EventDelivered(relay="r", message=untouched, destination="d", seconds=1),
         EventSkipped(relay="r", message=untouched, destination="d"),
-        EventRetried(relay="r", message=untouched, destination="d", error="", attempt=1, delay=1, charged=True),
-        EventRetried(relay="r", message=untouched, destination="d", error="", attempt=1, delay=1, charged=False),
-        EventDied(relay="r", message=untouched, destination="d", error="", attempt=1, blocks=False),
+        EventRetried(relay="r", message=untouched, destination="d", error="", attempt=1, delay=1, counted=True),
+        EventRetried(relay="r", message=untouched, destination="d", error="", attempt=1, delay=1, counted=False),
+        EventDeadLettered(relay="r", message=untouched, destination="d", error="", attempt=1, blocks=False),
         OPENED,
     ]
-    listener = LogListener(Stopped())
+    listener = RelayLog(Stopped())
     with kept(logging.CRITICAL) as records:
         for observation in observations:
             listener(observation)
@@ -88,7 +88,7 @@ def test_looks_in_vain_are_below_debug() -> None:
 def test_a_name_that_the_application_gave_to_the_level_stays() -> None:
     logging.addLevelName(TRACE, "FINEST")
     try:
-        LogListener()
+        RelayLog()
         assert logging.getLevelName(TRACE) == "FINEST"
     finally:
         logging.addLevelName(TRACE, "TRACE")

@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pillarbox import Event
 from pillarbox.core.event import EventsRecorded
-from pillarbox.core.observations import EventDelivered, RelayTended
-from pillarbox.telemetry.prometheus import MetricsListener, RecordMetrics
+from pillarbox.core.observations import EventDelivered, RelayStateChanged
+from pillarbox.telemetry.prometheus import RecordMetrics, RelayMetrics
 from pillarbox.telemetry.prometheus.client import MOST_DESTINATIONS, MOST_EVENT_TYPES, OTHER
 from tests.unit.relay.messages import message
 from tests.unit.telemetry.exposed import value
@@ -23,7 +23,7 @@ def delivered(destination: str, event_type: str) -> EventDelivered:
 
 
 def test_event_types_beyond_the_bound_are_counted_together() -> None:
-    listener = MetricsListener()
+    listener = RelayMetrics()
     for number in range(MOST_EVENT_TYPES + 10):
         listener(delivered("orders", f"type.{number}"))
     labels = {"destination": "orders"}
@@ -32,7 +32,7 @@ def test_event_types_beyond_the_bound_are_counted_together() -> None:
 
 
 def test_destinations_beyond_the_bound_are_counted_together() -> None:
-    listener = MetricsListener()
+    listener = RelayMetrics()
     for number in range(MOST_DESTINATIONS + 3):
         listener(delivered(f"destination-{number}", "order.placed"))
     labels = {"destination": OTHER, "event_type": "order.placed"}
@@ -40,7 +40,7 @@ def test_destinations_beyond_the_bound_are_counted_together() -> None:
 
 
 def test_beyond_the_bound_no_series_is_added() -> None:
-    listener = MetricsListener()
+    listener = RelayMetrics()
     for number in range(MOST_EVENT_TYPES + 1):
         listener(delivered("orders", f"type.{number}"))
     series = len(generate_latest(listener.registry).splitlines())
@@ -58,9 +58,9 @@ def test_recorded_types_beyond_the_bound_are_counted_together() -> None:
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_text_can_be_exposed_and_read(destination: str, event_type: str) -> None:
-    listener = MetricsListener()
+    listener = RelayMetrics()
     listener(delivered(destination, event_type))
-    listener(RelayTended(relay="r", lanes=1, in_hand=0, breakers={destination: "open"}, rates={}))
+    listener(RelayStateChanged(relay="r", lanes=1, in_flight=0, breakers={destination: "open"}, rates={}))
     shown = generate_latest(listener.registry).decode()
     published = {one.name: one for one in text_string_to_metric_families(shown)}["outbox_published"]
     assert [sample.value for sample in published.samples if sample.name.endswith("_total")] == [1.0]

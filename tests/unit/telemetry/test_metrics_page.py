@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from pillarbox import Event
 from pillarbox.admin.overview import Overview
 from pillarbox.core.event import EventsRecorded
-from pillarbox.telemetry.prometheus import ConsumerMetrics, MetricsListener, RecordMetrics, StoreMetrics
+from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, RelayMetrics, StoreMetrics
 from tests.docs.pages import ROOT
 from tests.unit.telemetry.examples import EXAMPLES
 from tests.unit.telemetry.exposed import everything, families
@@ -42,7 +42,7 @@ def labels_in_use() -> dict[str, set[str]]:
     """After everything has been announced once."""
     registry = CollectorRegistry()
     relay, store, consumer, record = (
-        MetricsListener(registry),
+        RelayMetrics(registry),
         StoreMetrics(registry),
         ConsumerMetrics(registry),
         RecordMetrics(registry),

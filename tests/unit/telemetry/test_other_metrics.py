@@ -7,15 +7,15 @@ import pytest
 from pillarbox import Event, Outbox
 from pillarbox.core.event import EventsRecorded
 from pillarbox.inbox.observations import (
-    AnswerLost,
+    AckFailed,
     ConsumerObservation,
     ConsumerStarted,
     ConsumerStopped,
     ConsumerStopRequested,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
     HandlingFailed,
+    MessageDeadLettered,
     SourceFailed,
 )
 from pillarbox.stores.memory import MemoryStore
@@ -64,11 +64,11 @@ async def test_keys_that_stand_still_are_no_dead_letters() -> None:
 @pytest.mark.parametrize(
     ("observation", "result"),
     [
-        (EventHandled(**EVENT, attempt=1, seconds=0.5), "handled"),
-        (EventRepeated(**EVENT), "repeated"),
-        (HandlingFailed(**EVENT, attempt=1, error="no", delay=1.0, charged=True), "retried"),
-        (EventDeadLettered(**EVENT, attempt=7, error="no"), "dead"),
-        (AnswerLost(**EVENT, error="gone"), "answer-lost"),
+        (EventProcessed(**EVENT, attempt=1, seconds=0.5), "handled"),
+        (DuplicateSkipped(**EVENT), "repeated"),
+        (HandlingFailed(**EVENT, attempt=1, error="no", delay=1.0, counted=True), "retried"),
+        (MessageDeadLettered(**EVENT, attempt=7, error="no"), "dead"),
+        (AckFailed(**EVENT, error="gone"), "answer-lost"),
     ],
 )
 def test_what_became_of_an_event_is_counted_for_its_consumer(observation: ConsumerObservation, result: str) -> None:
@@ -79,8 +79,8 @@ def test_what_became_of_an_event_is_counted_for_its_consumer(observation: Consum
 
 def test_the_time_of_an_effect_is_observed() -> None:
     metrics = ConsumerMetrics()
-    metrics(EventHandled(**EVENT, attempt=1, seconds=0.5))
-    metrics(EventRepeated(**EVENT))
+    metrics(EventProcessed(**EVENT, attempt=1, seconds=0.5))
+    metrics(DuplicateSkipped(**EVENT))
     assert value(metrics.registry, "inbox_handling_duration_seconds_count", consumer="billing") == 1.0
     assert value(metrics.registry, "inbox_handling_duration_seconds_sum", consumer="billing") == 0.5
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 
 from pillarbox.core.observations import (
-    BatchRead,
+    BatchFetched,
     BatchSettled,
     BreakerChanged,
-    DestinationSteered,
+    DestinationOverridden,
+    EmptyFetch,
+    LanesAcquired,
     LanesLost,
     LanesReleased,
-    LanesTaken,
     LeaseLost,
-    LookedInVain,
     Observation,
+    OperatorRequestsApplied,
     Pruned,
+    RelayDisabled,
     RelayStalled,
     RelayStallEnded,
     RelayStarted,
+    RelayStateChanged,
     RelayStopped,
-    RelaySwitchedOff,
-    RelayTended,
-    RequestsCarriedOut,
     StopRequested,
     StoreFailed,
     StoreRestored,
@@ -33,7 +33,7 @@ from tests.unit.telemetry.examples import OPENED, ORDER, lines, spoken
 
 LINES: list[tuple[Observation, str, str]] = [
     (RelayStarted(relay="r", name="relay-a"), "INFO", "relay started: relay=r name=relay-a"),
-    (RelaySwitchedOff(relay="r"), "INFO", "relay switched off by its settings: relay=r"),
+    (RelayDisabled(relay="r"), "INFO", "relay switched off by its settings: relay=r"),
     (StopRequested(relay="r"), "INFO", "stop requested, draining: relay=r"),
     (RelayStopped(relay="r", drained=True), "INFO", "drained and stopped: relay=r"),
     (
@@ -42,7 +42,7 @@ LINES: list[tuple[Observation, str, str]] = [
         "stopped with messages in flight, which will be sent again: relay=r",
     ),
     (
-        RelayTended(relay="r", lanes=64, in_hand=12, breakers={}, rates={}),
+        RelayStateChanged(relay="r", lanes=64, in_flight=12, breakers={}, rates={}),
         "TRACE",
         "holds 64 lanes, 12 messages: relay=r",
     ),
@@ -56,9 +56,9 @@ LINES: list[tuple[Observation, str, str]] = [
         "INFO",
         "no longer stalled after 40 s: relay=r stage=settle",
     ),
-    (LookedInVain(relay="r"), "TRACE", "found nothing pending: relay=r"),
+    (EmptyFetch(relay="r"), "TRACE", "found nothing pending: relay=r"),
     (
-        BatchRead(relay="r", messages=(ORDER, ORDER), seconds=0.002),
+        BatchFetched(relay="r", messages=(ORDER, ORDER), seconds=0.002),
         "INFO",
         "found 2 pending: relay=r seconds=0.002",
     ),
@@ -67,10 +67,10 @@ LINES: list[tuple[Observation, str, str]] = [
         "INFO",
         "batch completed: 497 delivered, 3 failed (2 to retry, 1 given up), 3 duplicates: relay=r seconds=0.010",
     ),
-    (LanesTaken(relay="r", lanes=(1,)), "INFO", "took 1 lane: relay=r lanes=[1]"),
-    (LanesTaken(relay="r", lanes=(1, 2)), "INFO", "took 2 lanes: relay=r lanes=[1, 2]"),
+    (LanesAcquired(relay="r", lanes=(1,)), "INFO", "took 1 lane: relay=r lanes=[1]"),
+    (LanesAcquired(relay="r", lanes=(1, 2)), "INFO", "took 2 lanes: relay=r lanes=[1, 2]"),
     (
-        LanesTaken(relay="r", lanes=(1, 2), crashed=(2,)),
+        LanesAcquired(relay="r", lanes=(1, 2), crashed=(2,)),
         "WARNING",
         "took 2 lanes: relay=r lanes=[1, 2]; from owners that did not leave: [2]",
     ),
@@ -105,16 +105,16 @@ LINES: list[tuple[Observation, str, str]] = [
     ),
     (Pruned(relay="r", count=12), "INFO", "retention dropped 12: relay=r"),
     (
-        DestinationSteered(relay="r", destination="orders", paused=True, breaker="open", rate_limit=0.5),
+        DestinationOverridden(relay="r", destination="orders", paused=True, breaker="open", rate_limit=0.5),
         "INFO",
         "people want of a destination: paused, breaker held open, at most 0.5/s: destination=orders relay=r",
     ),
     (
-        DestinationSteered(relay="r", destination="*", paused=False, breaker=None, rate_limit=None),
+        DestinationOverridden(relay="r", destination="*", paused=False, breaker=None, rate_limit=None),
         "INFO",
         "people want of a destination: nothing more: destination=* relay=r",
     ),
-    (RequestsCarriedOut(relay="r", count=2), "INFO", "carried out 2 requests: relay=r"),
+    (OperatorRequestsApplied(relay="r", count=2), "INFO", "carried out 2 requests: relay=r"),
 ]
 
 
@@ -156,5 +156,5 @@ def test_numbers_are_numbers_on_the_record() -> None:
 
 
 def test_lanes_are_a_list_on_the_record() -> None:
-    [record] = lines(LanesTaken(relay="r", lanes=(1, 2), crashed=(2,)))
+    [record] = lines(LanesAcquired(relay="r", lanes=(1, 2), crashed=(2,)))
     assert (vars(record)["lanes"], vars(record)["crashed"]) == ([1, 2], [2])

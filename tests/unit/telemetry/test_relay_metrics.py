@@ -12,22 +12,22 @@ from prometheus_client import generate_latest
 from pillarbox.core.message import Message
 from pillarbox.core.observations import (
     BatchDelivered,
-    BatchRead,
+    BatchFetched,
     BatchSettled,
     EventDelivered,
+    LanesAcquired,
     LanesLost,
-    LanesTaken,
     LeaseLost,
     Observation,
     Pruned,
     RelayStalled,
     RelayStallEnded,
     RelayStarted,
+    RelayStateChanged,
     RelayStopped,
-    RelayTended,
     StoreFailed,
 )
-from pillarbox.telemetry.prometheus import MetricsListener
+from pillarbox.telemetry.prometheus import RelayMetrics
 from tests.unit.relay.messages import message
 from tests.unit.telemetry.examples import DELIVERED, DIED, EXAMPLES, NACKED, NOON, ORDER, RETRIED, SKIPPED, Noon
 from tests.unit.telemetry.exposed import value
@@ -35,8 +35,8 @@ from tests.unit.telemetry.exposed import value
 WAY = {"destination": "orders", "event_type": "order.placed"}
 
 
-def told(*observations: Observation) -> MetricsListener:
-    listener = MetricsListener(clock=Noon())
+def told(*observations: Observation) -> RelayMetrics:
+    listener = RelayMetrics(clock=Noon())
     for observation in observations:
         listener(observation)
     return listener
@@ -63,8 +63,8 @@ def test_an_event_counts_for_its_destination_and_type(observation: Observation, 
     ("observation", "name", "count"),
     [
         (LanesLost(relay="r", lanes=(1, 2)), "outbox_fenced_settlements_total", 1.0),
-        (LanesTaken(relay="r", lanes=(1, 2, 3), crashed=(2, 3)), "outbox_takeovers_total", 2.0),
-        (LanesTaken(relay="r", lanes=(1, 2, 3)), "outbox_takeovers_total", 0.0),
+        (LanesAcquired(relay="r", lanes=(1, 2, 3), crashed=(2, 3)), "outbox_takeovers_total", 2.0),
+        (LanesAcquired(relay="r", lanes=(1, 2, 3)), "outbox_takeovers_total", 0.0),
         (LeaseLost(relay="r", reason="late"), "outbox_leases_lost_total", 1.0),
         (StoreFailed(relay="r", error="gone", delay=1.0), "outbox_store_failures_total", 1.0),
         (Pruned(relay="r", count=12), "outbox_pruned_total", 12.0),
@@ -82,7 +82,7 @@ def test_repeats_are_counted_by_who_found_them() -> None:
 
 
 def test_durations_and_sizes_are_observed() -> None:
-    read = BatchRead(relay="r", messages=(ORDER, ORDER), seconds=0.002)
+    read = BatchFetched(relay="r", messages=(ORDER, ORDER), seconds=0.002)
     settled = BatchSettled(relay="r", delivered=2, retried=0, dead=0, duplicates=0, seconds=0.01)
     registry = told(read, DELIVERED, settled).registry
     assert value(registry, "outbox_batch_size_sum") == 2.0
@@ -127,7 +127,7 @@ MESSAGES = st.builds(
 
 @given(st.lists(st.tuples(st.sampled_from(("orders", "mail")), st.lists(MESSAGES, min_size=1), SECONDS), max_size=5))
 def test_a_batch_counts_as_its_events_would(batches: list[tuple[str, list[Message], float]]) -> None:
-    by_batch, by_event = MetricsListener(clock=Noon()), MetricsListener(clock=Noon())
+    by_batch, by_event = RelayMetrics(clock=Noon()), RelayMetrics(clock=Noon())
     for destination, messages, seconds in batches:
         batch = BatchDelivered(relay="r", destination=destination, messages=tuple(messages), seconds=seconds)
         by_batch.delivered(batch)
@@ -141,7 +141,7 @@ def test_a_batch_counts_as_its_events_would(batches: list[tuple[str, list[Messag
 
 
 def test_a_batch_is_counted_by_type() -> None:
-    listener = MetricsListener(clock=Noon())
+    listener = RelayMetrics(clock=Noon())
     messages = (ORDER, ORDER, message(event_type="mail", recorded_at=NOON))
     listener.delivered(BatchDelivered(relay="r", destination="orders", messages=messages, seconds=0.25))
     assert value(listener.registry, "outbox_published_total", **WAY) == 2.0
@@ -151,9 +151,14 @@ def test_a_batch_is_counted_by_type() -> None:
     assert value(listener.registry, "outbox_lag_seconds_count", destination="orders") == 3.0
 
 
-def held(relay: str, **changes: object) -> RelayTended:
-    usual: dict[str, object] = {"lanes": 32, "in_hand": 5, "breakers": {"orders": "closed"}, "rates": {"orders": 250.0}}
-    return RelayTended(relay=relay, **(usual | changes))  # type: ignore[arg-type]
+def held(relay: str, **changes: object) -> RelayStateChanged:
+    usual: dict[str, object] = {
+        "lanes": 32,
+        "in_flight": 5,
+        "breakers": {"orders": "closed"},
+        "rates": {"orders": 250.0},
+    }
+    return RelayStateChanged(relay=relay, **(usual | changes))  # type: ignore[arg-type]
 
 
 def test_what_the_relays_of_a_process_hold_is_added_up() -> None:
@@ -201,7 +206,7 @@ def test_a_relay_that_stopped_holds_nothing() -> None:
 
 
 def test_a_process_without_a_relay_has_figures_too() -> None:
-    registry = MetricsListener().registry
+    registry = RelayMetrics().registry
     assert value(registry, "outbox_relays_running") == 0.0
     assert value(registry, "outbox_takeovers_total") == 0.0
 

@@ -12,7 +12,7 @@ from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, SpanKin
 from opentelemetry.trace import TracerProvider as AnyProvider
 
 from pillarbox.core.message import Message
-from pillarbox.core.observations import BatchDelivered, EventDelivered, EventDied, EventRetried, Observation
+from pillarbox.core.observations import BatchDelivered, EventDeadLettered, EventDelivered, EventRetried, Observation
 from pillarbox.telemetry.opentelemetry import RelayTracing
 from tests.unit.relay.messages import message
 from tests.unit.telemetry.examples import EXAMPLES
@@ -80,8 +80,8 @@ def test_a_span_is_as_long_as_the_send(tracing: RelayTracing, exporter: InMemory
 def failures(seconds: float) -> list[Observation]:
     told: dict[str, Any] = {"relay": "r", "message": TRACED, "destination": "orders", "error": "no", "attempt": 1}
     return [
-        EventRetried(**told, delay=1, charged=True, seconds=seconds),
-        EventDied(**told, blocks=False, seconds=seconds),
+        EventRetried(**told, delay=1, counted=True, seconds=seconds),
+        EventDeadLettered(**told, blocks=False, seconds=seconds),
     ]
 
 

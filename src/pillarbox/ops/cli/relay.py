@@ -121,7 +121,7 @@ def relay(
 async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_fast: bool, as_json: bool) -> None:
     from pillarbox.ops.listeners import open_relay_monitor, relay_tracing
     from pillarbox.ops.wiring import make_relay, open_store, open_transports
-    from pillarbox.telemetry.logs import LogListener
+    from pillarbox.telemetry.logs import RelayLog
 
     async with AsyncExitStack() as opened:
         monitor = open_relay_monitor(settings)
@@ -131,7 +131,7 @@ async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_f
         transports = open_transports(settings)
         for transport in transports.values():
             opened.push_async_callback(transport.aclose)
-        observers = [LogListener(), *relay_tracing(), *([monitor.metrics] if monitor else ())]
+        observers = [RelayLog(), *relay_tracing(), *([monitor.metrics] if monitor else ())]
         carrier = make_relay(
             settings,
             store=store,

@@ -18,7 +18,7 @@ from pillarbox.ops.demo.scene import CONFIG, Scene
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Route
 from pillarbox.telemetry.log_lines import log_to_stderr
-from pillarbox.telemetry.logs import LogListener
+from pillarbox.telemetry.logs import RelayLog
 
 RETRY = ExponentialBackoff(base="200ms", max="2s", jitter="none", max_attempts=0)
 
@@ -34,7 +34,7 @@ async def carry(scene: Scene) -> int:
         retry=RETRY,
         config=CONFIG,
         name="demo",
-        observers=[LogListener()],
+        observers=[RelayLog()],
         **ways,
     )
     loop = asyncio.get_running_loop()

@@ -15,7 +15,7 @@ from pillarbox.ops.monitor.queues import QueueDepths
 from pillarbox.ops.monitor.serving import address_of, open_port, served
 from pillarbox.ops.settings import Settings
 from pillarbox.relay.relay import Relay
-from pillarbox.telemetry.prometheus import MetricsListener, StoreMetrics
+from pillarbox.telemetry.prometheus import RelayMetrics, StoreMetrics
 
 
 class RelayMonitor:
@@ -24,7 +24,7 @@ class RelayMonitor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._port = open_port(settings.relay.listen or "", called=settings.called("relay", "listen"))
-        self.metrics = MetricsListener()
+        self.metrics = RelayMetrics()
         """To be one of the relay's observers."""
         self.address = address_of(self._port)
 

@@ -4,7 +4,7 @@ given one. Nothing here serves them; `pillarbox relay` with `relay.listen` does,
 
 from pillarbox.telemetry.prometheus.consumer import ConsumerMetrics
 from pillarbox.telemetry.prometheus.record import RecordMetrics
-from pillarbox.telemetry.prometheus.relay import MetricsListener
+from pillarbox.telemetry.prometheus.relay import RelayMetrics
 from pillarbox.telemetry.prometheus.store import StoreMetrics
 
-__all__ = ["ConsumerMetrics", "MetricsListener", "RecordMetrics", "StoreMetrics"]
+__all__ = ["ConsumerMetrics", "RecordMetrics", "RelayMetrics", "StoreMetrics"]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import assert_never
 
 from pillarbox.inbox.observations import (
-    AnswerLost,
+    AckFailed,
     ConsumerObservation,
     ConsumerStarted,
     ConsumerStopped,
     ConsumerStopRequested,
-    EventDeadLettered,
-    EventHandled,
-    EventRepeated,
+    DuplicateSkipped,
+    EventProcessed,
     HandlingFailed,
+    MessageDeadLettered,
     SourceFailed,
     SourceRestored,
-    TallyFailed,
+    StatisticsFailed,
 )
 from pillarbox.telemetry.prometheus.client import WORK, CollectorRegistry, Counter, Gauge, Histogram
 
@@ -49,16 +49,16 @@ class ConsumerMetrics:
         """Count it."""
         consumer = observation.consumer
         match observation:
-            case EventHandled(seconds=seconds):
+            case EventProcessed(seconds=seconds):
                 self._events.labels(consumer, "handled").inc()
                 self._duration.labels(consumer).observe(seconds)
-            case EventRepeated():
+            case DuplicateSkipped():
                 self._events.labels(consumer, "repeated").inc()
             case HandlingFailed():
                 self._events.labels(consumer, "retried").inc()
-            case EventDeadLettered():
+            case MessageDeadLettered():
                 self._events.labels(consumer, "dead").inc()
-            case AnswerLost():
+            case AckFailed():
                 self._events.labels(consumer, "answer-lost").inc()
             case SourceFailed():
                 self._source_failures.labels(consumer).inc()
@@ -66,7 +66,7 @@ class ConsumerMetrics:
                 self._running.labels(consumer).set(1)
             case ConsumerStopped():
                 self._running.labels(consumer).set(0)
-            case ConsumerStopRequested() | SourceRestored() | TallyFailed():
+            case ConsumerStopRequested() | SourceRestored() | StatisticsFailed():
                 return
             case _:
                 assert_never(observation)

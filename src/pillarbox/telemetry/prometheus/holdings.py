@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pillarbox.core.observations import RelayStalled, RelayStallEnded, RelayStarted, RelayStopped, RelayTended
+from pillarbox.core.observations import RelayStalled, RelayStallEnded, RelayStarted, RelayStateChanged, RelayStopped
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.telemetry.prometheus.client import Bounded, Collector, GaugeMetricFamily
 
@@ -17,15 +17,17 @@ class Holdings(Collector):
 
     def __init__(self, destination: Bounded) -> None:
         self._destination = destination
-        self._held: dict[str, RelayTended | None] = {}
+        self._held: dict[str, RelayStateChanged | None] = {}
         self._stalled: set[str] = set()
 
-    def heard(self, observation: RelayStarted | RelayTended | RelayStopped | RelayStalled | RelayStallEnded) -> None:
+    def heard(
+        self, observation: RelayStarted | RelayStateChanged | RelayStopped | RelayStalled | RelayStallEnded
+    ) -> None:
         """Remember it, until its relay has stopped."""
         match observation:
             case RelayStarted(relay=relay):
                 self._held[relay] = None
-            case RelayTended(relay=relay):
+            case RelayStateChanged(relay=relay):
                 self._held[relay] = observation
             case RelayStalled(relay=relay):
                 self._stalled.add(relay)
@@ -41,7 +43,7 @@ class Holdings(Collector):
         held = [one for one in relays if one is not None]
         running.add_metric([], len(relays))
         stalled.add_metric([], bool(self._stalled))
-        in_flight.add_metric([], sum(one.in_hand for one in held))
+        in_flight.add_metric([], sum(one.in_flight for one in held))
         lanes.add_metric([], sum(one.lanes for one in held))
         worst: dict[str, int] = {}
         stopped: dict[str, bool] = {}

@@ -15,29 +15,29 @@ from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.message import Message
 from pillarbox.core.observations import (
     BatchDelivered,
+    BatchFetched,
     BatchObserver,
-    BatchRead,
     BatchSettled,
     BreakerChanged,
-    DestinationSteered,
+    DestinationOverridden,
+    EmptyFetch,
+    EventDeadLettered,
     EventDelivered,
-    EventDied,
     EventRetried,
     EventSkipped,
+    LanesAcquired,
     LanesLost,
     LanesReleased,
-    LanesTaken,
     LeaseLost,
-    LookedInVain,
     Observation,
+    OperatorRequestsApplied,
     Pruned,
+    RelayDisabled,
     RelayStalled,
     RelayStallEnded,
     RelayStarted,
+    RelayStateChanged,
     RelayStopped,
-    RelaySwitchedOff,
-    RelayTended,
-    RequestsCarriedOut,
     Sending,
     SendOverdue,
     StopRequested,
@@ -74,7 +74,7 @@ class _Way:
     lag: Callable[[Sequence[float]], None]
 
 
-class MetricsListener(BatchObserver):
+class RelayMetrics(BatchObserver):
     """An observer for `Relay(observers=[…])`; `registry` is what to serve.
 
     Two listeners need two registries: give the same one to every relay of a process instead.
@@ -143,9 +143,9 @@ class MetricsListener(BatchObserver):
     def __call__(self, observation: Observation) -> None:
         """Count it."""
         match observation:  # what comes most often is asked for first
-            case Sending() | LookedInVain():
+            case Sending() | EmptyFetch():
                 return
-            case BatchRead(messages=messages, seconds=seconds):
+            case BatchFetched(messages=messages, seconds=seconds):
                 self._batch_size.observe(len(messages))
                 self._reading.observe(seconds)
             case BatchSettled(duplicates=duplicates, seconds=seconds):
@@ -159,15 +159,15 @@ class MetricsListener(BatchObserver):
                 way = self._way(destination, message.event_type)
                 way.failed()
                 way.retried()
-            case EventDied(message=message, destination=destination):
+            case EventDeadLettered(message=message, destination=destination):
                 way = self._way(destination, message.event_type)
                 way.failed()
                 way.dead()
             case EventSkipped():
                 self._in_ledger.inc()
-            case RelayTended() | RelayStarted() | RelayStopped() | RelayStalled() | RelayStallEnded():
+            case RelayStateChanged() | RelayStarted() | RelayStopped() | RelayStalled() | RelayStallEnded():
                 self._holdings.heard(observation)
-            case LanesTaken(crashed=crashed):
+            case LanesAcquired(crashed=crashed):
                 self._takeovers.inc(len(crashed))
             case LanesLost():
                 self._fenced.inc()
@@ -181,12 +181,12 @@ class MetricsListener(BatchObserver):
                 self._transport_failures.labels(transport).inc()
             case Pruned(count=count):
                 self._pruned.inc(count)
-            case RelaySwitchedOff() | StopRequested() | LanesReleased() | RequestsCarriedOut():
+            case RelayDisabled() | StopRequested() | LanesReleased() | OperatorRequestsApplied():
                 return
             case StoreRestored() | TransportConnected():
                 return
-            case BreakerChanged() | DestinationSteered():
-                return  # what holds now is told by RelayTended
+            case BreakerChanged() | DestinationOverridden():
+                return  # what holds now is told by RelayStateChanged
             case _:
                 assert_never(observation)
 
