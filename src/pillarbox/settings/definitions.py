@@ -31,7 +31,7 @@ class Setting:
     required: bool = False
     secret: bool = False
     """Masked in output; a variable with `_FILE` may name a file that holds the value."""
-    formerly: Mapping[str, str] = field(default_factory=dict, hash=False)
+    formerly: Mapping[str, str] = field(default_factory=lambda: _NOTHING, hash=False)
     """What other outboxes call it → what differs there."""
     only_for: tuple[str, ...] = ()
     """The kinds of transport, body or retry policy that have this setting; (): all of them."""
@@ -117,7 +117,7 @@ def settings_of(owner: type[Any]) -> tuple[Setting, ...]:
     return tuple(_defined(one) for one in fields(owner) if "setting" in one.metadata)
 
 
-def check_settings(owner: Any) -> None:
+def check_settings(owner: object) -> None:
     """Raise SettingError for the first value that its definition refuses."""
     for one in settings_of(type(owner)):
         value = getattr(owner, one.attribute)

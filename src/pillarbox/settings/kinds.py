@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, get_args
+from typing import Any, Self, cast, get_args
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
@@ -14,47 +14,45 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _DURATIONS = "for example 500ms, 2s, 1h or 7 days"
 
 
-class Kind(Protocol):
+class Kind:
     """What the values of a setting look like. `check` and `read` raise ValueError, which says what to write."""
+
+    __slots__ = ()
 
     @property
     def word(self) -> str:
         """The kind as the reference page calls it, with unit and bounds."""
-        ...
+        raise NotImplementedError
 
     def check(self, value: Any) -> None:
         """A value in Python."""
-        ...
+        raise NotImplementedError
 
     def read(self, value: Any) -> Any:
         """A value of a settings file."""
-        ...
+        self.check(value)
+        return value
 
     def parse(self, text: str) -> Any:
         """The value that a settings file would hold for the text of a variable or a flag; `read` checks it."""
-        ...
+        return text
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Kind):
     """Any text."""
 
-    word: ClassVar[str] = "text"
+    @property
+    def word(self) -> str:
+        return "text"
 
     def check(self, value: Any) -> None:
         if not isinstance(value, str):
             raise ValueError("write text in quotes")
 
-    def read(self, value: Any) -> Any:
-        self.check(value)
-        return value
-
-    def parse(self, text: str) -> Any:
-        return text
-
 
 @dataclass(frozen=True, slots=True)
-class Choice(Text):
+class Choice(Kind):
     """One of a few words."""
 
     words: tuple[str, ...]
@@ -65,7 +63,7 @@ class Choice(Text):
         return cls(get_args(literal))
 
     @property
-    def word(self) -> str:  # type: ignore[override] # the words decide
+    def word(self) -> str:
         return quoted(self.words)
 
     def check(self, value: Any) -> None:
@@ -74,10 +72,12 @@ class Choice(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Text):
+class Flag(Kind):
     """True or false."""
 
-    word: ClassVar[str] = "`true`, `false`"
+    @property
+    def word(self) -> str:
+        return "`true`, `false`"
 
     def check(self, value: Any) -> None:
         if not isinstance(value, bool):
@@ -88,7 +88,7 @@ class Flag(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Text):
+class Whole(Kind):
     """A whole number, from 1 on, or from 0 on where `zero` says what that means."""
 
     unit: str = "number"
@@ -99,7 +99,7 @@ class Whole(Text):
         return 0 if self.zero else 1
 
     @property
-    def word(self) -> str:  # type: ignore[override] # unit and bound decide
+    def word(self) -> str:
         return f"{self.unit}, {self.minimum} or more"
 
     def check(self, value: Any) -> None:
@@ -114,13 +114,13 @@ class Whole(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Text):
+class Number(Kind):
     """A finite number from `minimum` on."""
 
     minimum: float
 
     @property
-    def word(self) -> str:  # type: ignore[override] # the bound decides
+    def word(self) -> str:
         return f"number, {self.minimum:g} or more"
 
     def check(self, value: Any) -> None:
@@ -136,7 +136,7 @@ class Number(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Span(Text):
+class Span(Kind):
     """A duration above zero, or one of a few words. Zero is accepted where `zero` says what it means.
 
     A settings file needs a unit: other outboxes count milliseconds under the same names.
@@ -148,7 +148,7 @@ class Span(Text):
     maximum: Duration | None = None
 
     @property
-    def word(self) -> str:  # type: ignore[override] # words and bounds decide
+    def word(self) -> str:
         return ", ".join([f"duration{self._bounds()}", *([quoted(self.words)] if self.words else [])])
 
     def _bounds(self) -> str:
@@ -180,13 +180,13 @@ class Span(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class ByteSize(Text):
+class ByteSize(Kind):
     """A number of bytes from 1 on."""
 
     maximum: str | None = None
 
     @property
-    def word(self) -> str:  # type: ignore[override] # the bound decides
+    def word(self) -> str:
         return "size" if self.maximum is None else f"size up to {self.maximum}"
 
     def check(self, value: Any) -> None:
@@ -200,13 +200,15 @@ class ByteSize(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Texts(Text):
+class Texts(Kind):
     """A list of texts; in a variable separated by commas."""
 
-    word: ClassVar[str] = "list of text"
+    @property
+    def word(self) -> str:
+        return "list of text"
 
     def check(self, value: Any) -> None:
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list | tuple) or not _are_texts(cast(Sequence[object], value)):
             raise ValueError('write a list of texts, for example ["orders", "audit"]')
 
     def read(self, value: Any) -> tuple[str, ...]:
@@ -218,7 +220,7 @@ class Texts(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs(Text):
+class Pairs(Kind):
     """A table of names and values. No variable holds one."""
 
     texts: bool = True
@@ -226,18 +228,20 @@ class Pairs(Text):
     """A list of names is accepted, too."""
 
     @property
-    def word(self) -> str:  # type: ignore[override] # what is accepted decides
+    def word(self) -> str:
         return ("list of text, or " if self.or_names else "") + ("table of text" if self.texts else "table")
 
     def check(self, value: Any) -> None:
         if self.or_names and isinstance(value, list | tuple):
             Texts().check(value)
-        elif not isinstance(value, Mapping) or (self.texts and not all(isinstance(one, str) for one in value.values())):
+        elif not isinstance(value, Mapping) or (
+            self.texts and not _are_texts(cast(Mapping[str, object], value).values())
+        ):
             raise ValueError(f"write a {self.word}")
 
     def read(self, value: Any) -> Any:
         self.check(value)
-        return dict(value) if isinstance(value, Mapping) else tuple(value)
+        return dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else tuple(value)
 
     def parse(self, text: str) -> Any:
         raise ValueError("write it in the file: a table does not fit into a variable or a flag")
@@ -252,3 +256,7 @@ def either(words: tuple[str, ...]) -> str:
     """The words as an error offers them."""
     *most, last = (f'"{word}"' for word in words)
     return f"{', '.join(most)} or {last}"
+
+
+def _are_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(one, str) for one in values)

@@ -27,7 +27,7 @@ class FlagOr(Choice):
     """True, false or one of a few words."""
 
     @property
-    def word(self) -> str:  # type: ignore[override] # the words decide
+    def word(self) -> str:
         return f"`true`, `false`, {super(FlagOr, self).word}"
 
     def check(self, value: Any) -> None:
