@@ -157,7 +157,8 @@ class MemoryWrites:
             tally.duplicates += 1
         else:
             event_id, destination = stored.message.identity
-            self._tables.bury(stored, f"the event id {event_id} already waits for {destination!r} with other bytes")
+            clash = f"event id {event_id} is already pending for {destination} with another payload"
+            self._tables.bury(stored, f"{clash}: give each event its own id")
 
     def _failed(self, stored: Stored, error: str, *, charged: int = 0, tried: int = 0) -> Stored:
         m = stored.message
@@ -192,7 +193,7 @@ class MemoryWrites:
             case "discard":
                 pass
             case "bury":
-                self._tables.bury(stored, stored.last_error or "sent to the dead letters by a person")
+                self._tables.bury(stored, stored.last_error or "dead-lettered by an operator")
             case _:
                 assert_never(request.action)
 

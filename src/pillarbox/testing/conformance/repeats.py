@@ -56,7 +56,8 @@ class RepeatsConformance:
         assert settled.duplicates == 0
         [letter] = await dead_letters(harness.store)
         assert (letter.event_id, letter.destination, bytes(letter.payload)) == ("a", "orders", b"second")
-        assert letter.error != ""
+        clash = f"event id {letter.event_id} is already pending for {letter.destination} with another payload"
+        assert letter.error == f"{clash}: give each event its own id"
         statuses = [(row.status, row.destination) for row in await find_event(harness.store, "a")]
         assert sorted(statuses) == [("FAILED", "orders"), ("PENDING", "orders")]
 

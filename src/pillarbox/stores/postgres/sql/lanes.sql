@@ -35,7 +35,7 @@ WITH alive AS MATERIALIZED (
   SELECT FROM {relay} WHERE id = $1 AND lease_until > now()
 ), dead AS MATERIALIZED (
   SELECT id FROM {relay} WHERE lease_until < now() AND id <> $1 ORDER BY id FOR UPDATE SKIP LOCKED
-), buried AS (
+), deleted AS (
   DELETE FROM {relay} r USING dead d WHERE r.id = d.id
 ), candidate AS MATERIALIZED (
   SELECT l.lane, l.epoch FROM {lane} l

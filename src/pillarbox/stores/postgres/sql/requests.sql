@@ -3,13 +3,13 @@
 -- whose message is not pending any more.
 -- with: progress=false
 WITH {fence}, seen AS MATERIALIZED (
-  -- Along the index of what is open, in the order of asking: a bite costs no more for all that waits behind it. As many
+  -- Along the index of open requests, in their order: a batch costs no more for all that are open after it. As many
   -- more as may be in flight: those stay open until they are decided and must not keep others from their turn.
   SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, m.event_id IS NOT NULL AS found, m.id,
     m.id IS NOT NULL AND (m.id, m.destination) IN (SELECT * FROM unnest($4::text::bigint[], $5::text::text[])) AS in_flight
   FROM {request} r LEFT JOIN {message} m ON m.event_id = ANY (ARRAY[r.event_id]) AND m.destination = r.destination
   WHERE r.done_at IS NULL
-    -- A request for a message that does not wait is anybody's to close.
+    -- Any relay closes a request for a message that is not pending.
     AND (m.event_id IS NULL OR m.lane = ANY (ARRAY(SELECT lane FROM fence)))
   ORDER BY r.request_id LIMIT $3 + cardinality($4::text::bigint[])
 ), asked AS MATERIALIZED (
@@ -25,10 +25,10 @@ WITH {fence}, seen AS MATERIALIZED (
   DELETE FROM {message} m USING mine w
   WHERE w.action = 'bury' AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
   RETURNING m.*
-), buried AS (
+), dead_lettered AS (
   INSERT INTO {dead} ({dead_columns})
   SELECT id, event_id, destination, {about}, ordering_key, key, {content}, {readable}(occurred_at), {readable}(recorded_at), attempts, tries,
-    coalesce(last_error, 'sent to the dead letters by a person'), coalesce(first_failed_at, now()), last_attempt_at FROM taken
+    coalesce(last_error, 'dead-lettered by an operator'), coalesce(first_failed_at, now()), last_attempt_at FROM taken
 ), again AS (
   -- It keeps a time, so that it stays the first of its ordering queue and nothing overtakes it.
   UPDATE {message} m SET held = NULL, available_at = now() + w.delay * interval '1 second',

@@ -39,7 +39,7 @@ WITH {fence}, gone AS (
     AS a(event_id, destination, id, resolved, charged, error, sent, seconds)
   WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*, a.resolved, a.charged, a.error, a.sent, a.seconds
-), buried AS (
+), dead_lettered AS (
   INSERT INTO {dead} ({dead_columns})
   SELECT id, event_id, resolved, {about}, ordering_key, key, {content}, {readable}(occurred_at), {readable}(recorded_at),
     attempts + charged, tries, error, coalesce(first_failed_at, now()), CASE WHEN sent THEN now() ELSE last_attempt_at END FROM gone
@@ -112,10 +112,11 @@ WITH {fence}, asked AS MATERIALIZED (
   FROM copies c
   -- Hashed by every plan; an anti-join compares all with all where the planner guesses that there are few.
   WHERE (c.event_id, c.resolved, c.id) NOT IN (SELECT event_id, destination, id FROM moved)
-), buried AS (
+), dead_lettered AS (
   INSERT INTO {dead} ({dead_columns})
   SELECT id, event_id, resolved, {about}, ordering_key, key, {content}, {readable}(occurred_at), {readable}(recorded_at), attempts, tries,
-    'the event id ' || event_id || ' already waits for ' || resolved || ' with other bytes', first_failed_at, last_attempt_at
+    'event id ' || event_id || ' is already pending for ' || resolved || ' with another payload: give each event its own id',
+    first_failed_at, last_attempt_at
   FROM repeats WHERE NOT same
 ), noted AS (
   INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)

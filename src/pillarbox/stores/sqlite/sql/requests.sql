@@ -21,7 +21,7 @@ UPDATE {message}
 -- Copy a pending message to the dead letters, because an operator wants its key to go on.
 INSERT INTO {dead} ({dead_columns})
 SELECT id, event_id, destination, {about}, ordering_key, key, {content}, occurred_at,
-       recorded_at, attempts, tries, coalesce(last_error, 'sent to the dead letters by a person'),
+       recorded_at, attempts, tries, coalesce(last_error, 'dead-lettered by an operator'),
        coalesce(first_failed_at, {now}), last_attempt_at
   FROM {message} WHERE row_id = :row_id
 

@@ -29,13 +29,13 @@ UPDATE OR IGNORE {message} AS m
  WHERE m.row_id = d.row_id AND m.destination <> d.destination AND d.outcome IN ('retry', 'blocked', 'hold', 'note')
 
 -- name: find_duplicates
--- Find messages whose event is already pending for their new destination: a duplicate is removed, and with other bytes it is
+-- Find messages whose event is already pending for their new destination: a duplicate is removed, and with another payload it is
 -- dead-lettered.
 UPDATE temp.settlement AS d
    SET outcome = CASE WHEN CAST(o.payload AS BLOB) = CAST(m.payload AS BLOB) THEN 'repeat' ELSE 'dead' END,
        charge = 0,
-       error = 'the same event id already waits for ' || d.destination
-               || ' with other bytes; give each event an id of its own'
+       error = 'event id ' || m.event_id || ' is already pending for ' || d.destination
+               || ' with another payload: give each event its own id'
   FROM {message} AS m
  CROSS JOIN {message} AS o
  WHERE m.row_id = d.row_id AND m.destination <> d.destination
