@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 from pillarbox.core.clock import Chance, Duration, seconds
 from pillarbox.settings import (
     Choice,
+    InvalidSettingError,
     Number,
-    SettingError,
     Span,
     Whole,
     check_settings,
@@ -96,7 +96,7 @@ class ExponentialBackoff:
     def __post_init__(self) -> None:
         check_settings(self)
         if seconds(self.base) > seconds(self.max):
-            raise SettingError(
+            raise InvalidSettingError(
                 self, "{base} is {base.value}: it must not be longer than {max} ({max.value}); raise max or lower base"
             )
 

@@ -21,7 +21,7 @@ from pillarbox.settings import (
     ByteSize,
     Choice,
     Flag,
-    SettingError,
+    InvalidSettingError,
     Span,
     Whole,
     check_settings,
@@ -59,7 +59,7 @@ class BreakerConfig:
     def __post_init__(self) -> None:
         check_settings(self)
         if seconds(self.probe) > seconds(self.max):
-            raise SettingError(
+            raise InvalidSettingError(
                 self,
                 "{probe} is {probe.value}: it must not be longer than {max} ({max.value}); raise max or lower probe",
             )
@@ -215,19 +215,19 @@ class RelayConfig:
         check_settings(self)
         lease, beat = seconds(self.lease), seconds(self.heartbeat)
         if beat * 3 > lease:
-            raise SettingError(
+            raise InvalidSettingError(
                 self,
                 "{lease} is {lease.value}: it must be at least 3 × {heartbeat} ({heartbeat.value}), so that two "
                 "renewals may fail; raise the lease or lower the heartbeat",
             )
         if seconds(self.stall_limit) < 2 * beat:
-            raise SettingError(
+            raise InvalidSettingError(
                 self,
                 "{stall_limit} is {stall_limit.value}: it must be at least 2 × {heartbeat} ({heartbeat.value}), so "
                 "that a busy event loop keeps its lanes; raise the limit or lower the heartbeat",
             )
         if lease < (least := self.longest_send + 2 * beat):
-            raise SettingError(
+            raise InvalidSettingError(
                 self,
                 "{lease} is {lease.value}: it must be at least {least}s, which is {send_timeout} "
                 "({send_timeout.value}), one second and 2 × {heartbeat} ({heartbeat.value}), so that a send ends "

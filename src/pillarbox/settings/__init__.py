@@ -4,8 +4,8 @@ Of `core` this package needs errors, durations and sizes only. `pillarbox.ops.se
 """
 
 from pillarbox.settings.definitions import (
+    InvalidSettingError,
     Setting,
-    SettingError,
     about,
     check_settings,
     documented,
@@ -21,11 +21,11 @@ __all__ = [
     "ByteSize",
     "Choice",
     "Flag",
+    "InvalidSettingError",
     "Kind",
     "Number",
     "Pairs",
     "Setting",
-    "SettingError",
     "Span",
     "Text",
     "Texts",

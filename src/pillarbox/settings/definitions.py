@@ -51,7 +51,7 @@ class Setting:
         return f"{self.help}{zero}{only}"
 
 
-class SettingError(ConfigurationError):
+class InvalidSettingError(ConfigurationError):
     """A value or a relation of values that cannot work.
 
     The template names settings by their attributes: `{lease}` stands for the name, `{lease.value}` for the value. In
@@ -118,7 +118,7 @@ def settings_of(owner: type[Any]) -> tuple[Setting, ...]:
 
 
 def check_settings(owner: object) -> None:
-    """Raise SettingError for the first value that its definition refuses."""
+    """Raise InvalidSettingError for the first value that its definition refuses."""
     for one in settings_of(type(owner)):
         value = getattr(owner, one.attribute)
         if value is None and one.default is None:
@@ -127,7 +127,7 @@ def check_settings(owner: object) -> None:
             one.kind.check(value)
         except ValueError as hint:
             is_value = "" if one.secret else f" is {{{one.attribute}.value!r}}"
-            raise SettingError(owner, f"{{{one.attribute}}}{is_value}: {{hint}}", hint=hint) from None
+            raise InvalidSettingError(owner, f"{{{one.attribute}}}{is_value}: {{hint}}", hint=hint) from None
 
 
 def documented(owner: _Class) -> _Class:

@@ -12,9 +12,9 @@ from pillarbox.settings import (
     ByteSize,
     Choice,
     Flag,
+    InvalidSettingError,
     Kind,
     Number,
-    SettingError,
     Span,
     Text,
     Whole,
@@ -42,7 +42,7 @@ class Shop:
     def __post_init__(self) -> None:
         check_settings(self)
         if self.size > self.limit > 0:
-            raise SettingError(self, "{limit} is {limit.value}: at least {size} ({size.value}) {why}", why="{}")
+            raise InvalidSettingError(self, "{limit} is {limit.value}: at least {size} ({size.value}) {why}", why="{}")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_secret_is_neither_quoted_nor_shown() -> None:
 
 
 def test_a_relation_is_told_with_the_names_that_its_reader_knows() -> None:
-    with pytest.raises(SettingError) as raised:
+    with pytest.raises(InvalidSettingError) as raised:
         Shop(name="a", size=20)
     assert str(raised.value) == "Shop.limit is 10: at least Shop.size (20) {}"
     known = {"limit": "SHOP_LIMIT", "size": "shop.size in a.toml"}

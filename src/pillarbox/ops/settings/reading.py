@@ -15,7 +15,7 @@ from pillarbox.ops.settings.masking import masked
 from pillarbox.ops.settings.origin import DEFAULT, Entry, Given, Origin, Path, dotted
 from pillarbox.ops.settings.suggesting import nearest_key
 from pillarbox.ops.settings.tables import Part, inlined_of, keys_of, parts_of
-from pillarbox.settings import Setting, SettingError
+from pillarbox.settings import InvalidSettingError, Setting
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Reader:
         try:
             held = {holder: inner(**values[holder]) for holder, inner in inlined_of(section).items()}
             return section(**values[""], **held)
-        except SettingError as error:
+        except InvalidSettingError as error:
             self._wrong(error.called(lambda name: self._called((*path, name))))
         except ConfigurationError as error:
             self._wrong(f"{dotted(path)} in {self.file}: {error}")
