@@ -59,6 +59,8 @@ def table(kind: type, of: Mapping[str, object]) -> str:
 def _word(value: object) -> str:
     if value is None or isinstance(value, bool) or callable(value):
         return "yes" if value else "no"
+    if isinstance(value, frozenset):
+        return ", ".join(sorted(map(str, value)))
     return str(value)
 
 
