@@ -22,7 +22,7 @@ from pillarbox.record.outbox import Outbox
 from pillarbox.record.registry import EventTypes
 from pillarbox.record.rows import row_of
 from pillarbox.relay.envelope import compose, outgoing_headers
-from pillarbox.relay.routing import Destination, Place, Route, Routing
+from pillarbox.relay.routing import Destination, Endpoint, Route, Routing
 
 
 @runtime_checkable
@@ -90,17 +90,17 @@ class DirectEventBus:
         if not names:
             raise RejectedError(f"event {event.event_id} of type {event.event_type!r} has no route; add one")
         for name in names:
-            await self._send(message, self._routing.place(name))
+            await self._send(message, self._routing.endpoint(name))
 
-    async def _send(self, message: Message, place: Place) -> None:
-        body, content_type = compose(message, place.destination.body, now=message.recorded_at)
+    async def _send(self, message: Message, endpoint: Endpoint) -> None:
+        body, content_type = compose(message, endpoint.destination.body, now=message.recorded_at)
         outgoing = Outgoing(
-            message=message.to(place.name),
-            address=place.destination.address,
+            message=message.to(endpoint.name),
+            address=endpoint.destination.address,
             body=body,
             content_type=content_type,
             headers=outgoing_headers(message),
         )
-        [answer] = await place.transport.send([outgoing])
+        [answer] = await endpoint.transport.send([outgoing])
         if isinstance(answer, SendError):
             raise answer

@@ -35,8 +35,8 @@ class Scale:
 
     def __call__(self, one: Outgoing) -> Result:
         assert self.relay is not None
-        self.heaviest = max(self.heaviest, self.relay._in_flight.bytes)
-        self.beside[one.message.event_id] = len(self.relay._in_flight) - 1
+        self.heaviest = max(self.heaviest, self.relay._context.in_flight.bytes)
+        self.beside[one.message.event_id] = len(self.relay._context.in_flight) - 1
         return None
 
 
@@ -89,7 +89,7 @@ def test_nothing_is_fetched_for_which_there_is_no_room(seed: int) -> None:
         async def weighed(look: Look) -> Fetched:
             nonlocal most
             found = await read(look)
-            most = max(most, relay._in_flight.bytes + sum(message.size for message in found))
+            most = max(most, relay._context.in_flight.bytes + sum(message.size for message in found))
             return found
 
         stage.store.messages.read = weighed  # type: ignore[method-assign, assignment]

@@ -26,6 +26,7 @@ from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.wakeup import MemoryWakeup
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import CONFIG, Stage
+from tests.unit.relay.contexts import relay_context
 
 
 class Watched(MemoryWakeup):
@@ -54,7 +55,7 @@ async def waiting(simulation: Simulation) -> AsyncIterator[tuple[Stage, IdleWait
     """An idle wait with its two tasks."""
     stage = Stage(simulation)
     wakeup = watch(stage, simulation)
-    idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, config=CONFIG)
+    idle = IdleWait(relay_context(stage.store, clock=simulation.clock, config=CONFIG))
     tasks = [simulation.loop.create_task(work()) for work in (idle.listen, idle.tell_producers)]
     try:
         yield stage, idle, wakeup
@@ -129,7 +130,7 @@ def test_the_long_pause_does_not_outlive_the_notifications() -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             await fetch(idle, stage, until=stage.now + 1)
             await notified_fetch(idle, stage)
-            simulation.loop.call_later(0.01, idle.wake)
+            simulation.loop.call_later(0.01, idle._wakeups.fetch)
             await idle.after_fetch(1, took_all=True)
             wakeup.notifies = False
             idle.begin_fetch()
@@ -148,7 +149,7 @@ def test_it_does_not_wait_for_notifications_that_it_has_just_switched_off() -> N
             for _ in range(MOST_NOTIFIED + 1):
                 await notified_fetch(idle, stage)
                 began = stage.now
-                simulation.loop.call_later(0.0005, idle.wake)
+                simulation.loop.call_later(0.0005, idle._wakeups.fetch)
                 await idle.after_fetch(1, took_all=True)
             await notified_fetch(idle, stage)
             began = stage.now
@@ -249,7 +250,7 @@ def test_told_to_it_fetches_at_a_fixed_delay_after_the_last_fetch() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         config = replace(CONFIG, poll_interval="2s", adaptive=False, wakeup="none")
-        idle = IdleWait(relay="r", store=stage.store, clock=simulation.clock, config=config)
+        idle = IdleWait(relay_context(stage.store, clock=simulation.clock, config=config))
         at = await fetch(idle, stage, until=stage.now + 20)
         assert {round(after - before, 3) for before, after in pairwise(at)} == {2.0}
 
@@ -298,7 +299,7 @@ def test_a_notification_during_a_fetch_is_not_lost() -> None:
                 await stage.rest(300)  # idle for so long that the pauses are as long as they get
                 messages.latency = 0.01
                 messages.fetching.clear()
-                relay._idle.wake()
+                relay._context.wakeups.fetch()
                 await messages.fetching.wait()
                 stage.record(Event("a", {}, event_id=f"{number}"))
                 await stage.rest(0.1)

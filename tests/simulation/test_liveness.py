@@ -11,8 +11,8 @@ from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Resolved
-from pillarbox.relay.crash_guard import SUSPICIOUS
-from pillarbox.relay.fetch import HEADLESS_EVERY
+from pillarbox.relay.crash_guard import CRASHES_TO_QUARANTINE
+from pillarbox.relay.fetch import ORPHANS_EVERY
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.plan import CONFIG, Plan
 from tests.simulation.world import World
@@ -64,7 +64,7 @@ async def hold_all_behind(world: World) -> None:
     await world.store.lanes.release("before")
 
 
-@pytest.mark.parametrize("crashes", [0, SUSPICIOUS], ids=["in bulk", "one at a time"])
+@pytest.mark.parametrize("crashes", [0, CRASHES_TO_QUARANTINE], ids=["in bulk", "one at a time"])
 def test_lines_that_a_full_look_did_not_come_to_are_read_by_the_next_one(crashes: int) -> None:
     """Also where a lane whose owners crashed sends one message at a time, so that most of a look is left alone."""
 
@@ -76,7 +76,7 @@ def test_lines_that_a_full_look_did_not_come_to_are_read_by_the_next_one(crashes
         began = simulation.clock.monotonic()
         world.start()
         await world.finish()
-        assert simulation.clock.monotonic() - began < HEADLESS_EVERY
+        assert simulation.clock.monotonic() - began < ORPHANS_EVERY
 
     simulate(story, seed=1, max_time=3_600, max_steps=5_000_000)
 

@@ -48,7 +48,7 @@ class Watched(Stage):
         self.store = store
 
     def _weigh(self, _: Outgoing) -> Result:
-        self.left.append(self.watched._ownership.deadline - self.now)
+        self.left.append(self.watched._context.ownership.deadline - self.now)
         return None
 
 
@@ -63,7 +63,7 @@ def test_an_event_that_comes_too_late_for_the_lease_waits_for_its_renewal() -> N
             await stage.rest(TOO_LATE)
             stage.record(Event("a", {}, event_id="late", key="k"))
             await stage.rest(2)
-            assert stage.watched._ownership.alive()
+            assert stage.watched._context.ownership.alive()
             assert ids(stage.transport.deliveries) == ["before"]
             stage.renewing = True
             await stage.until(lambda: ids(stage.transport.deliveries) == ["before", "late"])
@@ -88,7 +88,7 @@ def test_a_relay_whose_session_ended_begins_no_send_until_its_lease_was_renewed(
             # Others may take it for dead from now on, whatever is left of its lease.
             stage.renewing = False
             ended.set()
-            await stage.until(lambda: not stage.watched._ownership.may_send(), within=0.5)
+            await stage.until(lambda: not stage.watched._context.ownership.may_send(), within=0.5)
             stage.record(Event("a", {}, event_id="during", key="k"))
             await stage.rest(2)
             assert ids(stage.transport.deliveries) == ["before"]
@@ -113,7 +113,7 @@ class Slow(MemoryLedger):
         if self.asked == 1:
             self.stage.renewing = False
             await self.stage.rest(TOO_LATE)
-            assert self.stage.watched._ownership.alive()
+            assert self.stage.watched._context.ownership.alive()
         return known
 
 

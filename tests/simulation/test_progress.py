@@ -171,7 +171,7 @@ def never_woken(monkeypatch: pytest.MonkeyPatch, over: Callable[[], asyncio.Even
         await pause(dispatch)
 
     monkeypatch.setattr(Sender, "_pause", asleep)
-    monkeypatch.setattr(Sender, "begin", Sender.stir)
+    monkeypatch.setattr(Sender, "begin", lambda sender: sender._wakeups.send())
 
 
 def test_a_free_sender_that_begins_no_send_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,14 +207,14 @@ def test_a_sender_that_begins_no_send_because_what_it_had_is_gone_is_no_stall(
         over = asyncio.Event()
         async with stage.running() as relay:
             stage.record(Event("a", {}, event_id="1", key="k"))
-            await stage.until(lambda: relay._in_flight.has_sendable("a"), within=SOON)
+            await stage.until(lambda: relay._context.in_flight.has_sendable("a"), within=SOON)
             if gone == "let go of":
                 # To be discarded it is let go of, and it never comes again.
                 await stage.store.admin.requests.add("discard", [("1", "")])
             else:
                 stage.store._tables.take_out(("1", ""))
                 await stage.store.lanes.release(relay.id)
-            await stage.until(lambda: len(relay._in_flight) == 0, within=SOON)
+            await stage.until(lambda: len(relay._context.in_flight) == 0, within=SOON)
             await stage.rest(LONG)
             assert stage.seen(RelayStalled) == []
             over.set()

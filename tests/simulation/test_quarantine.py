@@ -15,7 +15,7 @@ from pillarbox.core.message import Held
 from pillarbox.core.observations import LeaseLost
 from pillarbox.core.retry import FixedDelay
 from pillarbox.core.transport import Outgoing, Pace, Result
-from pillarbox.relay.crash_guard import ENOUGH, NOTE, SUSPICIOUS
+from pillarbox.relay.crash_guard import BEING_SENT, CRASHES_TO_QUARANTINE, MAX_CRASHES
 from pillarbox.relay.routing import Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import dead_letters
@@ -26,7 +26,7 @@ from tests.simulation.stage import Stage, ids
 
 GRACE = 10.0
 """The lease of the stage."""
-AGAIN_AND_AGAIN = ENOUGH + 2
+AGAIN_AND_AGAIN = MAX_CRASHES + 2
 
 
 def quarantined(simulation: Simulation, *, ledger: bool = False) -> Stage:
@@ -34,7 +34,7 @@ def quarantined(simulation: Simulation, *, ledger: bool = False) -> Stage:
     stage = Stage(simulation)
     stage.store = MemoryStore(lanes=1, clock=simulation.clock, ledger=ledger)
     for lane in stage.store._tables.lanes:
-        lane.crashes = SUSPICIOUS
+        lane.crashes = CRASHES_TO_QUARANTINE
     return stage
 
 
@@ -133,7 +133,7 @@ def test_relays_that_are_cut_off_one_after_another_and_come_back_convict_nobody(
     async def story(simulation: Simulation) -> None:
         stage = quarantined(simulation)
         stage.record(Event("a", {}, event_id="innocent"))
-        hosts, processes = [Host(stage) for _ in range(ENOUGH)], []
+        hosts, processes = [Host(stage) for _ in range(MAX_CRASHES)], []
         for number, host in enumerate(hosts, start=1):
             host.slow = True
             processes.append(host.run(stage))
@@ -165,7 +165,7 @@ def test_a_relay_that_stops_during_a_send_counts_for_nothing() -> None:
             process = host.run(stage)
             await stage.until(lambda host=host: bool(host.sending))  # type: ignore[misc]
             for lane in stage.store._tables.lanes:
-                lane.crashes = SUSPICIOUS
+                lane.crashes = CRASHES_TO_QUARANTINE
             await process.stop()
         async with stage.running():
             await delivered_once_all_is_well(stage)
@@ -179,7 +179,7 @@ def test_a_message_that_ends_its_relays_is_given_up_on_and_nobody_else() -> None
         stage.store = MemoryStore(lanes=1, clock=simulation.clock)
         stage.record(Event("a", {}, event_id="killer", key="k"))
         stage.record(*(Event("a", {}, event_id=str(number), key=f"{number % 7}") for number in range(50)))
-        for _ in range(SUSPICIOUS + ENOUGH):
+        for _ in range(CRASHES_TO_QUARANTINE + MAX_CRASHES):
             host = Host(stage)
             host.slow = True  # a settlement of any other one would be progress, and the crashes before it forgotten
             process = host.run(stage)
@@ -188,7 +188,7 @@ def test_a_message_that_ends_its_relays_is_given_up_on_and_nobody_else() -> None
         async with stage.running():
             await stage.until(lambda: not stage.store._tables.waiting, within=5 * GRACE)
         [letter] = await dead_letters(stage.store)
-        assert (letter.event_id, f"ended {ENOUGH} times" in letter.error) == ("killer", True)
+        assert (letter.event_id, f"ended {MAX_CRASHES} times" in letter.error) == ("killer", True)
         assert set(ids(stage.transport.deliveries)) == {str(number) for number in range(50)}
 
     for seed in range(5):
@@ -206,7 +206,7 @@ def test_a_row_that_the_database_refuses_is_tried_again_after_a_pause(what: str)
 
         async def refusing(epochs: Any, given: Any, *more: Any, **options: Any) -> Any:
             nonlocal refusals
-            if not refuses or (what == "attempt" and options.get("error") != NOTE) or more[:1] == (Held.ASIDE,):
+            if not refuses or (what == "attempt" and options.get("error") != BEING_SENT) or more[:1] == (Held.ASIDE,):
                 return await works(epochs, given, *more, **options)
             refusals += 1
             raise RowsRefusedError("a trigger says no", places=[one.message.place for one in given])

@@ -11,13 +11,11 @@ import os
 
 import pytest
 
-from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.core.transport import Transport
-from pillarbox.relay.destinations import Gate
-from pillarbox.relay.fetch import Fetcher
+from pillarbox.relay.admission import Admission, FetchedMessage
 from pillarbox.relay.in_flight import InFlight, Item
-from pillarbox.relay.send import Sender, Sends
+from pillarbox.relay.send import Batch, Sender, Sends
 from tests.simulation.replay import run
 
 SCHEDULES = int(os.environ.get("SIMULATION_SCHEDULES", "200"))
@@ -57,10 +55,10 @@ def noticed(*, pipelined: bool = False) -> bool:
 def test_settling_before_the_confirm_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     send = Sender._send
 
-    async def early(self: Sender, transport: Transport, lot: list[tuple[Gate, Item]], sends: Sends) -> None:
-        for _, item in lot:
+    async def early(self: Sender, transport: Transport, batch: Batch, sends: Sends) -> None:
+        for _, item in batch:
             self._settlement.add(item, DELIVERED)
-        await send(self, transport, lot, sends)
+        await send(self, transport, batch, sends)
 
     monkeypatch.setattr(Sender, "_send", early)
     assert noticed()
@@ -77,10 +75,10 @@ def test_a_retry_that_is_overtaken_would_be_noticed(monkeypatch: pytest.MonkeyPa
 
 
 def test_not_putting_messages_behind_their_key_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nobody(self: Fetcher, messages: list[Message]) -> set[tuple[int, str]]:
+    async def none(self: Admission, fetched: list[FetchedMessage]) -> set[tuple[int, str]]:
         return set()
 
-    monkeypatch.setattr(Fetcher, "_held_back", nobody)
+    monkeypatch.setattr(Admission, "_held_back", none)
     assert noticed()
 
 

@@ -15,7 +15,8 @@ from pillarbox.core.errors import PermanentError
 from pillarbox.core.fetch import Due, Fetched, Look, Ready
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.outcome import Verdict
-from pillarbox.relay.fetch import DUE_EVERY, LONGEST_PAUSE
+from pillarbox.relay.fetch import DUE_EVERY
+from pillarbox.relay.idle import LONGEST_FETCH_PAUSE
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.writes import MemoryWrites
 from pillarbox.testing.simulation import Simulation, simulate
@@ -91,7 +92,7 @@ def test_a_hot_key_that_fills_the_window_is_fetched_ten_times_a_second() -> None
             await stage.until(lambda: len(stage.transport.deliveries) > 100)
             before, began = counted.fetches[Ready], stage.now
             await stage.until(lambda: len(stage.transport.deliveries) > 2_000)
-            assert counted.fetches[Ready] - before <= (stage.now - began) / LONGEST_PAUSE + 1
+            assert counted.fetches[Ready] - before <= (stage.now - began) / LONGEST_FETCH_PAUSE + 1
 
     simulate(story, seed=1)
 
@@ -199,7 +200,7 @@ def test_the_pause_between_fetches_is_no_longer_than_the_poll_interval() -> None
         }
         async with stage.running(**ways) as relay:
             stage.record(*(Event("slow", {}, key=f"{number}") for number in range(1400)))
-            await stage.until(lambda: len(relay._in_flight) == 1400)
+            await stage.until(lambda: len(relay._context.in_flight) == 1400)
             for number in range(20):
                 stage.record(Event("fast", {}))
                 await stage.until(lambda number=number: len(other.deliveries) > number, within=0.02)  # type: ignore[misc]

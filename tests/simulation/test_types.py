@@ -12,8 +12,8 @@ from pillarbox.core.errors import NackedError, UnavailableError
 from pillarbox.core.fetch import Fetched, Look
 from pillarbox.core.message import Held
 from pillarbox.core.observations import BreakerChanged, EventRetried
-from pillarbox.relay.admission import LOOKED_AT_AGAIN
-from pillarbox.relay.destinations import IDLE, MOST_IDLE
+from pillarbox.relay.admission import NO_ROUTE_RATE
+from pillarbox.relay.destinations import IDLE, MAX_IDLE
 from pillarbox.relay.routing import Route
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport
@@ -62,9 +62,9 @@ def test_what_a_relay_remembers_of_a_type_is_forgotten_once_nothing_comes() -> N
         async with stage.running() as relay:
             await stage.until(lambda: len(stage.transport.deliveries) == 300)
             await stage.rest(IDLE / 2)
-            assert len(list(relay._sender._gates)) == 300
-            await stage.until(lambda: not list(relay._sender._gates), within=IDLE * 2)
-            assert relay._in_flight.destinations() == []
+            assert len(list(relay._context.destinations)) == 300
+            await stage.until(lambda: not list(relay._context.destinations), within=IDLE * 2)
+            assert relay._context.in_flight.destinations() == []
             stage.record(Event("type 7", {}, event_id="later"))
             await stage.until(lambda: ids(stage.transport.deliveries)[-1] == "later")
 
@@ -151,15 +151,15 @@ def test_an_idle_relay_asks_as_little_of_the_store_whatever_the_number_of_types(
 
 def test_what_a_relay_remembers_is_bounded_whatever_the_number_of_types() -> None:
     async def story(simulation: Simulation) -> None:
-        stage, types, met = Stage(simulation), 3 * MOST_IDLE, [0]
+        stage, types, met = Stage(simulation), 3 * MAX_IDLE, [0]
         stage.record(*(Event(f"type {n}", {}) for n in range(types)))
         relay: Relay = stage.relay(
             tuned={"max_destinations": types, "batch_size": 50},
-            observers=[lambda _: met.append(len(list(relay._sender._gates)))],
+            observers=[lambda _: met.append(len(list(relay._context.destinations)))],
         )
         async with relay:
             await stage.until(lambda: len(stage.transport.deliveries) == types)
-        assert MOST_IDLE / 2 < max(met) <= MOST_IDLE + 2 * 50 * 3
+        assert MAX_IDLE / 2 < max(met) <= MAX_IDLE + 2 * 50 * 3
 
     simulate(story, seed=1)
 
@@ -183,7 +183,7 @@ def test_however_many_have_no_route_those_that_have_one_flow(by_type: bool) -> N
             assert len(stage.seen(EventRetried)) < 1.25 * unknown, "they are passed once"
             before = len(stage.seen(EventRetried))
             await stage.rest(60)
-            assert 60 < len(stage.seen(EventRetried)) - before < 1.5 * 60 * LOOKED_AT_AGAIN
+            assert 60 < len(stage.seen(EventRetried)) - before < 1.5 * 60 * NO_ROUTE_RATE
             stage.record(Event("known", {}, event_id="later"))
             await stage.until(lambda: len(stage.transport.deliveries) == 3, within=2)
 

@@ -191,9 +191,9 @@ def test_a_pause_lets_go_of_what_waits_in_hand_and_does_not_hold_until_empty() -
         relay = stage.relay()
         async with relay:
             await stage.until(lambda: stage.transport.gate.held == 1)
-            assert len(relay._in_flight) == 5
+            assert len(relay._context.in_flight) == 5
             await stage.store.admin.requests.override("a", paused=True)
-            await stage.until(lambda: len(relay._in_flight) == 1)
+            await stage.until(lambda: len(relay._context.in_flight) == 1)
             stage.transport.gate.open()
         await stage.relay().run_until_empty()
         assert ids(stage.transport.deliveries) == ["0"]

@@ -1,353 +1,331 @@
-"""What becomes of the messages that a fetch brought: into flight, behind their key, aside, split, or dead-lettered."""
+"""Admission: what becomes of the messages that a fetch brought. The second half of a fetch, see `fetch`.
+
+A message goes in flight, waits for an earlier one of its key, is parked for its destination, is split into one per
+destination, or is decided at once because it can never be sent.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
-from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.fetch import MAX_BYTES, Fetched, Look
-from pillarbox.core.message import Held, Message
-from pillarbox.core.observations import Announcer
+from pillarbox.core.errors import RowsRefusedError
+from pillarbox.core.lane import Epochs, Settled
+from pillarbox.core.message import Held, Message, Probe, Slot
+from pillarbox.core.observations import LanesLost, StoreFailed
 from pillarbox.core.outcome import Dead, Outcome, Resolved, Retry, Split
-from pillarbox.relay.config import RelayConfig
-from pillarbox.relay.crash_guard import Suspicion
-from pillarbox.relay.decide import no_route, tell
-from pillarbox.relay.destinations import A_LOT, Gate, Gates
-from pillarbox.relay.in_flight import InFlight, Item, QueueKey, queue_of
-from pillarbox.relay.lanes import Ownership
-from pillarbox.relay.routing import Routing
-from pillarbox.relay.settle import Settlement
+from pillarbox.relay.breaker import UNLIMITED, DestinationState
+from pillarbox.relay.decide import announce, no_route
+from pillarbox.relay.in_flight import Item, QueueKey, queue_of
+
+if TYPE_CHECKING:
+    from pillarbox.relay.fetch import ByteBudget
+    from pillarbox.relay.settle import Settlement
+    from pillarbox.relay.supervisor import RelayContext
+
+_by_sequence = attrgetter("message.id")
+
+MANY = UNLIMITED // 2
+"""The allowance of a destination whose breaker is closed and that has no limit: more than any fetch brings."""
+NO_ROUTE_RATE = 100.0
+"""Messages without a route that are retried, per second: however many there are, others do not wait for them."""
 
 
-class Stops:
-    """Looks are numbered as they begin. A line may have several decisions on their way into the store at once, and one
-    round takes messages from several looks: a line is open again only once no decision is unwritten, and only for looks
-    begun after the last one was written."""
-
-    def __init__(self) -> None:
-        self._unwritten: Counter[QueueKey] = Counter()
-        self._known_after: dict[QueueKey, int] = {}
-        self.looks = 0
-
-    def stop(self, line: QueueKey) -> None:
-        """From now on, and until its own `written`, no look knows."""
-        self._unwritten[line] += 1
-
-    def written(self, line: QueueKey) -> None:
-        """A decision is committed, or void because its lane was lost: every look begun from now on knows."""
-        self._unwritten[line] -= 1
-        if self._unwritten[line] <= 0:
-            del self._unwritten[line]
-        self._known_after[line] = self.looks
-
-    def let_go(self, line: QueueKey) -> None:
-        """A message of the line went out of hand as it was: a look that is under way left it out."""
-        self._known_after[line] = self.looks
-
-    @property
-    def quiet(self) -> bool:
-        """Whether no queue is stopped: `hold_back` is False for every message."""
-        return not self._unwritten and not self._known_after
-
-    def begin_round(self) -> None:
-        """No look is under way: whatever is written is known to all that come."""
-        self._known_after.clear()
-
-    def clear(self) -> None:
-        """The relay ended: no decision of its is on the way any more."""
-        self._unwritten.clear()
-        self._known_after.clear()
-
-    def hold_back(self, message: Message, destination: str, look: int) -> bool:
-        """Whether a message that this look brought may stand behind something the look did not know of."""
-        if message.key is None:
-            return False
-        own, whole_key = queue_of(message, destination), queue_of(message, "")
-        return self._unknown_to(own, look) or self._unknown_to(whole_key, look)
-
-    def _unknown_to(self, line: QueueKey, look: int) -> bool:
-        return line in self._unwritten or look <= self._known_after.get(line, -1)
-
-
-MANY = A_LOT // 2
-"""Of a destination whose breaker is closed and that has no limit: more than any fetch brings."""
-LOOKED_AT_AGAIN = 100.0
-"""Messages without a route, per second: however many there are, those that have one do not wait for them."""
-
-
-class Seen(NamedTuple):
-    """A message as a look brought it."""
+class FetchedMessage(NamedTuple):
+    """A message as a fetch brought it."""
 
     message: Message
-    look: int
+    names: tuple[str, ...]
+    """Its destinations, resolved once."""
+    fetch: int
+    """The number of the fetch."""
     waited: bool
-    """It lies among those that wait: others may wait behind it."""
+    """It was scheduled, waiting or parked: others may wait for it."""
     epoch: int
-    """Of its lane as the look began: what a look saw before its lane was lost and taken back is out of date."""
+    """Of its lane as the fetch began: what was fetched before a lane was lost and acquired again is out of date."""
     size: int
     """Of the message, computed once."""
 
 
 @dataclass(slots=True)
-class Sorted:
-    """What one round of looks brought, by what is to be done with it."""
+class Round:
+    """What one round of fetches brought, by what is to be done with it."""
 
     now: float
     held_back: Collection[tuple[int, str]]
-    """Places of messages that an earlier one of their key holds back."""
-    taken: int = 0
+    """Positions of messages that wait for an earlier one of their key."""
+    admitted: int = 0
+    stay: int = 0
+    """Messages that the database refused to move out of the way."""
     splits: list[Split] = field(default_factory=list)
-    behind: list[Resolved] = field(default_factory=list)
-    aside: list[Resolved] = field(default_factory=list)
-    suspect: Item | None = None
-    held_up: set[QueueKey] = field(default_factory=set)
-    """Lines of which one waits: the rest of this round waits behind it."""
-    left_alone: set[QueueKey] = field(default_factory=set)
-    """Lines whose next message stays where it is: the rest of this round is met again."""
+    waiting: list[Resolved] = field(default_factory=list)
+    parked: list[Resolved] = field(default_factory=list)
+    quarantined: Item | None = None
+    stopped: set[QueueKey] = field(default_factory=set)
+    """Queues of which a message waits: the rest of this round waits for it."""
+    left: set[QueueKey] = field(default_factory=set)
+    """Queues whose next message stays in the table as it is: the rest of this round is fetched again."""
     allowances: dict[str, int] = field(default_factory=dict)
     """How many more each destination takes now."""
-    open: list[str] | None = None
-    """Two destinations that take something now, as far as there are; asked for once per round."""
+    available: list[str] | None = None
+    """Two available destinations, as far as there are; asked for once per round."""
 
     @property
     def done(self) -> int:
-        """How many were taken in hand or are to be moved out of the way."""
-        return self.taken + len(self.splits) + len(self.behind) + len(self.aside)
+        """How many were put in flight or are to be moved out of the way."""
+        return self.admitted + len(self.splits) + len(self.waiting) + len(self.parked)
 
 
-class Sorter:
-    """Takes in hand what may go; what must be written about the rest is written by whoever looked."""
+class Admission:
+    """Puts messages in flight, and writes what is to become of the others."""
 
-    def __init__(
-        self,
-        *,
-        relay: str,
-        routing: Routing,
-        gates: Gates,
-        in_flight: InFlight,
-        stops: Stops,
-        ownership: Ownership,
-        settlement: Settlement,
-        suspicion: Suspicion,
-        config: RelayConfig,
-        clock: Clock,
-        chance: Chance,
-        announce: Announcer,
-    ) -> None:
-        self.relay = relay
-        self._routing = routing
-        self._gates = gates
-        self._in_flight = in_flight
-        self._stops = stops
-        self._ownership = ownership
+    def __init__(self, context: RelayContext, settlement: Settlement, budget: ByteBudget) -> None:
+        self._context = context
         self._settlement = settlement
-        self._suspicion = suspicion
-        self._on_exhausted = config.on_exhausted
-        self._share = max(1, config.max_in_flight // 4)
-        self._clock = clock
-        self._chance = chance
-        self._announce = announce
-        self._looked_at_until = 0.0
-        """When every message without a route was looked at again, at their pace."""
+        self._budget = budget
+        self._destinations = context.destinations
+        self._in_flight = context.in_flight
+        self._barrier = context.barrier
+        self._crash_guard = context.crash_guard
+        self._share = max(1, context.config.max_in_flight // 4)
+        self._retried_until = 0.0
+        """When every message without a route was retried, at their rate."""
 
-    def sort(self, seen: Sequence[Seen], held_back: Collection[tuple[int, str]]) -> Sorted:
-        """Sort messages that come in the order of their places."""
-        to = Sorted(self._clock.monotonic(), held_back)
-        epochs, in_hand, resolve = self._ownership.readable_epochs, self._in_flight.places, self._routing.resolve
+    async def admit(
+        self, waiting: list[FetchedMessage], ready: list[FetchedMessage], frontier: dict[int, float]
+    ) -> Round | None:
+        """Admit what the fetches of one round brought: `ready` messages and those that were not (`waiting`). frontier:
+        see `_in_their_turn`. None if there is nothing to admit, or the relay drains."""
+        if not (waiting or ready) or self._context.lifecycle.draining:
+            return None
+        held_back = await self._held_back([one for one in waiting + ready if one.message.behind])
+        fetched = self._in_their_turn(waiting, frontier, held_back) + ready
+        fetched.sort(key=_by_sequence)
+        fitting = self._budget.fitting(fetched)
+        self._fetch_again(fetched[fitting:])
+        to = self._admit_in_order(fetched[:fitting], held_back)
+        to.stay = await self._write(to)
+        # Nothing else brings what stays where it is, such as a second message in quarantine.
+        in_flight = self._in_flight.places
+        self._fetch_again([one for one in fetched[:fitting] if one.waited and one.message.place not in in_flight])
+        return to
+
+    async def _held_back(self, fetched: Sequence[FetchedMessage]) -> set[tuple[int, str]]:
+        """Which of those that the fetch flagged wait for an earlier one: the flag is exact for messages with a
+        destination; for others the store is asked once more, with theirs."""
+        held_back = {one.message.place for one in fetched if one.message.destination}
+        asked = [
+            one
+            for one in fetched
+            if not one.message.destination and one.message.key is not None and len(one.names) == 1
+        ]
+        if asked:
+            probes = [Probe(m.lane, m.key or "", names[0], m.id) for m, names, *_ in asked]
+            answers = await self._context.store.messages.earlier(probes)
+            held_back |= {one.message.place for one, answer in zip(asked, answers, strict=True) if answer}
+        return held_back
+
+    def _in_their_turn(
+        self, waiting: list[FetchedMessage], frontier: dict[int, float], held_back: Collection[tuple[int, str]]
+    ) -> list[FetchedMessage]:
+        """Those of `waiting` before which every ready message is in flight; the others are fetched again.
+
+        What is not to be sent anyway, because it is held back or split, is moved out of the way at once: left there, it
+        would fill one fetch after another, and a retry that is due would not be found behind it.
+        """
+        turn: list[FetchedMessage] = []
+        later: list[FetchedMessage] = []
+        for one in waiting:
+            message = one.message
+            comes = message.id < frontier.get(message.lane, -1) or message.place in held_back or len(one.names) > 1
+            (turn if comes else later).append(one)
+        self._fetch_again(later)
+        return turn
+
+    def _fetch_again(self, later: Sequence[FetchedMessage]) -> None:
+        """These were fetched and are not admitted: schedule another fetch of those that are not ready."""
+        waiting = [one.message for one in later if one.waited]
+        if waiting:
+            self._context.schedule.continue_queues(
+                Slot(m.lane, m.key, m.destination) for m in waiting if m.held == Held.BEHIND.value and m.key is not None
+            )
+            self._context.schedule.due_within(0.05)
+
+    def _admit_in_order(self, fetched: Sequence[FetchedMessage], held_back: Collection[tuple[int, str]]) -> Round:
+        to = Round(self._context.clock.monotonic(), held_back)
+        epochs, in_flight = self._context.ownership.fetchable_epochs, self._in_flight.places
         simple = self._is_simple(to)
         add = self._in_flight.add
-        for message, look, waited, epoch, size in seen:
-            if epochs.get(message.lane) != epoch or (message.id, message.destination) in in_hand:
+        for message, names, fetch, waited, epoch, size in fetched:
+            if epochs.get(message.lane) != epoch or (message.id, message.destination) in in_flight:
                 continue
-            names = resolve(message)
             if simple and len(names) == 1 and message.attempts == 0 and message.fault is None:
-                # What most messages are.
+                # The usual case.
                 item = Item(message, names[0], waited, to.now, size)
-                if self._takes_any_number(names[0], to) or (
-                    not self._is_behind_a_probe(item, to) and self._takes_one_more(names[0], to)
+                if to.allowances.get(names[0], 0) > MANY or (
+                    not self._follows_probe(item, to) and self._takes_one_more(names[0], to)
                 ):
                     add(item)
-                    to.taken += 1
+                    to.admitted += 1
                     continue
-            self._sort_one(message, look, waited, names, to)
+            self._admit_one(message, fetch, waited, names, to)
             simple = self._is_simple(to)
         return to
 
-    def _is_simple(self, to: Sorted) -> bool:
-        """Whether nothing speaks against any message: no queue is stopped or held up, and no lane worked with care."""
-        return not to.held_back and not to.held_up and not to.left_alone and self._stops.quiet and self._suspicion.quiet
+    def _is_simple(self, to: Round) -> bool:
+        """Whether nothing keeps any message back: no queue is stopped, and no lane is in quarantine."""
+        return (
+            not to.held_back
+            and not to.stopped
+            and not to.left
+            and self._barrier.inactive
+            and self._crash_guard.inactive
+        )
 
-    def _sort_one(self, message: Message, look: int, waited: bool, names: Sequence[str], to: Sorted) -> None:
+    def _admit_one(self, message: Message, fetch: int, waited: bool, names: tuple[str, ...], to: Round) -> None:
         if len(names) > 1 and message.fault is None:
-            # Copies stay in their place, so any number of a key may be split at once, whatever stands before them.
-            to.splits.append(Split(message, tuple(names)))
-            # They come with a later look: whatever is behind them must not slip past.
-            self._stops.let_go(queue_of(message, ""))
-        elif self._stops.hold_back(message, names[0] if len(names) == 1 else "", look):
+            # Copies keep their sequence, so any number of a key may be split at once, whatever comes before them.
+            to.splits.append(Split(message, names))
+            # A later fetch brings the copies: no later message of the key may overtake them.
+            self._barrier.released(queue_of(message, ""))
+        elif self._barrier.holds_back(message, names[0] if len(names) == 1 else "", fetch):
             return
         elif (fault := message.fault) is not None:
             self._settle_at_once(Item(message, message.destination, waited, to.now), Dead(error=fault, charge=False))
-            to.taken += 1
+            to.admitted += 1
         elif not names:
-            most = self._routing.most if self._routing.full else None
-            outcome = no_route(message, self._chance, on_exhausted=self._on_exhausted, most_by_type=most)
+            routing = self._context.routing
+            most = routing.most if routing.full else None
+            outcome = no_route(
+                message, self._context.chance, on_exhausted=self._context.config.on_exhausted, most_by_type=most
+            )
             self._settle_at_once(Item(message, message.destination, waited, to.now), self._paced(outcome, to.now))
-            to.taken += 1
+            to.admitted += 1
         else:
             self._place(Item(message, names[0], waited, to.now), to)
 
     def _paced(self, outcome: Outcome, now: float) -> Outcome:
-        """The verdict on a message without a route, later where many wait."""
+        """The decision on a message without a route, with a longer delay where there are many."""
         if not isinstance(outcome, Retry):
             return outcome
-        self._looked_at_until = max(self._looked_at_until, now) + 1 / LOOKED_AT_AGAIN
-        # In whole seconds: many come with one fetch.
-        return replace(outcome, delay=max(outcome.delay, math.ceil(self._looked_at_until - now)))
+        self._retried_until = max(self._retried_until, now) + 1 / NO_ROUTE_RATE
+        # In whole seconds: one fetch brings many.
+        return replace(outcome, delay=max(outcome.delay, math.ceil(self._retried_until - now)))
 
-    def _place(self, item: Item, to: Sorted) -> None:
-        message, line = item.message, item.queue
-        if line in to.left_alone:
+    def _place(self, item: Item, to: Round) -> None:
+        message, queue = item.message, item.queue
+        if queue in to.left:
             return
-        # The flags come from two snapshots: whatever follows one that is held up in this round is behind it.
-        if line in to.held_up or item.place in to.held_back:
-            to.held_up.add(line)
+        # The flags come from two snapshots: whatever follows a stopped message in this round waits for it.
+        if queue in to.stopped or item.place in to.held_back:
+            to.stopped.add(queue)
             if message.held != Held.BEHIND.value:
-                to.behind.append(Resolved(message, item.destination))
-        elif self._suspicion.enough(message):
-            if (verdict := self._suspicion.convicted(message)) is not None:
-                self._settle_at_once(item, verdict)
-                to.taken += 1
+                to.waiting.append(Resolved(message, item.destination))
+        elif self._crash_guard.is_exhausted(message):
+            if (decision := self._crash_guard.decision(message)) is not None:
+                self._settle_at_once(item, decision)
+                to.admitted += 1
             else:
-                to.left_alone.add(line)
-        elif self._is_behind_a_probe(item, to) or not self._takes_one_more(item.destination, to):
-            self._hold_up(item, to)
-        elif self._suspicion.suspects(message):
-            # One suspect at a time: a crash hits whatever is in flight, and only the culprit is to be counted.
-            if to.suspect is None and not self._in_flight.has_suspect():
-                to.suspect = item
-                to.taken += 1
-            to.left_alone.add(line)
+                to.left.add(queue)
+        elif self._follows_probe(item, to) or not self._takes_one_more(item.destination, to):
+            self._park(item, to)
+        elif self._crash_guard.quarantines(message):
+            # One at a time: a crash hits whatever is in flight, and only the culprit is to be counted.
+            if to.quarantined is None and not self._in_flight.has_quarantined():
+                to.quarantined = item
+                to.admitted += 1
+            to.left.add(queue)
         else:
             self._in_flight.add(item)
-            to.taken += 1
+            to.admitted += 1
 
-    def _is_behind_a_probe(self, item: Item, to: Sorted) -> bool:
+    def _follows_probe(self, item: Item, to: Round) -> bool:
         """Whether an earlier message of its key is being sent to a destination that takes few: this one could only
-        wait, and would keep the place of one that can go."""
+        wait, and would occupy the place of one that can be sent."""
         if not self._in_flight.is_sending(item.queue):
             return False
-        return self._gates.of(self._routing.place(item.destination)).breaker.state(to.now) != "closed"
+        return self._state(item.destination).breaker.state(to.now) != "closed"
 
-    def _takes_any_number(self, name: str, to: Sorted) -> bool:
-        """Whether nothing bounds what the destination takes, as of most."""
-        return to.allowances.get(name, 0) > MANY
-
-    def _takes_one_more(self, name: str, to: Sorted) -> bool:
-        """Whether the destination takes one more, beyond those that wait for it in hand already."""
+    def _takes_one_more(self, name: str, to: Round) -> bool:
+        """Whether the destination takes one more, beyond those in flight that wait for it."""
         allowed = to.allowances.get(name)
         if allowed is None:
-            allowed = self.takes(self._gates.of(self._routing.place(name)), to.now)
+            allowed = self.allowance(self._state(name), to.now)
         to.allowances[name] = allowed - 1
         return allowed > 0
 
-    def takes(self, gate: Gate, now: float) -> int:
+    def allowance(self, state: DestinationState, now: float) -> int:
         """How many more messages of a destination may be in flight."""
-        name, allowed = gate.place.name, gate.may_send(now)
-        if 0 < allowed < A_LOT:
+        name, allowed = state.endpoint.name, state.may_send(now)
+        if 0 < allowed < UNLIMITED:
             allowed -= len(self._in_flight.unsent(name))
-        if gate.place.transport.pace.room is not None and self._gates.several:
+        if state.endpoint.transport.pace.room is not None and self._destinations.several:
             # A handler that is slow, or hangs, must leave room for the events of all others.
             allowed = min(allowed, self._share - self._in_flight.count(name))
         return allowed
 
-    def _hold_up(self, item: Item, to: Sorted) -> None:
+    def _park(self, item: Item, to: Round) -> None:
         if item.message.held == Held.ASIDE.value:
-            to.held_up.add(item.queue)
+            to.stopped.add(item.queue)
         elif item.message.held == Held.BEHIND.value and self._in_flight.has(item.queue):
-            # One before it is in flight, and brings it again. Put aside it would be found behind that one, without end.
-            to.left_alone.add(item.queue)
-        elif self._others_open(item.destination, to):
-            to.held_up.add(item.queue)
-            to.aside.append(Resolved(item.message, item.destination))
-            self._gates.of(self._routing.place(item.destination)).aside = True
+            # An earlier one is in flight, and brings it again. Parked, it would be fetched again and again meanwhile.
+            to.left.add(item.queue)
+        elif self._others_available(item.destination, to):
+            to.stopped.add(item.queue)
+            to.parked.append(Resolved(item.message, item.destination))
+            self._state(item.destination).parked = True
         else:
-            # It is in nobody's way: it stays where it is, and so do those behind it.
-            to.left_alone.add(item.queue)
+            # Nothing else waits for its room: it stays where it is, and so do the later ones of its queue.
+            to.left.add(item.queue)
 
-    def _others_open(self, name: str, to: Sorted) -> bool:
-        if to.open is None:
-            to.open = self._gates.some_open(2)
-        return any(other != name for other in to.open)
+    def _others_available(self, name: str, to: Round) -> bool:
+        if to.available is None:
+            to.available = self._destinations.some_available(2)
+        return any(other != name for other in to.available)
+
+    def _state(self, name: str) -> DestinationState:
+        return self._destinations.of(self._context.routing.endpoint(name))
 
     def _settle_at_once(self, item: Item, outcome: Outcome) -> None:
         self._in_flight.keep(item)
         self._settlement.add(item, outcome)
-        tell(self._announce, self.relay, item, outcome)
+        announce(self._context, item, outcome)
 
+    # -- what is written -------------------------------------------------------------------------------------------
 
-MOST_ROWS = 1_000_000
+    async def _write(self, to: Round) -> int:
+        """Write what is to be moved out of the way; returns how many stay where they are all the same."""
+        context, writes = self._context, self._context.store.writes
+        epochs = context.ownership.epochs
+        stay = 0
+        if to.splits:
+            stay += await self._unless_refused(epochs, writes.split(epochs, to.splits))
+            for split in to.splits:
+                self._barrier.released(queue_of(split.message, ""))
+        if to.waiting:
+            stay += await self._unless_refused(epochs, writes.hold(epochs, to.waiting, Held.BEHIND))
+            # The message that they wait for may be gone meanwhile: a fetch begun from here on knows.
+            context.schedule.continue_queues(Slot(m.lane, m.key, name) for m, name in to.waiting if m.key is not None)
+        if to.quarantined is not None:
+            counting = self._crash_guard.count_before_send(context, epochs, to.quarantined)
+            stay += await self._unless_refused(epochs, counting)
+        if to.parked:
+            stay += await self._unless_refused(epochs, writes.hold(epochs, to.parked, Held.ASIDE))
+        return stay
 
-
-class Large(NamedTuple):
-    """A message that is larger than a look: which kind of look met it, in which lane, and for which destination."""
-
-    look: type[Look]
-    lane: int
-    destination: str
-
-
-class Budget:
-    """The bytes of one relay."""
-
-    def __init__(self, most: int, in_flight: InFlight) -> None:
-        self._most = most
-        self._in_flight = in_flight
-        self.per_look = min(MAX_BYTES, max(1, most // 4))
-        self._waiting = 0
-        self._brought = 0
-        self.rows = MOST_ROWS
-        """How many messages a look should ask for: about twice as many as fit lately, because the database has to weigh
-        all that it is asked for."""
-        self.large: Large | None = None
-        """What the next round is for; None: for everything."""
-
-    def begin(self) -> bool:
-        """Begin a round; False: there is no room for one now."""
-        if len(self._in_flight) and (self.large is not None or self._most - self._in_flight.bytes < 2 * self.per_look):
-            return False
-        self._waiting = self._brought = 0
-        return True
-
-    @property
-    def left(self) -> int:
-        """What the looks at what waits may still bring in this round."""
-        return self.per_look - self._waiting
-
-    @property
-    def alone(self) -> bool:
-        """Whether the first message of a look may be larger than it: nothing else is in flight."""
-        return not len(self._in_flight) and not self._brought
-
-    def brought(self, look: Look, found: Fetched, size: int, *, waited: bool) -> None:
-        """Count what a look brought, of that size, and note what it could not bring."""
-        self._brought += size
-        if waited:
-            self._waiting += size
-        self.rows = min(MOST_ROWS, 2 * max(2, len(found) if found.left_out is not None else self.rows))
-        if found.left_out is not None and not found and self.large is None:
-            self.large = Large(type(look), found.left_out.lane, found.left_out.destination)
-
-    def fitting(self, seen: Sequence[Seen]) -> int:
-        """How many of these, which this round brought, fit beside what is in flight, from the first on."""
-        free = self._most - self._in_flight.bytes
-        if self._brought <= free:
-            return len(seen)
-        for number, one in enumerate(seen):
-            free -= one.size
-            if free < 0 and (number or len(self._in_flight)):
-                return number
-        return len(seen)
+    async def _unless_refused(self, epochs: Epochs, write: Awaitable[Settled]) -> int:
+        """A message whose row the database refuses stays where it is, and a later fetch tries again; others continue.
+        Returns how many were refused."""
+        context = self._context
+        try:
+            written = await write
+        except RowsRefusedError as error:
+            context.announce(StoreFailed(relay=context.relay, error=str(error), delay=0.0))
+            return len(error.places)
+        # Other relays own the lanes that a write reports as lost: to fetch from them again would never end.
+        if dropped := context.ownership.lose(written.lost, epochs):
+            context.announce(LanesLost(relay=context.relay, lanes=tuple(dropped)))
+        return 0

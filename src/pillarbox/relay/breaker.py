@@ -1,4 +1,4 @@
-"""Whether a destination takes anything now, as one relay sees it.
+"""The state of one destination as one relay sees it: circuit breaker, rate limit, override. Pure state.
 
     closed ──── unavailable, or so many different messages rejected in a row ────▶ open
     open ────── the wait is over ────▶ half-open: one message goes, and its answer decides
@@ -6,15 +6,16 @@
               ─ unavailable, or rejected where rejections opened it ────▶ open, for longer
     open, half-open ─ its transport reconnected ────▶ closed, unless rejections opened it
 
-What must stay true: it moves only when told the time; one probe is out at a time; it stays shut for ever only if a
-person wants it so, not even when the answer to a probe is lost; answers that come late, from before it opened, do not
-lengthen the wait. A lot of which every message was nacked (a full queue) counts
-as unavailable; a nack among messages that were accepted does not count. Held closed by a person, it lets everything
-through, but after an outage it rests for as long as it would wait for a probe: nobody is served by a hot loop.
+Invariants: the breaker moves only when told the time. One probe is in flight at a time. The breaker stays open for ever
+only if an operator forces it, not even when the answer to a probe is lost. Late answers, from before it opened, do not
+lengthen the wait. A batch of which every message was nacked (a full queue) counts as unavailable; a nack among accepted
+messages does not. Forced closed by an operator, it lets everything through, but after an outage it pauses for as long
+as it would wait for a probe, so that the relay does not retry in a hot loop.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pillarbox.core.clock import Chance, system_chance
@@ -22,12 +23,18 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.store import Forced
+from pillarbox.relay.routing import Endpoint, per_second
 
 State = Literal["closed", "open", "half-open"]
 
 UNLIMITED = 1_000_000
-PATIENCE = 60.0
-"""Seconds after which the answer to a probe is no longer expected and another may go."""
+PROBE_TIMEOUT = 60.0
+"""Seconds after which the answer to a probe is no longer expected and another may be sent."""
+
+NEVER = 3600.0
+"""Seconds: where no time is known at which something may be sent again."""
+HEALTHY = ("closed", False, 0.0)
+"""The report of a destination that is available."""
 
 _LONG_AGO = float("-inf")
 _PROBE = ExponentialBackoff(base="1s", max="2s", jitter="full", max_attempts=0)
@@ -52,64 +59,64 @@ class CircuitBreaker:
         self._rejections = rejections
         self._rejected: set[str] = set()  # since something was accepted; never more than `rejections`
         self._openings = 0
-        self._shut_until: float | None = None
+        self._open_until: float | None = None
         self._probe_sent_at: float | None = None
         self._rests = 0
         self._rests_until = _LONG_AGO
 
     @property
     def fails(self) -> bool:
-        """It would be shut if no person held it closed."""
-        return self.forced == "closed" and self._shut_until is not None
+        """It would be open if no operator forced it closed."""
+        return self.forced == "closed" and self._open_until is not None
 
     @property
     def untouched(self) -> bool:
-        """It is as it was made: closed, and nobody set anything."""
-        return self._shut_until is None and self.forced is None and not self.paused and not self._rejected
+        """It is as it was created: closed, and without an override."""
+        return self._open_until is None and self.forced is None and not self.paused and not self._rejected
 
     def state(self, now: float) -> State:
-        """What people see. A pause is told apart, by `paused`."""
+        """The state that operators see. A pause is separate, see `paused`."""
         if self.forced is not None:
             return self.forced
-        if self._shut_until is None:
+        if self._open_until is None:
             return "closed"
-        return "open" if now < self._shut_until else "half-open"
+        return "open" if now < self._open_until else "half-open"
 
     def may_send(self, now: float) -> int:
-        """How many messages may go now."""
+        """How many messages may be sent now."""
         if self.paused:
             return 0
         match self.state(now):
             case "closed":
                 return 0 if self._rest(now) else UNLIMITED
             case "half-open":
-                return 0 if self._patience(now) else 1
+                return 0 if self._probe_pause(now) else 1
             case "open":
                 return 0
 
     def next_try(self, now: float) -> float:
-        """Seconds until something may go; a hundred years where only a person can change it."""
+        """Seconds until something may be sent; a hundred years where only an operator can change it."""
         if self.paused or self.forced == "open":
             return LONGEST_DELAY
         match self.state(now):
             case "closed":
                 return self._rest(now)
             case "half-open":
-                return self._patience(now)
+                return self._probe_pause(now)
             case "open":
-                return max(0.0, (self._shut_until or now) - now)
+                return max(0.0, (self._open_until or now) - now)
 
     def sent(self, count: int, now: float) -> None:
-        """So many messages went; in half-open that is the probe."""
+        """So many messages were sent; in half-open that is the probe."""
         if count and self.state(now) == "half-open":
             self._probe_sent_at = now
 
     def unanswered(self) -> None:
-        """The probe ended without an answer of the destination: another one may go."""
+        """The probe ended without an answer of the destination: another one may be sent."""
         self._probe_sent_at = None
 
     def accepted(self, now: float) -> None:
-        """The destination took something: it can be reached, whatever was believed before."""
+        """The destination accepted a message: it is available."""
         self._close()
         self._rested()
         self._rejected.clear()
@@ -121,14 +128,14 @@ class CircuitBreaker:
             self._rested()
 
     def unavailable(self, error: str, now: float, chance: Chance) -> None:
-        """The destination takes nothing: wait, longer each time."""
+        """The destination is unavailable: wait, longer each time."""
         if self.forced == "closed" and now >= self._rests_until:
             self._rests += 1
             self._rests_until = now + self._wait(self._rests, chance)
         self._fail(error, now, chance)
 
     def rejected(self, event_id: str, now: float, chance: Chance) -> None:
-        """The destination answered, and would not take this one message."""
+        """The destination answered, and rejected this one message."""
         if self._probe_sent_at is not None and not self._rejects_all():
             self._close()
         if len(self._rejected) < self._rejections:
@@ -137,7 +144,7 @@ class CircuitBreaker:
             self._fail(f"rejected {self._rejections} different messages in a row, accepted none", now, chance)
 
     def force(self, state: Forced | None) -> None:
-        """A person's word stands above all answers, until taken back with None. Answers are noted all the same."""
+        """Override the state until None is given. Answers are counted all the same."""
         if state not in (None, "closed", "open"):
             raise ConfigurationError(f"a breaker may be held closed or open, not {state!r}")
         if state != self.forced:
@@ -145,29 +152,29 @@ class CircuitBreaker:
         self.forced = state
 
     def pause(self) -> None:
-        """Nothing goes until `resume`, in whatever state."""
+        """Send nothing until `resume`, in whatever state."""
         self.paused = True
 
     def resume(self) -> None:
-        """Go on in the state it is in."""
+        """Continue in the state it is in."""
         self.paused = False
 
     def _rejects_all(self) -> bool:
         return 0 < self._rejections <= len(self._rejected)
 
     def _fail(self, error: str, now: float, chance: Chance) -> None:
-        if self._shut_until is None or self._probe_sent_at is not None:
+        if self._open_until is None or self._probe_sent_at is not None:
             self._open(error, now, chance)
 
     def _open(self, error: str, now: float, chance: Chance) -> None:
         self._openings += 1
-        self._shut_until = now + self._wait(self._openings, chance)
+        self._open_until = now + self._wait(self._openings, chance)
         self._probe_sent_at = None
         self.error = error
 
     def _close(self) -> None:
         self._openings = 0
-        self._shut_until = None
+        self._open_until = None
         self._probe_sent_at = None
         self.error = ""
 
@@ -181,8 +188,8 @@ class CircuitBreaker:
         self._rests = 0
         self._rests_until = _LONG_AGO
 
-    def _patience(self, now: float) -> float:
-        return 0.0 if self._probe_sent_at is None else max(0.0, self._probe_sent_at + PATIENCE - now)
+    def _probe_pause(self, now: float) -> float:
+        return 0.0 if self._probe_sent_at is None else max(0.0, self._probe_sent_at + PROBE_TIMEOUT - now)
 
 
 _A_MOMENT = 1e-6  # rounding must not end a wait a hair too early
@@ -206,23 +213,23 @@ class RateLimit:
         self._at: float | None = None
 
     def may_send(self, now: float) -> int:
-        """How many messages may go now."""
+        """How many messages may be sent now."""
         self._fill(now)
         return max(0, int(self._filled))
 
     def sent(self, count: int, now: float) -> None:
-        """So many went; more than were allowed are a debt."""
+        """So many were sent; more than were allowed are a debt."""
         self._fill(now)
         self._filled -= count
 
     def wait(self, now: float) -> float:
-        """Seconds until one more may go; 0: now."""
+        """Seconds until one more may be sent; 0: now."""
         if self.may_send(now):
             return 0.0
         return (1 - self._filled) / self._rate + _A_MOMENT
 
     def share(self, relays: int) -> None:
-        """Take only this relay's part of the limit; what flowed in since the last look counts at the new rate."""
+        """Take only this relay's part of the limit; what flowed in since the last call counts at the new rate."""
         self._relays = max(1, relays)
 
     @property
@@ -237,3 +244,78 @@ class RateLimit:
         elapsed = 0.0 if self._at is None else max(0.0, now - self._at)
         self._at = now if self._at is None else max(now, self._at)
         self._filled = min(self._burst, self._filled + elapsed * self._rate)
+
+
+@dataclass(slots=True, eq=False)
+class DestinationState:
+    """The state of one destination on this relay: its breaker, its rate limit, and the operators' override."""
+
+    endpoint: Endpoint
+    breaker: CircuitBreaker
+    limit: RateLimit | None = None
+    rate: float | None = None
+    parked: bool = False
+    """Messages were parked for it, or may have been by another relay: fetch them when it is available."""
+    full: bool = False
+    """Sends that have not returned occupy its whole share of the transport."""
+    at_fault: bool = False
+    """Its last failure was its own, such as a full queue or a handler that hangs, and no outage that others share."""
+    used: float = 0.0
+    """When it was created, or something was last sent to it."""
+    reported: tuple[str, bool, float] = HEALTHY
+    """The last state that was announced, whether it fails all the same, and until when: late answers of one outage
+    do not announce it again."""
+
+    failing: bool = False
+    """Its last send failed, and its breaker stays closed because outages count as attempts: shown as half-open."""
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether it is available, as far as was announced."""
+        return self.reported == HEALTHY
+
+    def saturated(self, now: float) -> bool:
+        """Hanging sends occupy its whole share: not even a probe can go."""
+        return self.full and self.breaker.state(now) != "closed"
+
+    def state(self, now: float) -> str:
+        """What other relays see: whether they should take messages for this destination."""
+        return "open" if self.saturated(now) else self.breaker.state(now)
+
+    def fails_alone(self, now: float) -> bool:
+        """Whether the reason for which it takes nothing, if any, says nothing about other destinations."""
+        breaker = self.breaker
+        if breaker.paused or breaker.forced == "open" or self.at_fault:
+            return True
+        return breaker.state(now) == "closed" and not breaker.fails
+
+    def may_send(self, now: float) -> int:
+        if self.saturated(now):
+            return 0
+        allowed = self.breaker.may_send(now)
+        return min(allowed, self.limit.may_send(now)) if self.limit is not None else allowed
+
+    def sent(self, count: int, now: float) -> None:
+        self.used = now
+        self.breaker.sent(count, now)
+        if self.limit is not None:
+            self.limit.sent(count, now)
+
+    def set_rate(self, override: float | None, relays: int) -> None:
+        """Use the operators' rate, else the configured one; this relay's share of it."""
+        configured = self.endpoint.destination.rate_limit
+        rate = override if override is not None else None if configured is None else per_second(configured)
+        if rate is None:
+            self.limit, self.rate = None, None
+            return
+        if self.limit is None or rate != self.rate:
+            self.limit, self.rate = RateLimit(rate), rate
+        self.limit.share(max(1, relays))
+
+    def wait(self, now: float) -> float:
+        """Seconds until something may be sent to it again."""
+        if self.saturated(now):
+            return NEVER
+        if self.breaker.may_send(now) == 0:
+            return self.breaker.next_try(now)
+        return self.limit.wait(now) if self.limit is not None else 0.0

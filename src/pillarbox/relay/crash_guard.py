@@ -1,98 +1,245 @@
-"""A message that kills its relay is found out.
+"""What is written before a send: the attempt of a message in quarantine, and the entry in the ledger.
 
-A lane that was taken again and again from owners that did not leave holds a message that ends its relay. The messages
-of such a lane go one at a time, and the attempt is written before the send. Whoever comes next sees, on a message that
-is ready and yet was tried, whom to suspect; after three such attempts it is given up on.
+A lane that was taken again and again from crashed relays contains a message that ends its relay. The messages of such
+a lane are sent one at a time, and the attempt is counted before the send. The next owner sees such an attempt on a
+message that is still ready, and quarantines the message; after three of them the relay dead-letters it.
 
-Only a process that ended during the send counts. A relay that lost its lane, its database or its destination lives: it
-does not count its own attempt twice, it says so as soon as it can where another relay has the lane, and nobody is given
-up on before the relays that may live had the time to say so.
+Only a process that ended during the send counts. A relay that lost its lane, its database or its destination is alive:
+it does not count its own attempt twice, it has the attempt taken back as soon as it can where another relay has the
+lane, and no message is dead-lettered before the relays that may be alive had the time to do so.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.lane import Lease
+from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
+from pillarbox.core.lane import Epochs, Lease, Settled
+from pillarbox.core.ledger import Before
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import Dead
+from pillarbox.core.observations import EventSkipped, StoreFailed
+from pillarbox.core.outcome import DELIVERED, Dead, Resolved
+from pillarbox.core.store import Ledger
 
-SUSPICIOUS = 2
-"""Crashes in a row, without a settlement in between, after which a lane is worked with care."""
-ENOUGH = 3
-"""Attempts that ended their relay, after which a message is given up on."""
-NOTE = "being sent; if this stays, its relay ended meanwhile"
+if TYPE_CHECKING:
+    from pillarbox.relay.decide import Decider
+    from pillarbox.relay.in_flight import Item
+    from pillarbox.relay.send import Batch
+    from pillarbox.relay.settle import Settlement
+    from pillarbox.relay.supervisor import RelayContext
+
+CRASHES_TO_QUARANTINE = 2
+"""Crashes in a row, without a settlement in between, after which the messages of a lane are quarantined."""
+MAX_CRASHES = 3
+"""Attempts that ended their relay, after which a message is dead-lettered."""
+BEING_SENT = "being sent; if this stays, its relay ended meanwhile"
+"""The error of a message whose attempt was counted before the send."""
+LEDGER_PAUSE = 0.5
+"""Seconds before the next send after a write to the ledger failed."""
+LEDGER_RETRY = 5.0
+"""Seconds after a write to the ledger failed within which its events come again, if they are still to be sent."""
+MAY_HAVE_BEEN_SENT = (
+    "a relay began to send it and died or lost its lane before it knew what became of it, so it may have arrived; "
+    "relay.at_most_once does not send it again: look at the far side, then retry or discard it"
+)
 
 
-class Suspicion:
-    """Which lanes and messages to be careful with."""
+class CrashGuard:
+    """Which lanes and messages are in quarantine."""
 
     def __init__(self, *, window: int, grace: float, clock: Clock) -> None:
-        """grace: seconds after a lane was taken within which a relay that lives has said so."""
+        """window: how many messages of a lane are quarantined: as many as were in flight at most. grace: seconds after
+        a lane was taken within which a relay that is alive has its attempts taken back."""
         self._window = window
         self._grace = grace
         self._clock = clock
-        self._careful: dict[int, int] = {}
+        self._quarantined: dict[int, int] = {}
+        """Lane → how many of its next messages are quarantined."""
         self._taken_at: dict[int, float] = {}
-        self._charged: dict[tuple[str, str], int] = {}
-        """Messages whose attempt this relay wrote and did not settle since, with their lanes."""
+        self._counted: dict[tuple[str, str], int] = {}
+        """Messages whose attempt this relay counted before the send and did not settle since, with their lanes."""
 
-    def took(self, leases: list[Lease]) -> None:
-        """Lanes came in; those with a history are worked with care for as many messages as were in hand at most."""
+    def acquired(self, leases: Iterable[Lease]) -> None:
+        """The relay took lanes; those whose owners crashed repeatedly go into quarantine."""
         for lease in leases:
             self._taken_at[lease.lane] = self._clock.monotonic()
-            if lease.crashes >= SUSPICIOUS:
-                self._careful[lease.lane] = self._window
+            if lease.crashes >= CRASHES_TO_QUARANTINE:
+                self._quarantined[lease.lane] = self._window
 
-    def suspects(self, message: Message) -> bool:
-        """Whether to write the attempt before the send."""
-        return message.lane in self._careful or _tried_and_still_ready(message)
+    def quarantines(self, message: Message) -> bool:
+        """Whether to count the attempt before the send."""
+        return message.lane in self._quarantined or _is_ready_with_attempts(message)
 
     @property
-    def quiet(self) -> bool:
-        """Whether no lane is worked with care, and no attempt of this relay is written and not settled."""
-        return not self._careful and not self._charged
+    def inactive(self) -> bool:
+        """Whether no lane is in quarantine, and every attempt that this relay counted is settled."""
+        return not self._quarantined and not self._counted
 
-    def passed(self, messages: Iterable[Message]) -> None:
-        """These messages were settled, and the relay lives."""
-        if self.quiet:
+    def settled(self, messages: Iterable[Message]) -> None:
+        """The relay settled these messages, and is alive."""
+        if not self._quarantined and not self._counted:
             return
         for message in messages:
-            self._charged.pop(message.identity, None)
-            if message.lane in self._careful:
-                self._careful[message.lane] -= 1
-                if self._careful[message.lane] <= 0:
-                    del self._careful[message.lane]
+            self._counted.pop(message.identity, None)
+            if message.lane in self._quarantined:
+                self._quarantined[message.lane] -= 1
+                if self._quarantined[message.lane] <= 0:
+                    del self._quarantined[message.lane]
 
-    def enough(self, message: Message) -> bool:
-        """Whether it ended its relay often enough to be given up on."""
-        return _tried_and_still_ready(message) and message.attempts - self.charged(message) >= ENOUGH
+    def is_exhausted(self, message: Message) -> bool:
+        """Whether the message ended its relay so often that it is to be dead-lettered."""
+        return _is_ready_with_attempts(message) and message.attempts - self.counted(message) >= MAX_CRASHES
 
-    def convicted(self, message: Message) -> Dead | None:
-        """The verdict on such a message; None while a relay that counts as ended may still say that it lives."""
+    def decision(self, message: Message) -> Dead | None:
+        """The decision on such a message; None while a relay that counts as crashed may still turn out to be alive."""
         if self._clock.monotonic() - self._taken_at.get(message.lane, 0.0) < self._grace:
             return None
         return Dead(error=f"its relay ended {message.attempts} times while this was being sent", charge=False)
 
-    def charged(self, message: Message) -> bool:
-        """Whether one of its attempts is this relay's own, which it outlived."""
-        return message.attempts > 0 and message.identity in self._charged
+    def counted(self, message: Message) -> bool:
+        """Whether one of its attempts is this relay's own, which the relay survived."""
+        return message.attempts > 0 and message.identity in self._counted
 
-    def charge(self, message: Message) -> None:
+    def count(self, message: Message) -> None:
         """Its attempt is about to be written, and may be although the answer is lost."""
-        self._charged[message.identity] = message.lane
+        self._counted[message.identity] = message.lane
 
-    def outlived(self, owns: Callable[[int], bool]) -> list[tuple[str, str]]:
-        """Messages whose attempt counts in lanes that are not ours any more, although this relay lives."""
-        return [identity for identity, lane in self._charged.items() if not owns(lane)]
+    def survived(self, owns: Callable[[int], bool]) -> list[tuple[str, str]]:
+        """Messages whose attempt counts in lanes that this relay lost, although it is alive."""
+        return [identity for identity, lane in self._counted.items() if not owns(lane)]
+
+    async def take_back(self, context: RelayContext) -> None:
+        """Have attempts taken back that this relay counted in lanes which it lost since, although it is alive."""
+        survived = self.survived(context.ownership.owns)
+        if not survived:
+            return
+        if not context.config.at_most_once:  # with at_most_once, what may have been sent is not sent again
+            await context.store.writes.request_retry(survived, by=context.relay)
+        self.cleared(survived)
 
     def cleared(self, identities: Sequence[tuple[str, str]]) -> None:
         """Their attempts were not written after all, or are taken back."""
         for identity in identities:
-            self._charged.pop(identity, None)
+            self._counted.pop(identity, None)
+
+    async def count_before_send(self, context: RelayContext, epochs: Epochs, item: Item) -> Settled:
+        """Count the attempt of a message in quarantine, then put the message in flight."""
+        in_flight = context.in_flight
+        message = item.message.to(item.destination)
+        # An attempt of its own that this relay survived is not counted a second time.
+        again = self.counted(message)
+        self.count(message)
+        # In flight from here on: its lane must not be released meanwhile.
+        in_flight.keep(item)
+        written = True  # for all that is known, until the store answers
+        try:
+            noted = await context.store.writes.note(
+                epochs, [Resolved(item.message, item.destination)], error=BEING_SENT, charge=True, noted=again
+            )
+            written = noted.count > 0
+        except RowsRefusedError:
+            written = False
+            raise
+        finally:
+            held = in_flight.holds(item)
+            in_flight.forget([item])
+            if not written and not again:
+                self.cleared([message.identity])
+        if written and held:
+            item.become(message if again else message._replace(attempts=message.attempts + 1))
+            item.noted = True
+            in_flight.add(item)
+        return noted
 
 
-def _tried_and_still_ready(message: Message) -> bool:
-    """Only an attempt written before its send leaves a message like this."""
+class LedgerGuard:
+    """Asks the ledger, before each send, what was sent before."""
+
+    def __init__(self, context: RelayContext, ledger: Ledger, decider: Decider, settlement: Settlement) -> None:
+        self._context = context
+        self._ledger = ledger
+        self._decider = decider
+        self._settlement = settlement
+        self._at_most_once = context.config.at_most_once
+        self._unsent: set[tuple[str, str]] = set()
+        """Entered in the ledger by this relay, and not given to a transport since."""
+        self._writing = 0
+        self._written = 0
+        self._failed_at = -math.inf
+
+    def writes(self) -> int | None:
+        """How often the ledger was written so far, if it is to be written now; None if not."""
+        again = self._failed_at + LEDGER_RETRY
+        return self._written if self._writing or self._context.clock.monotonic() < again else None
+
+    def sending(self, batch: Batch) -> None:
+        """These are given to a transport now."""
+        if self._unsent:
+            self._unsent.difference_update(_identity(item) for _, item in batch)
+
+    async def check(self, batch: Batch) -> tuple[Batch, Batch]:
+        """What of a batch to send, entered in the ledger, and what not, which is settled or released."""
+        context, ownership = self._context, self._context.ownership
+        to_send = await self._not_sent_before(batch)
+        # The write takes as long as the database does: too little of the lease may be left for a send to end in it.
+        if not ownership.may_send():
+            for _, item in to_send:
+                context.release([item, *context.in_flight.stopped(item)])
+            to_send = []
+        sent = {item for _, item in to_send}
+        dropped = [(state, item) for state, item in batch if item not in sent]
+        for state, item in dropped:
+            if item.is_probe:
+                context.destinations.of(state.endpoint).breaker.unanswered()
+        return to_send, dropped
+
+    async def _not_sent_before(self, batch: Batch) -> Batch:
+        """Settle what the ledger knows to have been sent; returns what to send, entered in the ledger."""
+        context = self._context
+        own = {_identity(item) for _, item in batch} & self._unsent
+        self._writing += 1
+        try:
+            known = await self._ledger.begin([Resolved(item.message, item.destination) for _, item in batch])
+            self._written += 1
+            self._failed_at = -math.inf
+        except StoreUnavailableError as error:
+            self._failed_at = context.clock.monotonic()
+            # Nothing was sent: whatever became of the entry, they come again.
+            self._unsent.update(_identity(item) for _, item in batch)
+            for _, item in batch:
+                context.release([item, *context.in_flight.stopped(item)])
+            context.announce(StoreFailed(relay=context.relay, error=str(error), delay=LEDGER_PAUSE))
+            await context.clock.sleep(LEDGER_PAUSE)
+            return []
+        finally:
+            self._writing -= 1
+        rest = []
+        for (state, item), before in zip(batch, known, strict=True):
+            if not context.in_flight.sends(item):
+                # Its lane was lost meanwhile.
+                continue
+            if before is Before.SENT:
+                context.in_flight.confirmed(item)
+                self._settlement.add(item, DELIVERED)
+                context.wakeups.send()
+                context.announce(EventSkipped(relay=context.relay, message=item.message, destination=item.destination))
+            elif before is Before.UNKNOWN and self._at_most_once and _identity(item) not in own:
+                block = context.config.on_exhausted == "block"
+                self._decider.settle(item, Dead(error=MAY_HAVE_BEEN_SENT, block=block, charge=False))
+            else:
+                rest.append((state, item))
+        if self._at_most_once:
+            self._unsent.update(_identity(item) for _, item in rest)
+        return rest
+
+
+def _is_ready_with_attempts(message: Message) -> bool:
+    """Only an attempt counted before its send leaves a message like this."""
     return message.attempts > 0 and message.held is None and message.available_at is None
+
+
+def _identity(item: Item) -> tuple[str, str]:
+    return item.message.event_id, item.destination

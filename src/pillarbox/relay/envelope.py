@@ -9,18 +9,24 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.event import JSON, REPLAY_OF
+from pillarbox.core.lane import Epochs
 from pillarbox.core.message import Message
 from pillarbox.core.text import is_json, refuse_constant
+from pillarbox.core.transport import Outgoing, Result, outgoing_of
 from pillarbox.settings import Flag, Pairs, Text, about, setting
+
+if TYPE_CHECKING:
+    from pillarbox.relay.breaker import DestinationState
+    from pillarbox.relay.in_flight import Item
 
 CLOUDEVENTS = "application/cloudevents+json"
 
@@ -142,6 +148,27 @@ def compose(message: Message, body: Body, *, now: datetime) -> tuple[bytes, str]
             return _object(_envelope(message, body, now)), JSON
         case CloudEvents():
             return _object(_cloudevent(message, body)), CLOUDEVENTS
+
+
+def prepare(
+    batch: Iterable[tuple[DestinationState, Item]], epochs: Epochs, now: datetime
+) -> tuple[dict[int, Outgoing], dict[int, Result]]:
+    """What a transport gets of a batch, and the errors of what can never be composed, both by position."""
+    prepared: dict[int, Outgoing] = {}
+    refused: dict[int, Result] = {}
+    for position, (state, item) in enumerate(batch):
+        message, destination = item.message, state.endpoint.destination
+        try:
+            body, content_type = compose(message, destination.body, now=now)
+            headers = outgoing_headers(message)
+        except PermanentError as error:
+            refused[position] = error
+            continue
+        epoch = epochs.get(message.lane, 0)
+        prepared[position] = outgoing_of(
+            (message, destination.address, body, content_type, headers, item.attempt, epoch)
+        )
+    return prepared, refused
 
 
 def outgoing_headers(message: Message) -> dict[str, str]:

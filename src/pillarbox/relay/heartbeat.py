@@ -1,7 +1,9 @@
-"""The heartbeat: renews the lease on a loop of its own, because a blocked event loop must not lose the lanes.
+"""The heartbeat: renews the lease on a loop of its own, so that a blocked event loop does not lose the lanes.
 
-It renews only while the relay's loop has ticked within `stall_limit`, or a wedged relay would keep its lanes for ever:
-then it lets go. The deadline it sets counts from before the renewal was sent.
+It renews only while the relay's loop has ticked within `stall_limit`: the lanes of a relay whose loop hangs go to
+others. The deadline it sets counts from before the renewal was sent.
+
+With each renewal the stall watch checks whether the relay, which is alive, also makes progress.
 """
 
 from __future__ import annotations
@@ -13,30 +15,31 @@ import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pillarbox.core.clock import Chance, Clock, seconds
+from pillarbox.core.clock import seconds
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.lane import InHand, Renewal
-from pillarbox.core.observations import Announcer, RelayStalled, RelayStallEnded
+from pillarbox.core.observations import RelayStalled, RelayStallEnded
 from pillarbox.core.retry import Backoff
 from pillarbox.core.store import Store
-from pillarbox.relay.config import RelayConfig
 
 if TYPE_CHECKING:
-    from pillarbox.relay.lanes import Ownership
+    from pillarbox.relay.idle import IdleWait
+    from pillarbox.relay.lanes import Coordinator
     from pillarbox.relay.send import Sender
     from pillarbox.relay.settle import Settlement
+    from pillarbox.relay.supervisor import RelayContext
 
 RECONNECTS_WITHIN = 0.3
 """Seconds that a relay whose session ended has to begin another one before its lease is ended."""
-LONGEST_FAREWELL = 5.0
-"""Seconds that a heartbeat may take to end before the relay ends without it."""
+END_TIMEOUT = 5.0
+"""Seconds that the heartbeat may take to end before the relay ends without it."""
 
 
 @dataclass(slots=True)
 class Pulse:
-    """What the relay's loop and the heartbeat tell each other; plain assignments, safe between two threads."""
+    """What the relay's loop and the heartbeat share; plain assignments, safe between two threads."""
 
     relay: str = ""
     ticked: float = 0.0
@@ -49,55 +52,54 @@ class Pulse:
     thread: int = field(default_factory=threading.get_ident)
     """The thread of the relay's loop."""
 
-    def whereabouts(self) -> str:
+    def stack(self) -> str:
         frame = sys._current_frames().get(self.thread)
         return "".join(traceback.format_stack(frame, limit=20)) if frame is not None else "(its thread has ended)"
 
 
-class Heartbeat:
-    """Beats until it is ended, or finds the relay's loop wedged."""
+class HeartbeatListener(Protocol):
+    """What acts on the findings of a heartbeat. Called on the heartbeat's thread."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        pulse: Pulse,
-        clock: Clock,
-        config: RelayConfig,
-        on_renewed: Callable[[float, Renewal], None],
-        on_lost: Callable[[str], None],
-        on_stalled: Callable[[str], None],
-        on_failed: Callable[[Exception], None],
-        on_cut_off: Callable[[], None],
-        on_expired: Callable[[], None],
-        chance: Chance,
-    ) -> None:
-        """
-        on_cut_off: the session ended: others may take the lanes before the lease ends.
-        on_expired: the lease of a dead relay was ended: its lanes can be taken.
-        """
+    def renewed(self, deadline: float, renewal: Renewal) -> None:
+        """The lease was renewed until `deadline`."""
+
+    def lease_lost(self, reason: str) -> None:
+        """The lease ended before it was renewed."""
+
+    def session_lost(self) -> None:
+        """The session ended: others may take the lanes before the lease ends."""
+
+    def lanes_available(self) -> None:
+        """The lease of a crashed relay was ended: its lanes can be taken."""
+
+    def loop_stalled(self, reason: str) -> None:
+        """The relay's loop hangs, and its lanes were released."""
+
+    def heartbeat_failed(self, error: Exception) -> None:
+        """The heartbeat ended with a bug of its own."""
+
+
+class Heartbeat:
+    """Renews the lease until it is ended, or finds the relay's loop hanging."""
+
+    def __init__(self, context: RelayContext, listener: HeartbeatListener, store: Store) -> None:
         self._store = store
-        self._pulse = pulse
-        self._clock = clock
-        self._lease = seconds(config.lease)
-        self._interval = seconds(config.heartbeat)
-        self._stall_limit = seconds(config.stall_limit)
-        self._on_renewed = on_renewed
-        self._on_lost = on_lost
-        self._on_stalled = on_stalled
-        self._on_failed = on_failed
-        self._on_cut_off = on_cut_off
-        self._on_expired = on_expired
-        self._backoff = Backoff(chance, longest=self._interval)
+        self._listener = listener
+        self._pulse = context.pulse
+        self._clock = context.clock
+        self._lease = seconds(context.config.lease)
+        self._interval = seconds(context.config.heartbeat)
+        self._stall_limit = seconds(context.config.stall_limit)
+        self._backoff = Backoff(context.chance, longest=self._interval)
         self._relays = 1
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Beat on the loop that runs now."""
+        """Renew on the loop that runs now."""
         self._task = asyncio.create_task(self.run())
 
     async def end(self) -> None:
-        """Beat no more."""
+        """Renew no more."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -106,15 +108,15 @@ class Heartbeat:
         try:
             await self._beat_on()
         except Exception as error:
-            # Without a heartbeat the relay would sit there with its lease run out.
-            self._on_failed(error)
+            # Without a heartbeat the lease would run out and the relay would idle.
+            self._listener.heartbeat_failed(error)
 
     async def _beat_on(self) -> None:
         while True:
             began = self._clock.monotonic()
             silent = began - self._pulse.ticked
             if silent > self._stall_limit:
-                await self._let_go(silent)
+                await self._release_lanes(silent)
                 return
             pause = self._interval
             if self._pulse.joined and not await self._beat(began):
@@ -122,44 +124,46 @@ class Heartbeat:
             await self._rest(max(0.0, pause - (self._clock.monotonic() - began)))
 
     async def _rest(self, length: float) -> None:
-        """Pause until the next beat; half-way, look for relays that died."""
+        """Pause until the next renewal; half-way, search for relays that crashed."""
         end = self._clock.monotonic() + length
         while (left := end - self._clock.monotonic()) > 0:
-            if await self._cut_off_within(min(left, self._interval / 2)):
-                self._on_cut_off()
+            if await self._session_ends_within(min(left, self._interval / 2)):
+                self._listener.session_lost()
                 await self._clock.sleep(self._backoff.next())
                 return
             if self._pulse.joined and self._relays > 1:
-                await self._end_leases_of_the_dead()
+                await self._expire_crashed()
 
-    async def _cut_off_within(self, length: float) -> bool:
-        """Pause; True as soon as the session ended: it is begun anew at once, and nothing is sent until it is."""
+    async def _session_ends_within(self, length: float) -> bool:
+        """Pause; True as soon as the session ended: a new one begins at once, and nothing is sent until then."""
         pause = asyncio.create_task(self._clock.sleep(length))
-        cut_off = asyncio.create_task(self._store.lanes.session_ended())
+        session_ended = asyncio.create_task(self._store.lanes.session_ended())
         try:
-            await asyncio.wait([pause, cut_off], return_when=asyncio.FIRST_COMPLETED)
-            return cut_off.done() and not pause.done()
+            await asyncio.wait([pause, session_ended], return_when=asyncio.FIRST_COMPLETED)
+            return session_ended.done() and not pause.done()
         finally:
             pause.cancel()
-            cut_off.cancel()
+            session_ended.cancel()
 
-    async def _end_leases_of_the_dead(self) -> None:
+    async def _expire_crashed(self) -> None:
         lanes = self._store.lanes
         with suppress(PillarboxError):
             if sessions := await lanes.ended(self._pulse.relay):
-                # A relay that lives reconnects at once.
+                # A relay that is alive reconnects at once.
                 await self._clock.sleep(RECONNECTS_WITHIN)
                 if await lanes.expire(sessions):
                     # Learn how many relays are left before their lanes are taken.
                     await self._beat(self._clock.monotonic())
-                    self._on_expired()
+                    self._listener.lanes_available()
 
-    async def _let_go(self, silent: float) -> None:
-        """The relay's loop is wedged: give its lanes away in its name, and show where it hangs."""
+    async def _release_lanes(self, silent: float) -> None:
+        """The relay's loop hangs: release its lanes in its name, and show where it hangs."""
         self._pulse.joined = False
         with suppress(PillarboxError):
             await self._store.lanes.release(self._pulse.relay)
-        self._on_stalled(f"the event loop has been silent for {silent:.0f} s; it hangs at\n{self._pulse.whereabouts()}")
+        self._listener.loop_stalled(
+            f"the event loop has been silent for {silent:.0f} s; it hangs at\n{self._pulse.stack()}"
+        )
 
     async def _beat(self, began: float) -> bool:
         """Renew the lease; False: the store cannot be reached."""
@@ -173,15 +177,15 @@ class Heartbeat:
                 stalled=pulse.stalled,
             )
         except PillarboxError:
-            # The store is away: the deadline passes by itself if that lasts.
+            # The store is unavailable: the deadline passes by itself if that lasts.
             return False
         self._backoff.reset()
         if renewal is None:
             pulse.joined = False
-            self._on_lost("the lease ended before it was renewed")
+            self._listener.lease_lost("the lease ended before it was renewed")
             return True
         self._relays = renewal.relays
-        self._on_renewed(began + self._lease, renewal)
+        self._listener.renewed(began + self._lease, renewal)
         return True
 
 
@@ -197,15 +201,15 @@ class HeartbeatThread:
         self._relays_loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
-        """Beat from now on."""
+        """Renew from now on."""
         threading.Thread(target=self._run, name="pillarbox-heartbeat", daemon=True).start()
 
     async def end(self) -> None:
-        """Beat no more; returns once the thread has let go of its connection, or hangs."""
-        with suppress(RuntimeError):  # it ended by itself
+        """Renew no more; returns once the thread has closed its connection, or hangs."""
+        with suppress(RuntimeError):  # the thread has ended
             self._loop.call_soon_threadsafe(self._told_to_end.set)
         with suppress(TimeoutError):
-            async with asyncio.timeout(LONGEST_FAREWELL):
+            async with asyncio.timeout(END_TIMEOUT):
                 await self._ended.wait()
 
     def _run(self) -> None:
@@ -213,7 +217,7 @@ class HeartbeatThread:
             self._loop.run_until_complete(self._beat())
         finally:
             self._loop.close()
-            with suppress(RuntimeError):  # nobody waits any more
+            with suppress(RuntimeError):  # the relay's loop has ended
                 self._relays_loop.call_soon_threadsafe(self._ended.set)
 
     async def _beat(self) -> None:
@@ -233,6 +237,25 @@ RECOVERY = 15.0
 """Seconds beyond the lease within which every deliverable event leaves after a fault ended."""
 
 
+NOT_SETTLED = (
+    "the store renews the lease but does not accept the results of sends; see the errors in the relay's log, and check "
+    "the database's locks, disk space and permissions"
+)
+NOT_FETCHED = (
+    "the store renews the lease but does not answer the fetch for pending events; check the database's locks and slow "
+    "queries"
+)
+NOT_COORDINATED = (
+    "the store renews the lease but does not hand out lanes or carry out requests; see the errors in the relay's log, "
+    "and check the database's locks and permissions"
+)
+LEDGER_NOT_WRITTEN = (
+    "the store renews the lease but does not write the ledger, and nothing is sent before that; see the errors in the "
+    "relay's log, and check the database's locks, disk space and permissions"
+)
+NOT_SENT = "events for {} can be sent and a sender is free, but no send begins; restart the relay and report its log"
+
+
 class _Opportunity(NamedTuple):
     """A stage that could make progress now."""
 
@@ -250,117 +273,72 @@ class _Wait:
     seconds: float = 0.0
 
 
-class Progress:
-    """Watches one relay."""
+class StallWatch:
+    """Detects that a relay which is alive could take lanes, fetch, send or settle, but does not.
+
+    A stage counts time only while it could make progress and makes none. A pause, a rate limit, an open breaker,
+    handlers that occupy every sender, a store that does not renew the lease and an empty outbox all reset it, so that
+    none of them raises an alarm. After a gap between two renewals every stage starts over.
+    """
 
     def __init__(
-        self,
-        *,
-        relay: str,
-        pulse: Pulse,
-        ownership: Ownership,
-        sender: Sender,
-        settlement: Settlement,
-        config: RelayConfig,
-        clock: Clock,
-        announce: Announcer,
+        self, context: RelayContext, coordinator: Coordinator, idle: IdleWait, sender: Sender, settlement: Settlement
     ) -> None:
-        self.relay = relay
-        self._pulse = pulse
-        self._ownership = ownership
+        config = context.config
+        self._context = context
+        self._coordinator = coordinator
+        self._idle = idle
         self._sender = sender
         self._settlement = settlement
-        self._clock = clock
-        self._announce = announce
         self._interval = seconds(config.heartbeat)
-        self._bound = seconds(config.lease) + RECOVERY + seconds(config.poll_interval)
+        self._limit = seconds(config.lease) + RECOVERY + seconds(config.poll_interval)
         self._waits: dict[tuple[str, Hashable], _Wait] = {}
         self._stalled: RelayStalled | None = None
-        self._rounds: int | None = None
-        self._tended = 0
         self._checked = 0.0
 
-    def fetching(self) -> None:
-        """The fetch loop begins, or begins anew after the store failed."""
-        self._rounds = self._rounds or 0
-
-    def fetched(self) -> None:
-        """The fetch loop completed a round."""
-        self._rounds = (self._rounds or 0) + 1
-
-    def tended(self) -> None:
-        """A round of upkeep was completed: lanes, requests of operators, figures."""
-        self._tended += 1
-
     def begin(self) -> None:
-        """A life begins: nothing is known of it."""
+        """The relay starts: nothing is known of its stages."""
         self._waits.clear()
-        self._rounds = self._stalled = None
-        self._pulse.stalled = ""
+        self._stalled = None
+        self._idle.rounds = None
+        self._context.pulse.stalled = ""
 
     def check(self) -> None:
-        """Look for a stall. Called whenever the lease was renewed, whatever the duties of the relay wait for."""
-        now = self._clock.monotonic()
+        """Search for a stall. Called whenever the lease was renewed, whatever the children of the relay wait for."""
+        now = self._context.clock.monotonic()
         passed, self._checked = now - self._checked, now
-        # Long after the last renewal the store was away, or the machine asleep: all begins anew.
+        # Long after the last renewal the store was unavailable or the machine asleep: start over.
         before, self._waits = self._waits if passed <= 2 * self._interval else {}, {}
         found: RelayStalled | None = None
         for stage, subject, mark, reason in self._opportunities():
             wait = before.get((stage, subject))
             wait = _Wait(mark, wait.seconds + passed) if wait is not None and wait.mark == mark else _Wait(mark)
             self._waits[stage, subject] = wait
-            if found is None and wait.seconds > self._bound:
-                found = RelayStalled(relay=self.relay, stage=stage, reason=reason, seconds=wait.seconds)
-        self._tell(found)
+            if found is None and wait.seconds > self._limit:
+                found = RelayStalled(relay=self._context.relay, stage=stage, reason=reason, seconds=wait.seconds)
+        self._report(found)
 
-    def _tell(self, found: RelayStalled | None) -> None:
+    def _report(self, found: RelayStalled | None) -> None:
         before, self._stalled = self._stalled, found
-        self._pulse.stalled = found.reason if found is not None else ""
+        self._context.pulse.stalled = found.reason if found is not None else ""
         if found is not None and (before is None or before.stage != found.stage):
-            self._announce(found)
+            self._context.announce(found)
         elif found is None and before is not None:
-            self._announce(RelayStallEnded(relay=self.relay, stage=before.stage, seconds=before.seconds))
+            self._context.announce(
+                RelayStallEnded(relay=self._context.relay, stage=before.stage, seconds=before.seconds)
+            )
 
     def _opportunities(self) -> Iterator[_Opportunity]:
         """What could make progress now, a cause before what follows from it."""
-        if self._sender.stopping or not self._ownership.may_send():
+        context, ledger = self._context, self._sender.ledger
+        if context.lifecycle.draining or not context.ownership.may_send():
             return
         if (oldest := self._settlement.oldest) is not None:
-            yield _Opportunity(
-                "settle",
-                None,
-                oldest,
-                "the store renews the lease but does not accept the results of sends; see the errors in the relay's "
-                "log, and check the database's locks, disk space and permissions",
-            )
-        if self._rounds is not None and self._ownership.epochs:
-            yield _Opportunity(
-                "fetch",
-                None,
-                self._rounds,
-                "the store renews the lease but does not answer the fetch for pending events; check the database's "
-                "locks and slow queries",
-            )
-        yield _Opportunity(
-            "tend",
-            None,
-            self._tended,
-            "the store renews the lease but does not hand out lanes or carry out requests; see the errors in the "
-            "relay's log, and check the database's locks and permissions",
-        )
-        if (noting := self._sender.noting()) is not None:
-            yield _Opportunity(
-                "ledger",
-                None,
-                noting,
-                "the store renews the lease but does not write the ledger, and nothing is sent before that; see the "
-                "errors in the relay's log, and check the database's locks, disk space and permissions",
-            )
+            yield _Opportunity("settle", None, oldest, NOT_SETTLED)
+        if self._idle.rounds is not None and context.ownership.epochs:
+            yield _Opportunity("fetch", None, self._idle.rounds, NOT_FETCHED)
+        yield _Opportunity("tend", None, self._coordinator.rounds, NOT_COORDINATED)
+        if ledger is not None and (writes := ledger.writes()) is not None:
+            yield _Opportunity("ledger", None, writes, LEDGER_NOT_WRITTEN)
         for sends, destination in self._sender.could_send():
-            yield _Opportunity(
-                "send",
-                sends,
-                sends.begun,
-                f"events for {destination} can be sent and a sender is free, but no send begins; restart the relay and "
-                "report its log",
-            )
+            yield _Opportunity("send", sends, sends.begun, NOT_SENT.format(destination))

@@ -1,22 +1,28 @@
-"""How long the fetch loop waits between two fetches, and what ends the wait.
+"""When the relay fetches: what to fetch next besides ready messages, how long to wait, and what ends the wait.
 
 While few events arrive, producers notify the relay at every commit, and each notification is a fetch. A notification
-costs the producers a lock at commit: while many arrive, the relay tells them to stop and fetches by itself.
-
-The fetch loop never waits for the statement that tells producers so: another task writes it. Events that commit before
-that statement cause no notification, so the relay fetches once more as soon as it is written.
+costs the producers a lock at commit: while many arrive, the relay tells them to stop and fetches by itself. The fetch
+loop does not wait for that statement. Events that commit before it cause no notification: the relay fetches once more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pillarbox.core.clock import Clock, seconds
-from pillarbox.core.store import Store
-from pillarbox.relay.config import RelayConfig
+from pillarbox.core.errors import StoreUnavailableError
+from pillarbox.core.message import Message, Slot
+from pillarbox.relay.in_flight import QueueKey, queue_of
+
+if TYPE_CHECKING:
+    from pillarbox.relay.fetch import Fetcher
+    from pillarbox.relay.send import Sender
+    from pillarbox.relay.supervisor import RelayContext
 
 FIRST_PAUSE = 0.002
 """Seconds until the next fetch after one that left nothing behind; then twice as long after each empty one."""
@@ -35,34 +41,181 @@ MOST_EMPTY = 20
 AWAKE_FOR = 5.0
 AWAKE_PAUSE = 0.1
 SHORTEST_SLEEP = 0.08
+PAUSE_PER_MESSAGE = 20e-6
+"""Seconds between two fetches for each message in flight: every fetch carries and steps over all of them."""
+FEW = 5
+"""Times that pause where there is room for a few only, as where one key fills what may be in flight."""
+LONGEST_FETCH_PAUSE = 0.1
+"""Seconds between two fetches, however many are in flight; and never more than `poll_interval`."""
+RETRY_STEP = 0.02  # seconds: times at which retries are due are rounded up to this
+MAX_RETRY_TIMES = 500
+"""Times at which retries are due that are kept, the next ones; the periodic fetch finds a retry that is due later."""
+
+
+class Wakeups:
+    """The events on which the loops of one relay wait."""
+
+    def __init__(self) -> None:
+        self.fetching = asyncio.Event()  # there may be something to fetch
+        self.sending = asyncio.Event()  # there may be something to send
+        self._changed = asyncio.Event()
+
+    def fetch(self) -> None:
+        """Wake the fetch loop."""
+        self.fetching.set()
+        self._changed.set()
+
+    def send(self) -> None:
+        """Wake the senders."""
+        self.sending.set()
+
+    def all(self) -> None:
+        """Wake the fetch loop and the senders."""
+        self.fetch()
+        self.sending.set()
+
+    def notice(self) -> None:
+        """Something changed that `until_change` may wait for; there is no more to fetch because of it."""
+        self._changed.set()
+
+    async def until_send(self, longest: float) -> None:
+        """Wait until there may be something to send, at most so many seconds."""
+        self.sending.clear()
+        timer = asyncio.get_running_loop().call_later(longest, self.sending.set)
+        try:
+            await self.sending.wait()
+        finally:
+            timer.cancel()
+
+    async def until_change(self, longest: float) -> None:
+        """Wait for a change, at most so many seconds."""
+        self._changed.clear()
+        await _wait(self._changed, longest)
+
+
+class FetchSchedule:
+    """What to fetch next besides ready messages: ordering queues to continue, orphaned queues, and retries."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.queues: deque[Slot] = deque()  # ordering queues whose first message is gone: the waiting ones may come
+        self._retries: set[float] = set()  # times at which retries that this relay wrote are due
+        self.next_due = 0.0  # when to fetch scheduled messages next, on the monotonic clock
+        self.next_orphans = 0.0  # when to search for orphaned queues next, on the monotonic clock
+        self.orphans_after: Slot | None = None  # where that search continues; None: at the beginning
+        self.exhausted = False
+        """The last round put everything in flight that it could have seen: there is no more to fetch until something
+        commits or falls due."""
+
+    def continue_queues(self, queues: Iterable[Slot]) -> None:
+        """Fetch the next waiting messages of these ordering queues."""
+        known = set(self.queues)
+        self.queues.extend(queue for queue in dict.fromkeys(queues) if queue not in known)
+
+    def search_orphans(self) -> None:
+        """Search for orphaned queues now: lanes changed their owner, or an operator removed a message."""
+        self.orphans_after = None
+        self.next_orphans = 0.0
+
+    def due_within(self, delay: float) -> None:
+        """Fetch scheduled messages with the first round after so many seconds."""
+        self.next_due = min(self.next_due, self._clock.monotonic() + delay)
+
+    def retry_within(self, delay: float) -> None:
+        """A retry is due after so many seconds: fetch it then."""
+        self._retries.add(math.ceil((self._clock.monotonic() + delay) / RETRY_STEP) * RETRY_STEP)
+        if len(self._retries) > MAX_RETRY_TIMES:
+            self._retries.remove(max(self._retries))
+
+    def next_retry(self) -> float:
+        """Seconds until the next retry is due; those that are overdue wait for something else."""
+        now = self._clock.monotonic()
+        return min((at - now for at in self._retries if at > now), default=math.inf)
+
+    def begin_due(self, now: float, *, every: float) -> bool:
+        """Whether to fetch scheduled messages now; if so, the next time is `every` seconds later."""
+        past = {at for at in self._retries if at <= now}
+        if now < self.next_due and not past:
+            return False
+        self.next_due = now + every
+        self._retries -= past
+        return True
+
+
+class FetchBarrier:
+    """Keeps a message back that a fetch brought without knowing of an earlier one of its ordering queue.
+
+    Between the decision that a message waits and the first fetch begun after its commit, later messages of its queue
+    come up as if nothing was before them. They are left, and a fetch that knows brings them again.
+
+    Fetches are numbered as they begin. A queue may have several decisions on their way into the store at once, and one
+    round takes messages from several fetches: a queue is free again only once no decision is unwritten, and only for
+    fetches begun after the last one was written.
+    """
+
+    def __init__(self) -> None:
+        self._unwritten: Counter[QueueKey] = Counter()
+        self._known_after: dict[QueueKey, int] = {}
+        self.fetches = 0
+
+    def stop(self, queue: QueueKey) -> None:
+        """From now on, and until its own `written`, no fetch knows."""
+        self._unwritten[queue] += 1
+
+    def written(self, queue: QueueKey) -> None:
+        """A decision is committed, or void because its lane was lost: every fetch begun from now on knows."""
+        self._unwritten[queue] -= 1
+        if self._unwritten[queue] <= 0:
+            del self._unwritten[queue]
+        self._known_after[queue] = self.fetches
+
+    def released(self, queue: QueueKey) -> None:
+        """A message of the queue was given back as it was: a fetch that is under way left it out."""
+        self._known_after[queue] = self.fetches
+
+    @property
+    def inactive(self) -> bool:
+        """Whether no queue is stopped: `holds_back` is False for every message."""
+        return not self._unwritten and not self._known_after
+
+    def begin_round(self) -> None:
+        """No fetch is under way: all that follow know whatever is written."""
+        self._known_after.clear()
+
+    def clear(self) -> None:
+        """The relay ended: none of its decisions is on the way any more."""
+        self._unwritten.clear()
+        self._known_after.clear()
+
+    def holds_back(self, message: Message, destination: str, fetch: int) -> bool:
+        """Whether a message that this fetch brought may come after one of its queue that the fetch did not know of."""
+        if message.key is None:
+            return False
+        own, whole_key = queue_of(message, destination), queue_of(message, "")
+        return self._unknown_to(own, fetch) or self._unknown_to(whole_key, fetch)
+
+    def _unknown_to(self, queue: QueueKey, fetch: int) -> bool:
+        return queue in self._unwritten or fetch <= self._known_after.get(queue, -1)
 
 
 class IdleWait:
-    """The waits of one relay."""
+    """The fetch loop and its waits."""
 
-    def __init__(
-        self,
-        *,
-        relay: str,
-        store: Store,
-        clock: Clock,
-        config: RelayConfig,
-        next_reason: Callable[[], float] = lambda: math.inf,
-    ) -> None:
-        """next_reason: seconds until there is a reason to fetch: a retry is due, or a destination may be probed, which
-        needs an event."""
-        self.relay = relay
-        self._wakeup = store.wakeup
-        self._clock = clock
+    def __init__(self, context: RelayContext) -> None:
+        config = context.config
+        self._context = context
+        self._wakeups = context.wakeups
+        self._notifications = context.store.wakeup
+        self._clock = context.clock
         self._adaptive = config.adaptive
-        self._notifications = config.wakeup == "notify"
+        self._enabled = config.wakeup == "notify"
         self._many = config.batch_size // 4
         self._longest = seconds(config.poll_interval)
         self._sleep = max(SHORTEST_SLEEP, 3 * self._longest)
-        self._next_reason = next_reason
+        self._longest_fetch_pause = min(LONGEST_FETCH_PAUSE, self._longest)
         self._pause = FIRST_PAUSE
-        self._woken = asyncio.Event()
-        self._changed = asyncio.Event()
+        self.rounds: int | None = None
+        """Rounds that the fetch loop completed; None before it began."""
         self._decided = asyncio.Event()
         self._wanted = False
         """Whether producers should notify this relay."""
@@ -71,31 +224,47 @@ class IdleWait:
         self._awake_until = 0.0
         self._notified = False
         self._relies = False
-        """The pauses since the last fetch that brought events began long, because producers notified this relay."""
+        """The pauses since the last fetch with events began long, because producers notified this relay."""
         self._empty = 0
         self._arrivals = 0
         self._window_began = -math.inf
 
-    def wake(self) -> None:
-        """There may be something to fetch."""
-        self._woken.set()
-        self._changed.set()
+    async def run(self, fetcher: Fetcher, sender: Sender) -> None:
+        """Fetch round after round, until the relay drains."""
+        lifecycle = self._context.lifecycle
+        self.rounds = self.rounds or 0
+        while not lifecycle.draining:
+            if (pause := self._pause_before(fetcher)) > 0:
+                await self._wakeups.until_change(pause)
+                continue
+            self.begin_fetch()
+            try:
+                found = await fetcher.fetch()
+            except StoreUnavailableError:
+                # What it had put in flight before a write of its own failed can be sent all the same.
+                sender.begin()
+                raise
+            self.rounds += 1
+            if found:
+                sender.begin()
+            await self.after_fetch(found, took_all=self._context.schedule.exhausted)
+        await asyncio.Event().wait()
 
-    def notice(self) -> None:
-        """Something changed that `until_change` may wait for; there is no more to fetch because of it."""
-        self._changed.set()
-
-    async def until_change(self, longest: float) -> None:
-        """Wait for a change, at most so many seconds."""
-        self._changed.clear()
-        await _wait(self._changed, longest)
+    def _pause_before(self, fetcher: Fetcher) -> float:
+        """Seconds until the next fetch is worth what it costs: the more is in flight, the more it costs and the less it
+        brings. Not at all where ready messages are known to be pending and there is room for many."""
+        few = fetcher.room < self._context.config.min_batch
+        if fetcher.more and not few:
+            return 0.0
+        pause = min(PAUSE_PER_MESSAGE * len(self._context.in_flight) * (FEW if few else 1), self._longest_fetch_pause)
+        return fetcher.began_at + pause - self._clock.monotonic()
 
     async def listen(self) -> None:
         """Wake the fetch loop at every notification."""
         while True:
-            if await self._wakeup.wait(self._longest):
+            if await self._notifications.wait(self._longest):
                 self._notified = True
-                self.wake()
+                self._wakeups.fetch()
 
     async def tell_producers(self) -> None:
         """Write whether producers should notify this relay, whenever that changes."""
@@ -106,38 +275,36 @@ class IdleWait:
             now = self._clock.monotonic()
             if self._wanted and not self._is_notified(now):
                 before, until = self._asleep_until, now + self._sleep
-                await self._wakeup.request(self.relay, self._sleep)
+                await self._notifications.request(self._context.relay, self._sleep)
                 self._asleep_until = until
                 if self._clock.monotonic() >= before:
-                    self.wake()  # events that committed before this statement caused no notification
+                    self._wakeups.fetch()  # events that committed before this statement caused no notification
             elif not self._wanted and self._asleep_until:
                 self._asleep_until = 0.0
-                await self._wakeup.request(self.relay, 0)
+                await self._notifications.request(self._context.relay, 0)
 
     def begin_fetch(self) -> None:
         """A fetch begins: it does not see what wakes the relay from here on."""
-        self._woken.clear()
+        self._wakeups.fetching.clear()
 
     async def after_fetch(self, found: int, *, took_all: bool = False) -> None:
         """Wait until the next fetch: not at all where this one left events behind, longer after each empty one.
-
-        took_all: it left none behind. If a notification caused it, and producers still notify the relay, the next fetch
-        waits for them.
-        """
+        took_all: it left none behind. If a notification caused it, and producers still notify the relay, the next
+        fetch waits for them."""
         notified = self._notified
         self._decide(found)
-        notified = notified and self._wanted and self._wakeup.notifies
+        notified = notified and self._wanted and self._notifications.notifies
         if found:
             self._pause = FIRST_PAUSE
             if not took_all:
                 return
             if notified:
                 self._pause = NOTIFIED_PAUSE
-        elif self._relies and not self._wakeup.notifies:
+        elif self._relies and not self._notifications.notifies:
             # A long pause must not outlive the notifications that it relied on.
             self._pause = FIRST_PAUSE
-        self._relies = notified if found else self._relies and self._wakeup.notifies
-        await _wait(self._woken, self._next_pause())
+        self._relies = notified if found else self._relies and self._notifications.notifies
+        await _wait(self._wakeups.fetching, self._next_pause())
         self._pause = min(self._longest, self._pause * 2)
 
     def _next_pause(self) -> float:
@@ -145,6 +312,11 @@ class IdleWait:
             return self._longest
         longest = min(self._longest, AWAKE_PAUSE) if self._clock.monotonic() < self._awake_until else self._longest
         return min(self._pause, longest, max(FIRST_PAUSE, self._next_reason()))
+
+    def _next_reason(self) -> float:
+        """Seconds until there is a reason to fetch: a retry is due, or a destination may be probed, which needs an
+        event."""
+        return min(self._context.destinations.next_probe(), self._context.schedule.next_retry())
 
     def _is_notified(self, now: float) -> bool:
         """Whether producers notify this relay for so long that it need not ask again."""
@@ -166,7 +338,7 @@ class IdleWait:
             self._wanted = False
         if now - self._window_began > WINDOW:
             few = self._arrivals < (MOST_NOTIFIED if self._wanted else FEWEST_UNNOTIFIED)
-            self._wanted = self._notifications and few and now >= self._awake_until
+            self._wanted = self._enabled and few and now >= self._awake_until
             self._arrivals, self._window_began = 0, now
         if (not self._is_notified(now)) if self._wanted else self._asleep_until:
             self._decided.set()

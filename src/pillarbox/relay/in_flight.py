@@ -266,8 +266,8 @@ class InFlight:
                 item.queued = False
             queue.waiting, queue.sending = [], {}
 
-    def has_suspect(self) -> bool:
-        """Whether a message is in flight whose attempt was written before its send."""
+    def has_quarantined(self) -> bool:
+        """Whether a message in quarantine is in flight."""
         return any(item.noted for item in self._items.values())
 
     def lanes(self) -> set[int]:

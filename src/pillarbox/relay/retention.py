@@ -1,4 +1,8 @@
-"""Retention, in small bites: the owner of the first lane does it for all, while its rounds pause."""
+"""Retention and statistics: what the owner of the first lane does for all relays, and what each relay reports.
+
+Retention deletes in small steps, between two rounds of the coordinator. Statistics are counted as decisions are written
+and reported every ten seconds.
+"""
 
 from __future__ import annotations
 
@@ -6,67 +10,65 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from pillarbox.core.clock import Clock
-from pillarbox.core.errors import RowsRefusedError
-from pillarbox.core.observations import Announcer, Pruned, StoreFailed
+from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
+from pillarbox.core.observations import Pruned, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
 from pillarbox.core.pruning import bites
-from pillarbox.core.retention import Retention
-from pillarbox.core.statistics import Carried, bucket
-from pillarbox.core.store import Store
-from pillarbox.relay.lanes import Ownership
+from pillarbox.core.statistics import EVERY as REPORT_EVERY
+from pillarbox.core.statistics import OUTBOX, Carried, Level, bucket
+
+if TYPE_CHECKING:
+    from pillarbox.relay.supervisor import RelayContext
 
 EVERY = 60.0
+"""Seconds between two searches for data past its retention period."""
 
 
-class Housekeeping:
-    """Keeps the tables small."""
+class RetentionJob:
+    """Deletes data past its retention period."""
 
-    def __init__(
-        self, *, relay: str, store: Store, ownership: Ownership, kept: Retention, clock: Clock, announce: Announcer
-    ) -> None:
-        self._relay = relay
-        self._upkeep = store.upkeep
-        self._schema = store.schema
-        self._ownership = ownership
-        self._kept = kept
-        self._clock = clock
-        self._announce = announce
+    def __init__(self, context: RelayContext) -> None:
+        self._context = context
+        self._kept = context.config.retention.in_seconds
         self._next = 0.0
 
-    async def work(self, *, until: float) -> None:
-        """Take bites until nothing old is left or that moment is reached; then the next call goes on."""
-        now = self._clock.monotonic()
-        if now < self._next or not self._ownership.owns(0):
+    async def run(self, *, until: float) -> None:
+        """Delete until nothing is past its retention period or that time is reached; the next call continues."""
+        context, upkeep = self._context, self._context.store.upkeep
+        now = context.clock.monotonic()
+        if now < self._next or not context.ownership.owns(0):
             return
-        await self._schema.prepare()
-        pruned = 0
+        await context.store.schema.prepare()
+        deleted = 0
         try:
-            async with aclosing(bites(self._upkeep, self._kept, clock=self._clock)) as work:
-                async for gone in work:
-                    pruned += gone
-                    if self._clock.monotonic() >= until or not self._ownership.owns(0):
+            async with aclosing(bites(upkeep, self._kept, clock=context.clock)) as steps:
+                async for count in steps:
+                    deleted += count
+                    if context.clock.monotonic() >= until or not context.ownership.owns(0):
                         return
             self._next = now + EVERY
         except RowsRefusedError as error:
-            # Somebody's foreign key keeps what is old. That is no outage: nothing else waits for it.
+            # A foreign key of the application refers to old rows. That is no outage: nothing else waits for it.
             self._next = now + EVERY
-            self._announce(StoreFailed(relay=self._relay, error=str(error), delay=EVERY))
+            context.announce(StoreFailed(relay=context.relay, error=str(error), delay=EVERY))
         finally:
-            if pruned:
-                self._announce(Pruned(relay=self._relay, count=pruned))
+            if deleted:
+                context.announce(Pruned(relay=context.relay, count=deleted))
 
 
-class Figures:
-    """Counts by destination, until they are taken."""
+class Statistics:
+    """Counts by destination, until they are reported."""
 
     def __init__(self) -> None:
         self._counts: defaultdict[str, Carried] = defaultdict(Carried)
+        self._next_report = 0.0
 
-    def count(self, verdicts: Iterable[Verdict], now: datetime) -> None:
+    def count(self, decisions: Iterable[Verdict], now: datetime) -> None:
+        """Count decisions that were written."""
         recorded: defaultdict[str, list[datetime]] = defaultdict(list)
-        for message, outcome, destination, _ in verdicts:
+        for message, outcome, destination, _ in decisions:
             if outcome is DELIVERED:
                 recorded[destination].append(message.recorded_at)
             elif isinstance(outcome, Retry):
@@ -83,10 +85,32 @@ class Figures:
                     carried.delivered((now - at).total_seconds())
 
     def take(self) -> dict[str, Carried]:
+        """The counts since the last report, to be reported now."""
         taken, self._counts = dict(self._counts), defaultdict(Carried)
         return taken
 
     def put_back(self, taken: Mapping[str, Carried]) -> None:
-        """What could not be told is told the next time."""
+        """What could not be reported is reported the next time."""
         for destination, carried in taken.items():
             self._counts[destination].add(carried)
+
+    async def report(self, context: RelayContext, now: float) -> None:
+        """Write the counts; the owner of the first lane also writes how many messages are pending and dead."""
+        if now < self._next_report:
+            return
+        self._next_report = now + REPORT_EVERY
+        carried = self.take()
+        figures: dict[str, Carried | Level] = dict(carried)
+        try:
+            if context.ownership.owns(0):
+                figures[OUTBOX] = await _level(context)
+            if figures:
+                await context.store.statistics.add(context.relay, figures)
+        except StoreUnavailableError:
+            self.put_back(carried)
+            raise
+
+
+async def _level(context: RelayContext) -> Level:
+    seen = await context.store.statistics.backlog()
+    return Level(recorded=seen.recorded, backlog=seen.messages, oldest=seen.oldest, dead=seen.dead)

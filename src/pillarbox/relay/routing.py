@@ -1,7 +1,7 @@
-"""Where an event goes: routes are data, first match wins, several destinations split.
+"""Which destinations an event has: routes are data, first match wins, several destinations split the event.
 
 Everything is checked when the relay is built: a route to nowhere, an address that no transport takes or that several
-would take. Nothing found out later can stop an event on its way but a type that nobody foresaw.
+would take. After that only an event type without a route can stop an event.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.envelope import Body, body_of
 from pillarbox.settings import Text, Texts, about, setting
 
-MOST_REMEMBERED = 4096
-"""How many kinds of events a relay remembers the way of; beyond that it starts over."""
+MAX_CACHED = 4096
+"""How many kinds of events a relay caches the destinations of; beyond that it starts over."""
 MOST_BY_TYPE = 1000
-"""How many destinations event types make by default: each is a queue on a broker, and state in every relay."""
+"""How many destinations event types create by default: each is a queue on a broker, and state in every relay."""
 
 Ordering = Literal["strict", "pipelined"]
 """How messages of one key go to a destination."""
@@ -55,7 +55,7 @@ def rate_text(rate: float) -> str:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Destination:
-    """A place behind a transport, what a message looks like there, and how many it may get.
+    """Where a transport delivers to: address, form of the messages, rate limit and ordering.
 
     Raises ConfigurationError for a body, a rate or an ordering that is none.
     """
@@ -115,12 +115,12 @@ class Route:
         of = "" if self.aggregate_type == "*" else f" of {self.aggregate_type}"
         return f"{self.event_type}{of} → {' + '.join(self.to)}"
 
-    def fits(self, event_type: str, aggregate_type: str | None) -> bool:
+    def matches(self, event_type: str, aggregate_type: str | None) -> bool:
         """Whether an event of this kind takes this route."""
         return fnmatchcase(event_type, self.event_type) and fnmatchcase(aggregate_type or "", self.aggregate_type)
 
 
-class Place(NamedTuple):
+class Endpoint(NamedTuple):
     """A destination and the transport that serves it."""
 
     name: str
@@ -130,7 +130,7 @@ class Place(NamedTuple):
 
 
 class Routing:
-    """From a message to the places it goes to. Raises ConfigurationError for whatever does not fit together."""
+    """Resolves the destinations of a message. Raises ConfigurationError for names and addresses that do not match."""
 
     def __init__(
         self,
@@ -140,35 +140,35 @@ class Routing:
         *,
         most: int = MOST_BY_TYPE,
     ) -> None:
-        """`most`: how many destinations event types may make, where there are neither routes nor destinations."""
+        """most: how many destinations event types may create, where there are neither routes nor destinations."""
         if not transports:
             raise ConfigurationError("there is no transport, so nothing could ever be sent; give the relay one")
         for name in transports:
             _check_name("the name of a transport", name)
         self._routes = tuple(routes)
-        self._transports = dict(transports)
+        self.transports = dict(transports)
         self.by_type = not routes and not destinations
-        """Whether event types make destinations."""
+        """Whether event types create destinations."""
         self.most = most
-        self._places = {name: self._placed(name, given) for name, given in destinations.items()}
+        self._endpoints = {name: self._endpoint_of(name, given) for name, given in destinations.items()}
         self._known: dict[tuple[str, str | None], tuple[str, ...]] = {}
         for route in self._routes:
             for name in route.to:
-                if name not in self._places:
+                if name not in self._endpoints:
                     raise ConfigurationError(
                         f"the route {route} names the destination {name!r}, which is not there"
-                        + _nearest(name, self._places)
+                        + _nearest(name, self._endpoints)
                     )
 
     def resolve(self, message: Message) -> tuple[str, ...]:
-        """The names of the destinations of `message`; () where no route fits or its own destination is not known."""
+        """The names of the destinations of `message`; () where no route matches or its own destination is not known."""
         if message.destination and not self.by_type:
-            return (message.destination,) if message.destination in self._places else ()
+            return (message.destination,) if message.destination in self._endpoints else ()
         kind = (message.event_type, message.aggregate_type)
         names = self._known.get(kind)
         if names is None:
             names = self._defaults(message.event_type) if self.by_type else self._routed(*kind)
-            if len(self._known) >= MOST_REMEMBERED:
+            if len(self._known) >= MAX_CACHED:
                 self._known.clear()
             if names:  # a handler may be registered later
                 self._known[kind] = names
@@ -178,74 +178,74 @@ class Routing:
 
     @property
     def full(self) -> bool:
-        """Whether event types have made as many destinations as they may: a new type has no route."""
-        return self.by_type and len(self._places) >= self.most
+        """Whether event types have created as many destinations as they may: a new type has no route."""
+        return self.by_type and len(self._endpoints) >= self.most
 
-    def place(self, name: str) -> Place:
-        """The place of a destination. Raises KeyError for a name that `resolve` never gave."""
-        return self._places[name]
+    def endpoint(self, name: str) -> Endpoint:
+        """A destination with its transport. Raises KeyError for a name that `resolve` never returned."""
+        return self._endpoints[name]
 
-    def places(self) -> list[Place]:
-        """The places known so far: all of them, unless there are no routes and types are met as they come."""
-        return list(self._places.values())
+    def endpoints(self) -> list[Endpoint]:
+        """The destinations known so far: all of them, unless event types create them."""
+        return list(self._endpoints.values())
 
     def describe(self) -> str:
         """How events are routed, in one line for people."""
         if self.by_type:
-            return f"no routes: every event goes to the default destinations of its type on {_and(self._transports)}"
+            return f"no routes: every event goes to the default destinations of its type on {_and(self.transports)}"
         if not self._routes:
-            return f"no routes: only events that name their destination are sent, to {_and(self._places, 'or')}"
+            return f"no routes: only events that name their destination are sent, to {_and(self._endpoints, 'or')}"
         told = "; ".join(str(route) for route in self._routes)
         last = self._routes[-1]
         rest = "" if (last.event_type, last.aggregate_type) == ("*", "*") else "; no other event has a route"
         return f"routes, first match wins: {told}{rest}"
 
     def _routed(self, event_type: str, aggregate_type: str | None) -> tuple[str, ...]:
-        return next((tuple(route.to) for route in self._routes if route.fits(event_type, aggregate_type)), ())
+        return next((tuple(route.to) for route in self._routes if route.matches(event_type, aggregate_type)), ())
 
     def _defaults(self, event_type: str) -> tuple[str, ...]:
-        made: dict[str, Place] = {}
-        for transport_name, transport in self._transports.items():
+        made: dict[str, Endpoint] = {}
+        for transport_name, transport in self.transports.items():
             for given, address in transport.defaults(event_type).items():
-                taken = made.get(given) or self._places.get(given)
+                taken = made.get(given) or self._endpoints.get(given)
                 # Two transports may choose one name, and neither is to take the other's events away.
                 name = given if taken is None or taken.transport is transport else f"{transport_name}/{given}"
-                made[name] = Place(name, Destination(address), transport_name, transport)
-        if len(self._places) + sum(name not in self._places for name in made) > self.most:
+                made[name] = Endpoint(name, Destination(address), transport_name, transport)
+        if len(self._endpoints) + sum(name not in self._endpoints for name in made) > self.most:
             return ()
-        self._places |= made
+        self._endpoints |= made
         return tuple(made)
 
-    def _placed(self, name: str, given: Destination | Address) -> Place:
+    def _endpoint_of(self, name: str, given: Destination | Address) -> Endpoint:
         _check_destination(name)
         destination = given if isinstance(given, Destination) else Destination(given)
         transport_name = self._transport_of(name, destination.address)
-        transport = self._transports[transport_name]
+        transport = self.transports[transport_name]
         if destination.ordering == "pipelined" and (transport.pace.apart or not transport.pace.in_order):
             raise ConfigurationError(
                 f"the destination {name!r} is pipelined, but its transport {transport_name!r} does not keep the order "
                 'of the messages in one batch; leave ordering out, or set it to "strict"'
             )
-        return Place(name, destination, transport_name, transport)
+        return Endpoint(name, destination, transport_name, transport)
 
     def _transport_of(self, name: str, address: Address) -> str:
         wanted, kind = address.transport, type(address).__name__
-        if wanted and wanted not in self._transports:
+        if wanted and wanted not in self.transports:
             raise ConfigurationError(
                 f"the destination {name!r} wants the transport {wanted!r}, which is not there"
-                + _nearest(wanted, self._transports)
+                + _nearest(wanted, self.transports)
             )
-        fitting = [key for key, transport in self._transports.items() if isinstance(address, transport.address_type)]
+        fitting = [key for key, transport in self.transports.items() if isinstance(address, transport.address_type)]
         if wanted in fitting:
             return wanted
         if wanted:
-            takes = self._transports[wanted].address_type.__name__
+            takes = self.transports[wanted].address_type.__name__
             raise ConfigurationError(
                 f"the destination {name!r} is a {kind}, but its transport {wanted!r} takes {takes}"
             )
         if not fitting:
             raise ConfigurationError(
-                f"the destination {name!r} is a {kind}, which none of the transports {_and(self._transports)} takes"
+                f"the destination {name!r} is a {kind}, which none of the transports {_and(self.transports)} takes"
             )
         if len(fitting) > 1:
             raise ConfigurationError(

@@ -1,7 +1,7 @@
-"""Verdicts on their way into the store: gathered while a write is under way, written together by the next one.
+"""Settlement: decisions gather while a write is under way, and the next write takes them together.
 
-A message stays in hand until its verdict is committed, so that no look brings it a second time. If the store is away
-the verdicts wait: they are the only thing that must not be lost between a confirm and its settlement.
+A message stays in flight until its decision is committed, so that no fetch brings it a second time. While the store is
+unavailable the decisions wait: between a confirm and its settlement they are the only thing that must not be lost.
 """
 
 from __future__ import annotations
@@ -12,43 +12,25 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pillarbox import failpoints
-from pillarbox.core.clock import Chance, Clock
 from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
-from pillarbox.core.message import Message, Slot
-from pillarbox.core.observations import Announcer, BatchSettled, LanesLost, StoreFailed
+from pillarbox.core.observations import BatchSettled, LanesLost, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
 from pillarbox.core.retry import Backoff
-from pillarbox.core.store import Store
-from pillarbox.relay.in_flight import InFlight, Item
-from pillarbox.relay.lanes import Ownership
-from pillarbox.relay.retention import Figures
 
 if TYPE_CHECKING:
-    from pillarbox.relay.admission import Stops
+    from pillarbox.relay.in_flight import Item
+    from pillarbox.relay.supervisor import RelayContext
 
 GATHER = 0.02
 """Seconds between two writes while few deliveries wait: a write of one costs almost as much as a write of fifty."""
 GATHER_PER_DECISION = 0.0008
 """The same per decision that is enough for a write: a small window fills soon, and then fetches wait for the write."""
 
-_verdict: Callable[[Iterable[Any]], Verdict] = partial(tuple.__new__, Verdict)
+_decision: Callable[[Iterable[Any]], Verdict] = partial(tuple.__new__, Verdict)
 """Of its fields, in half the time of `Verdict(…)`."""
-
-
-class Freed(NamedTuple):
-    """What there is to fetch because of a settlement."""
-
-    slots: list[Slot]
-    """Lines whose head is gone or comes again at once: they are to be read on."""
-    due: bool
-    """Messages that had waited were settled: one that is due may have waited for them."""
-    retries: set[float]
-    """Seconds until messages come back."""
-    nothing: bool
-    """Every message was delivered, and none had waited: nothing but room in flight came free."""
 
 
 class _Entry:
@@ -57,7 +39,7 @@ class _Entry:
     def __init__(
         self, item: Item, outcome: Outcome | None, since: float, error: str = "", followers: Sequence[Item] = ()
     ) -> None:
-        """outcome: None: a try to be noted. since: when it was decided, on the monotonic clock."""
+        """outcome: None: a deferral to be noted. since: when it was decided, on the monotonic clock."""
         self.item = item
         self.outcome = outcome
         self.since = since
@@ -68,61 +50,39 @@ class _Entry:
 
 
 class Settlement:
-    """What became of messages, until it is written."""
+    """Decisions on messages, until they are written."""
 
-    def __init__(
-        self,
-        *,
-        relay: str,
-        store: Store,
-        in_flight: InFlight,
-        stops: Stops,
-        ownership: Ownership,
-        figures: Figures,
-        announce: Announcer,
-        clock: Clock,
-        chance: Chance,
-        batch: int,
-        enough: int = 1,
-        enough_bytes: int = 0,
-    ) -> None:
-        """enough: how many decisions are written without waiting for more; enough_bytes: with so many bytes in flight,
-        any number."""
-        self.relay = relay
-        self._store = store
-        self._in_flight = in_flight
-        self._stops = stops
-        self._ownership = ownership
-        self._figures = figures
-        self._announce = announce
-        self._clock = clock
-        self._chance = chance
-        self._batch = batch
-        self._enough = enough
-        self._gather_for = min(GATHER, GATHER_PER_DECISION * enough)
-        self._enough_bytes = enough_bytes
+    def __init__(self, context: RelayContext) -> None:
+        config = context.config
+        self._context = context
+        self._in_flight = context.in_flight
+        self._barrier = context.barrier
+        self._clock = context.clock
+        self._batch = 2 * config.batch_size
+        self._enough = config.min_batch
+        """How many decisions are written without waiting for more."""
+        self._gather_for = min(GATHER, GATHER_PER_DECISION * self._enough)
+        self._enough_bytes = config.max_bytes // 8
+        """With so many bytes in flight, any number."""
         self._pending: list[_Entry] = []
         self._arrived = asyncio.Event()
         self._hurry = asyncio.Event()
         """Set once what waits is worth a write, or another message waits for it."""
         self._wrote_at = -math.inf
-        self._refusals = Backoff(chance, first=0.05)
+        self._refusals = Backoff(context.chance, first=0.05)
         self._has_refused = False
         """Whether refused decisions are among those that wait."""
         self._refused_until = 0.0
         """When to write refused decisions again, on the monotonic clock."""
         self._writing: list[_Entry] = []
         self.ended = False
-        """Nothing will be written any more."""
-        self.on_written: Callable[[Freed], None] = lambda _: None
-        """Told after each commit what there is to fetch because of it."""
-        self.on_passed: Callable[[Sequence[Message]], None] = lambda _: None
-        """Told the messages that were settled."""
+        self.writes = 0
+        """How often decisions were written so far."""
 
     def add(self, item: Item, outcome: Outcome, followers: list[Item] | None = None) -> None:
-        """A verdict; `followers` are let go of with it."""
+        """Write this decision; `followers` are released with it."""
         if _stops(outcome):
-            self._stops.stop(item.queue)
+            self._barrier.stop(item.queue)
         self._pending.append(_Entry(item, outcome, self._clock.monotonic(), followers=followers or ()))
         self._arrive(hurry=outcome is not DELIVERED or _is_awaited(item))
 
@@ -133,9 +93,9 @@ class Settlement:
         self._pending += arrived
         self._arrive(hurry=any(_is_awaited(entry.item) for entry in arrived))
 
-    def note(self, item: Item, error: str, followers: list[Item]) -> None:
-        """A try that an outage ended: noted, never charged; the message is let go of."""
-        self._stops.stop(item.queue)
+    def defer(self, item: Item, error: str, followers: list[Item]) -> None:
+        """Write a deferral because of an outage; the message is released."""
+        self._barrier.stop(item.queue)
         self._pending.append(_Entry(item, None, self._clock.monotonic(), error, followers))
         self._arrive(hurry=True)
 
@@ -156,7 +116,7 @@ class Settlement:
     def abandon(self) -> None:
         """The relay ends: what could not be written is decided again by the next owner of its lane."""
         self._pending.clear()
-        self._stops.clear()
+        self._barrier.clear()
 
     async def run(self) -> None:
         """Write whatever is there, again and again."""
@@ -169,8 +129,8 @@ class Settlement:
             self.ended = True
 
     async def flush(self) -> None:
-        """Write until nothing is left; waits for the store if it is away."""
-        backoff = Backoff(self._chance, first=0.05)
+        """Write until nothing is left; waits while the store is unavailable."""
+        backoff = Backoff(self._context.chance, first=0.05)
         while self._pending:
             await self._gather()
             self._writing = taken = self._next()
@@ -230,7 +190,7 @@ class Settlement:
         self._pending = sorted(self._pending + taken, key=attrgetter("refused"))
         pause = self._refusals.next()
         self._refused_until = self._clock.monotonic() + pause
-        self._announce(StoreFailed(relay=self.relay, error=str(error), delay=pause))
+        self._context.announce(StoreFailed(relay=self._context.relay, error=str(error), delay=pause))
 
     async def _wait_for_refused(self) -> None:
         """Wait until refused decisions may be written again, or another one is made."""
@@ -242,24 +202,24 @@ class Settlement:
     async def _wait_for_store(self, error: StoreUnavailableError, backoff: Backoff) -> None:
         """Wait before the next write."""
         pause = backoff.next()
-        self._announce(StoreFailed(relay=self.relay, error=str(error), delay=pause))
+        self._context.announce(StoreFailed(relay=self._context.relay, error=str(error), delay=pause))
         await self._clock.sleep(pause)
 
     async def _write(self, taken: list[_Entry]) -> None:
         # A decision about an item from before its lane was lost is void, also if the lane was taken back.
         ours = [entry for entry in taken if self._in_flight.holds(entry.item)]
-        epochs = self._ownership.epochs
+        epochs = self._context.ownership.epochs
         began = self._clock.monotonic()
-        verdicts = [
-            _verdict((entry.item.message, entry.outcome, entry.item.destination, entry.item.took))
+        decisions = [
+            _decision((entry.item.message, entry.outcome, entry.item.destination, entry.item.took))
             for entry in ours
             if entry.outcome is not None
         ]
         lost: set[int] = set()
         duplicates = 0
-        if verdicts:
+        if decisions:
             failpoints.hit("before-settle")
-            settled = await self._store.writes.settle(epochs, verdicts)
+            settled = await self._context.store.writes.settle(epochs, decisions)
             failpoints.hit("after-settle")
             lost |= settled.lost
             duplicates = settled.duplicates
@@ -269,39 +229,46 @@ class Settlement:
                 of = notes.setdefault((entry.error, entry.item.noted), [])
                 of.append(Resolved(entry.item.message, entry.item.destination))
         for (error, noted), messages in notes.items():
-            lost |= (await self._store.writes.note(epochs, messages, error=error, noted=noted)).lost
+            lost |= (await self._context.store.writes.note(epochs, messages, error=error, noted=noted)).lost
         self._written(taken, [entry for entry in ours if entry.item.message.lane not in lost] if lost else ours)
-        if dropped := self._ownership.lose(lost, epochs):
-            self._announce(LanesLost(relay=self.relay, lanes=tuple(dropped)))
-        if verdicts:
-            written = [one for one in verdicts if one.message.lane not in lost] if lost else verdicts
-            self._figures.count(written, self._clock.now())
-            self._announce(_summary(self.relay, verdicts, duplicates, self._clock.monotonic() - began))
+        if dropped := self._context.ownership.lose(lost, epochs):
+            self._context.announce(LanesLost(relay=self._context.relay, lanes=tuple(dropped)))
+        if decisions:
+            written = [one for one in decisions if one.message.lane not in lost] if lost else decisions
+            self._context.statistics.count(written, self._clock.now())
+            self._context.announce(
+                _summary(self._context.relay, decisions, duplicates, self._clock.monotonic() - began)
+            )
 
     def _written(self, taken: list[_Entry], valid: list[_Entry]) -> None:
         stopped = [entry for entry in taken if _stops(entry.outcome)]
         for entry in stopped:
-            self._stops.written(entry.item.queue)
+            self._barrier.written(entry.item.queue)
         self._in_flight.forget([entry.item for entry in taken])
         for entry in stopped:
             self._in_flight.forget(entry.followers)
-        self.on_passed([entry.item.message for entry in valid])
+        context, schedule = self._context, self._context.schedule
+        context.crash_guard.settled([entry.item.message for entry in valid])
         others = [entry for entry in valid if entry.item.waited or entry.outcome is not DELIVERED]
         waited = [entry for entry in others if entry.item.waited]
-        self.on_written(
-            Freed(
-                slots=[
-                    slot
-                    for entry in waited
-                    # After a noted try (None) the message itself is to be fetched again.
-                    if entry.outcome is None or not _stops(entry.outcome)
-                    if (slot := entry.item.slot) is not None
-                ],
-                due=bool(waited),
-                retries={entry.outcome.delay for entry in others if isinstance(entry.outcome, Retry)},
-                nothing=not others,
+        if waited:
+            # The next message of their queues may come; a deferred one (None) comes again itself.
+            schedule.continue_queues(
+                slot
+                for entry in waited
+                if entry.outcome is None or not _stops(entry.outcome)
+                if (slot := entry.item.slot) is not None
             )
-        )
+            # A scheduled message that is due may have waited for them.
+            schedule.due_within(0)
+        for delay in {entry.outcome.delay for entry in others if isinstance(entry.outcome, Retry)}:
+            schedule.retry_within(delay)
+        self.writes += 1
+        if not others and schedule.exhausted:
+            context.wakeups.notice()  # nothing but room in flight came free
+        else:
+            context.wakeups.fetch()
+        context.wakeups.send()
 
 
 def _places(entries: list[_Entry]) -> list[tuple[int, str]]:
@@ -309,25 +276,25 @@ def _places(entries: list[_Entry]) -> list[tuple[int, str]]:
 
 
 def _is_awaited(item: Item) -> bool:
-    """Whether others wait until it is settled: those behind it in the table, or the next one in quarantine."""
+    """Whether others wait until it is settled: later ones of its key, or the next one in quarantine."""
     return item.waited or item.noted
 
 
 def _stops(outcome: Outcome | None) -> bool:
-    """Whether those behind it have to wait; a noted try (None) comes again at once, and still goes first."""
+    """Whether later messages of its key have to wait; a deferred one (None) comes again first."""
     if outcome is DELIVERED:  # as most are
         return False
     return outcome is None or isinstance(outcome, Retry) or (isinstance(outcome, Dead) and outcome.block)
 
 
-def _summary(relay: str, verdicts: list[Verdict], duplicates: int, took: float) -> BatchSettled:
-    outcomes = [verdict.outcome for verdict in verdicts]
+def _summary(relay: str, decisions: list[Verdict], duplicates: int, took: float) -> BatchSettled:
+    outcomes = [decision.outcome for decision in decisions]
     delivered = outcomes.count(DELIVERED)
     dead = sum(isinstance(outcome, Dead) for outcome in outcomes) if delivered < len(outcomes) else 0
     return BatchSettled(
         relay=relay,
         delivered=delivered,
-        retried=len(verdicts) - delivered - dead,
+        retried=len(decisions) - delivered - dead,
         dead=dead,
         duplicates=duplicates,
         seconds=took,

@@ -1,80 +1,316 @@
-"""The duties of one relay: they begin and end together, and the first that fails ends them all, with its reason."""
+"""The supervisor of one relay: what its parts share, and its child tasks.
+
+The children start and end together. The first one that fails drains the relay and ends the others, with its reason.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from pillarbox.core.clock import Chance, Clock
+from pillarbox import failpoints
+from pillarbox.core.clock import Chance, Clock, seconds
 from pillarbox.core.errors import RelayFailedError, StoreUnavailableError
-from pillarbox.core.observations import Announcer, StoreFailed, StoreRestored
-from pillarbox.core.retry import LONGEST_PAUSE, Backoff
+from pillarbox.core.lane import Renewal
+from pillarbox.core.observations import (
+    Announcer,
+    RelayStarted,
+    RelayStopped,
+    StoreFailed,
+    StoreRestored,
+)
+from pillarbox.core.retry import LONGEST_PAUSE, Backoff, RetryPolicy
+from pillarbox.core.store import Store
+from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread, Pulse
 
-Duty = Callable[[], Coroutine[Any, Any, None]]
+if TYPE_CHECKING:
+    from pillarbox.relay.config import RelayConfig
+    from pillarbox.relay.crash_guard import CrashGuard
+    from pillarbox.relay.destinations import Destinations, TransportHealth
+    from pillarbox.relay.fetch import Fetcher
+    from pillarbox.relay.heartbeat import StallWatch
+    from pillarbox.relay.idle import FetchBarrier, FetchSchedule, IdleWait, Wakeups
+    from pillarbox.relay.in_flight import InFlight, Item
+    from pillarbox.relay.lanes import Coordinator, Ownership
+    from pillarbox.relay.relay import Lifecycle
+    from pillarbox.relay.retention import Statistics
+    from pillarbox.relay.routing import Routing
+    from pillarbox.relay.send import Sender
+    from pillarbox.relay.settle import Settlement
+
+CHECK_EVERY = 0.05
+"""Seconds between two checks of whether a drain is complete, where nothing wakes it."""
+
+Child = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Crew:
-    """Whoever does the duties of a relay."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayContext:
+    """What the parts of one relay share."""
 
-    def __init__(self, *, relay: str, clock: Clock, chance: Chance, announce: Announcer) -> None:
-        self.relay = relay
-        self._clock = clock
-        self._chance = chance
-        self._announce = announce
-        self._tasks: list[asyncio.Task[None]] = []
-        self.failure: RelayFailedError | None = None
-        """Why the relay cannot go on, if it cannot."""
-        self.on_failed: Callable[[], None] = lambda: None
+    relay: str
+    """The id of the relay."""
+    name: str
+    store: Store
+    config: RelayConfig
+    retry: RetryPolicy
+    routing: Routing
+    destinations: Destinations
+    in_flight: InFlight
+    ownership: Ownership
+    barrier: FetchBarrier
+    crash_guard: CrashGuard
+    statistics: Statistics
+    schedule: FetchSchedule
+    wakeups: Wakeups
+    lifecycle: Lifecycle
+    pulse: Pulse
+    clock: Clock
+    chance: Chance
+    announce: Announcer
+
+    def release(self, items: Sequence[Item]) -> None:
+        """Give messages back as they were: nothing is written, and a later fetch brings them again."""
+        if not items:
+            return
+        for item in items:
+            self.barrier.released(item.queue)
+        self.in_flight.forget(items)
+        self.schedule.continue_queues(slot for item in items if item.waited and (slot := item.slot) is not None)
+        self.wakeups.fetch()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayParts:
+    """The working parts of one relay; each knows the context, and those before it."""
+
+    settlement: Settlement
+    sender: Sender
+    fetcher: Fetcher
+    coordinator: Coordinator
+    health: TransportHealth
+    idle: IdleWait
+    stalls: StallWatch
+
+
+class Supervisor:
+    """Runs the children of a relay, and retries whatever the store interrupts."""
+
+    def __init__(
+        self,
+        context: RelayContext,
+        parts: RelayParts,
+        *,
+        fail_fast: bool = False,
+        threaded_heartbeat: bool = True,
+        on_stall: Callable[[str], None] | None = None,
+    ) -> None:
+        self._context = context
+        self._parts = parts
+        self._fail_fast = fail_fast
+        self._threaded = threaded_heartbeat
+        self._on_stall = on_stall
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._store_failed_at: float | None = None
+        self._failure: RelayFailedError | None = None
+        self.store_error = ""
+        """Why the store has not been reached since the relay began; "" once it was."""
 
-    def begin(self, duties: Sequence[Duty]) -> None:
-        """Do all of them from now on."""
-        self.failure = None
-        self._tasks = [asyncio.create_task(self._do(duty)) for duty in duties]
+    @asynccontextmanager
+    async def run(self, *, fetching: bool = True, waiting: bool = True) -> AsyncIterator[None]:
+        """Run the relay inside the block, and drain it at its end. Raises RelayFailedError if it could not continue.
 
-    async def end(self) -> None:
-        """Do none of them any more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        fetching: with a fetch loop of its own. waiting: wait for the store instead of raising StoreUnavailableError.
+        """
+        context = self._context
+        context.lifecycle.begin()
+        try:
+            await context.clock.sleep(seconds(context.config.initial_delay))
+            if await self._join(waiting=waiting and not self._fail_fast):
+                context.lifecycle.run()
+                async with self._children(fetching=fetching):
+                    yield
+            else:
+                yield
+        finally:
+            context.pulse.ticked = 0.0
+            context.lifecycle.end()
 
-    async def patiently(self, work: Duty) -> None:
-        """Do it again, after a growing pause, whenever the store is away."""
-        backoff = Backoff(self._chance)
-        while True:
-            began = self._clock.monotonic()
+    @asynccontextmanager
+    async def _children(self, *, fetching: bool) -> AsyncIterator[None]:
+        context, parts = self._context, self._parts
+        context.announce(RelayStarted(relay=context.relay, name=context.name))
+        parts.stalls.begin()
+        self._failure = None
+        heartbeat = self._heartbeat()
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._guard(child)) for child in self._list(fetching=fetching)]
             try:
-                await work()
-            except StoreUnavailableError as error:
-                if self._clock.monotonic() - began > LONGEST_PAUSE:
-                    backoff.reset()  # it went well for a while: this is another outage
-                await self._clock.sleep(self.store_failed(error, backoff))
+                yield
+            finally:
+                # In a task of its own: in a cancelled one, Python 3.11.2 takes every timeout for another cancellation.
+                await asyncio.create_task(self._end(heartbeat, tasks))
+        if self._failure is not None:
+            raise self._failure
 
-    def store_failed(self, error: StoreUnavailableError, backoff: Backoff) -> float:
-        """Say that the store cannot be reached; returns how long to pause before the next attempt."""
-        delay = backoff.next()
-        if self._store_failed_at is None:
-            self._store_failed_at = self._clock.monotonic()
-        self._announce(StoreFailed(relay=self.relay, error=str(error), delay=delay))
-        return delay
+    def _list(self, *, fetching: bool) -> list[Child]:
+        parts, transports = self._parts, self._context.routing.transports
+        children: list[Child] = [parts.settlement.run, partial(self._retrying, parts.coordinator.run)]
+        if fetching:
+            children.append(partial(self._retrying, partial(parts.idle.run, parts.fetcher, parts.sender)))
+            children += [partial(parts.health.watch, name) for name in transports]
+            if self._context.config.wakeup == "notify":
+                children.append(partial(self._retrying, parts.idle.listen))
+                children.append(partial(self._retrying, parts.idle.tell_producers))
+        children += [partial(parts.sender.run, transport) for transport in transports.values()]
+        return children
 
-    def store_answered(self) -> None:
-        """Say so if it could not be reached before."""
-        if self._store_failed_at is not None:
-            seconds = self._clock.monotonic() - self._store_failed_at
-            self._store_failed_at = None
-            self._announce(StoreRestored(relay=self.relay, seconds=seconds))
+    async def _guard(self, child: Child) -> None:
+        try:
+            await child()
+        except Exception as error:
+            cause: BaseException = error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            self.fail(f"{type(cause).__name__}: {cause}", cause)
 
     def fail(self, reason: str, cause: BaseException | None = None) -> None:
-        """The relay cannot go on. The first thing that went wrong is the reason; the rest is its consequence."""
-        if self.failure is None:
-            self.failure = RelayFailedError(f"the relay stopped by itself: {reason}")
-            self.failure.__cause__ = cause
-        self.on_failed()
+        """The relay cannot continue: drain it. The first failure is the reason; later ones are its consequence."""
+        if self._failure is None:
+            self._failure = RelayFailedError(f"the relay stopped by itself: {reason}")
+            self._failure.__cause__ = cause
+        self._context.lifecycle.drain()
 
-    async def _do(self, duty: Duty) -> None:
+    # -- the store -------------------------------------------------------------------------------------------------
+
+    async def _join(self, *, waiting: bool) -> bool:
+        """Join once the store can be reached and, with `fail_fast`, every transport. Returns False if the relay is
+        stopped before that. Raises SchemaError, and unless `waiting`, StoreUnavailableError and UnavailableError."""
+        context, parts = self._context, self._parts
+        backoff = Backoff(context.chance)
+        while not context.lifecycle.draining:
+            try:
+                await context.store.schema.check()
+                if self._fail_fast:
+                    for name in context.routing.transports:
+                        await parts.health.check(name)
+                await parts.coordinator.join()
+            except StoreUnavailableError as error:
+                if not waiting:
+                    raise
+                self.store_error = str(error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._store_failed(error, backoff)):
+                        await context.lifecycle.until_draining()
+            else:
+                self.store_error = ""
+                self._store_answered()
+                return True
+        return False
+
+    async def _retrying(self, child: Child) -> None:
+        """Run a child again, after a growing pause, whenever the store is unavailable."""
+        clock, backoff = self._context.clock, Backoff(self._context.chance)
+        while True:
+            began = clock.monotonic()
+            try:
+                await child()
+            except StoreUnavailableError as error:
+                if clock.monotonic() - began > LONGEST_PAUSE:
+                    backoff.reset()  # the store answered for a while: this is another outage
+                await clock.sleep(self._store_failed(error, backoff))
+
+    def _store_failed(self, error: StoreUnavailableError, backoff: Backoff) -> float:
+        """Announce that the store cannot be reached; returns how long to pause before the next attempt."""
+        delay = backoff.next()
+        if self._store_failed_at is None:
+            self._store_failed_at = self._context.clock.monotonic()
+        self._context.announce(StoreFailed(relay=self._context.relay, error=str(error), delay=delay))
+        return delay
+
+    def _store_answered(self) -> None:
+        if self._store_failed_at is not None:
+            outage = self._context.clock.monotonic() - self._store_failed_at
+            self._store_failed_at = None
+            self._context.announce(StoreRestored(relay=self._context.relay, seconds=outage))
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    async def _end(self, heartbeat: Heartbeat | HeartbeatThread, tasks: Iterable[asyncio.Task[None]]) -> None:
+        parts, drained = self._parts, False
         try:
-            await duty()
-        except Exception as error:
-            self.fail(f"{type(error).__name__}: {error}", error)
+            drained = await self.drain()
+        finally:
+            # No renewal may come after the relay has left: it would find its lease gone.
+            await heartbeat.end()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await parts.coordinator.leave()
+            parts.settlement.abandon()
+            self._context.announce(RelayStopped(relay=self._context.relay, drained=drained))
+
+    async def drain(self) -> bool:
+        """Begin nothing any more and wait, at most `drain_timeout`, until what is in flight is settled."""
+        context, parts = self._context, self._parts
+        context.lifecycle.drain()
+        context.release(context.in_flight.unsent())
+        failpoints.hit("before-drain")
+        end = context.clock.monotonic() + seconds(context.config.drain_timeout)
+        while context.clock.monotonic() < end and not self._is_drained() and not parts.settlement.ended:
+            await context.wakeups.until_change(CHECK_EVERY)
+        failpoints.hit("after-drain")
+        return self._is_drained()
+
+    def _is_drained(self) -> bool:
+        return self._parts.fetcher.idle and self._parts.sender.idle and self._parts.settlement.idle
+
+    # -- the heartbeat, whose thread calls these ---------------------------------------------------------------------
+
+    def _heartbeat(self) -> Heartbeat | HeartbeatThread:
+        self._loop = asyncio.get_running_loop()
+        make = partial(Heartbeat, self._context, self)
+        store = self._context.store
+        heartbeat = HeartbeatThread(make, store) if self._threaded else make(store)
+        heartbeat.begin()
+        return heartbeat
+
+    def _call(self, callback: Callable[..., None], *arguments: object) -> None:
+        """Call on the relay's loop, which may have ended."""
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def renewed(self, deadline: float, renewal: Renewal) -> None:
+        # While the lease was over, senders waited, and nothing else would wake them.
+        suspended = not self._context.ownership.may_send()
+        self._parts.coordinator.renewed(deadline, renewal)
+        self._call(self._after_renewal)
+        if suspended:
+            self._call(self._context.wakeups.all)
+
+    def _after_renewal(self) -> None:
+        self._store_answered()
+        self._parts.stalls.check()
+
+    def lease_lost(self, reason: str) -> None:
+        self._call(self._parts.coordinator.lease_lost, reason)
+
+    def loop_stalled(self, reason: str) -> None:
+        if self._on_stall is not None:
+            self._on_stall(reason)
+        self._call(self._parts.coordinator.lease_lost, reason)
+        self._call(self.fail, reason)
+
+    def heartbeat_failed(self, error: Exception) -> None:
+        self._call(self.fail, f"its heartbeat failed: {error!r}", error)
+
+    def session_lost(self) -> None:
+        self._parts.coordinator.session_lost()
+
+    def lanes_available(self) -> None:
+        self._call(self._parts.coordinator.hurry)

@@ -38,7 +38,7 @@ class Weighing(MemoryTransport):
         self.arrived: list[tuple[str | None, int]] = []
 
     async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        in_flight = self.relay._in_flight
+        in_flight = self.relay._context.in_flight
         if any(one.message.size > BOUND for one in lot):
             self.beside_large.append(len(in_flight) - 1)
         else:

@@ -47,7 +47,7 @@ async def test_connections_and_what_is_in_hand_do_not_grow_with_the_backlog(sql:
 
     @handlers.on("a", name="counting")
     async def count(event: ReceivedEvent, context: HandlerContext) -> None:
-        seen.append(len(relay._in_flight))
+        seen.append(len(relay._context.in_flight))
         if len(seen) % 150 == 0:
             counted.append(await connections(sql))
 

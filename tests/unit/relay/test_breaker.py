@@ -9,7 +9,7 @@ import pytest
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry
-from pillarbox.relay.breaker import PATIENCE, UNLIMITED, CircuitBreaker
+from pillarbox.relay.breaker import PROBE_TIMEOUT, UNLIMITED, CircuitBreaker
 from tests.unit.relay.messages import Fixed
 
 CHANCE = random.Random(5)
@@ -153,8 +153,8 @@ def test_a_probe_whose_answer_is_lost_is_followed_by_another() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("down", 0, CHANCE)
     now = probed(breaker, 0)
-    assert breaker.next_try(now) == PATIENCE
-    assert breaker.may_send(now + PATIENCE) == 1
+    assert breaker.next_try(now) == PROBE_TIMEOUT
+    assert breaker.may_send(now + PROBE_TIMEOUT) == 1
 
 
 def test_nothing_sent_is_no_probe() -> None:

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.store import Forced
-from pillarbox.relay.breaker import PATIENCE, UNLIMITED, CircuitBreaker
+from pillarbox.relay.breaker import PROBE_TIMEOUT, UNLIMITED, CircuitBreaker
 
 REJECTIONS = 3
 LONGEST_WAIT = 60.0
@@ -43,7 +43,7 @@ class Breaker(RuleBasedStateMachine):
     def sends(self, wanted: int) -> None:
         count = min(wanted, self.breaker.may_send(self.now))
         if count and self.breaker.state(self.now) == "half-open":
-            assert self.probe_sent_at is None or self.now - self.probe_sent_at >= PATIENCE - ROUNDING
+            assert self.probe_sent_at is None or self.now - self.probe_sent_at >= PROBE_TIMEOUT - ROUNDING
             self.probe_sent_at = self.now
         self.breaker.sent(count, self.now)
 
@@ -94,7 +94,7 @@ class Breaker(RuleBasedStateMachine):
         if self.breaker.paused or self.breaker.forced == "open":
             assert wait == LONGEST_DELAY
         else:
-            assert 0 <= wait <= max(LONGEST_WAIT, PATIENCE) + ROUNDING
+            assert 0 <= wait <= max(LONGEST_WAIT, PROBE_TIMEOUT) + ROUNDING
             assert (wait == 0) == (self.breaker.may_send(self.now) > 0)
 
     @invariant()

@@ -8,8 +8,9 @@ import pytest
 
 from pillarbox import Event, Outbox, Relay
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import Epochs, RelayCard, Settled
+from pillarbox.core.lane import Epochs, Lease, RelayCard, Settled
 from pillarbox.core.outcome import Resolved
+from pillarbox.relay.crash_guard import CRASHES_TO_QUARANTINE
 from pillarbox.relay.in_flight import Item
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import find_event
@@ -23,7 +24,7 @@ async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
     store = MemoryStore(lanes=1)
     relay = Relay(store=store, transports={"memory": MemoryTransport()})
     await store.lanes.join(RelayCard(id=relay.id), lease=60)
-    relay._ownership.took(await store.lanes.take(relay.id, most=1))
+    relay._context.ownership.acquired(await store.lanes.take(relay.id, most=1))
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("e", {}, key="k"))
     [message] = await store.messages.read(Ready(lanes=[0]))
@@ -37,27 +38,29 @@ async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
 
     monkeypatch.setattr(store.writes, "note", note_when_allowed)
     item = Item(message, "d", waited=False, since=0)
-    noting = asyncio.create_task(relay._fetcher._note_before_sending(relay._ownership.epochs, item))
+    context = relay._context
+    counting = asyncio.create_task(context.crash_guard.count_before_send(context, context.ownership.epochs, item))
     await writing.wait()
-    assert relay._in_flight.lanes() == {0}
+    assert relay._context.in_flight.lanes() == {0}
     allowed.set()
-    await noting
-    assert relay._in_flight.has_sendable("d") is not lost
-    assert relay._in_flight.lanes() == (set() if lost else {0})
+    await counting
+    assert relay._context.in_flight.has_sendable("d") is not lost
+    assert relay._context.in_flight.lanes() == (set() if lost else {0})
 
 
 async def test_a_relay_that_drains_charges_nobody_for_a_send_that_will_not_be() -> None:
     store = MemoryStore(lanes=1)
     relay = Relay(store=store, transports={"memory": MemoryTransport()})
     await store.lanes.join(RelayCard(id=relay.id), lease=60)
-    relay._ownership.took(await store.lanes.take(relay.id, most=1))
-    relay._fetcher._sorter._suspicion._careful[0] = 10
+    relay._context.ownership.acquired(await store.lanes.take(relay.id, most=1))
+    relay._context.crash_guard.acquired([Lease(lane=0, epoch=1, crashes=CRASHES_TO_QUARANTINE)])
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("e", {}, event_id="1", key="k"))
-    looking = asyncio.create_task(relay._fetcher.look_around())
+    fetching = asyncio.create_task(relay._parts.fetcher.fetch())
     await asyncio.sleep(0)
-    assert not relay._fetcher.idle
-    assert await relay._drain()
-    await looking
+    assert not relay._parts.fetcher.idle
+    relay._context.lifecycle.begin()
+    assert await relay._supervisor.drain()
+    await fetching
     [row] = await find_event(store, "1")
-    assert (row.attempts, len(relay._in_flight)) == (0, 0)
+    assert (row.attempts, len(relay._context.in_flight)) == (0, 0)

@@ -14,14 +14,14 @@ from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, LONGEST_ERROR, Dead, Outcome, Retry
 from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Result
-from pillarbox.relay.decide import OUTAGE, Outage, error_text, judge, no_route
+from pillarbox.relay.decide import OUTAGE, Outage, decide, error_text, no_route
 from tests.unit.relay.messages import Fixed, message
 
 POLICY = ExponentialBackoff(base="10s", max="1h", jitter="none", max_attempts=11)
 CHANCE = random.Random(3)
 
 
-def judged(result: Result, about: Message | None = None, **settings: Any) -> Outcome | Outage:
+def decided(result: Result, about: Message | None = None, **settings: Any) -> Outcome | Outage:
     usual: dict[str, Any] = {
         "policy": POLICY,
         "chance": CHANCE,
@@ -29,36 +29,36 @@ def judged(result: Result, about: Message | None = None, **settings: Any) -> Out
         "outages": "wait",
         "alone": False,
     }
-    return judge(about or message(), result, **usual | settings)
+    return decide(about or message(), result, **usual | settings)
 
 
 def test_what_was_accepted_is_delivered() -> None:
-    assert judged(None) is DELIVERED
+    assert decided(None) is DELIVERED
 
 
 def test_a_rejected_message_is_charged_and_waits_as_the_policy_says() -> None:
-    assert judged(RejectedError("no queue")) == Retry(delay=10, error="RejectedError: no queue", charge=True)
-    assert judged(RejectedError("no queue"), message(attempts=3)) == Retry(delay=80, error="RejectedError: no queue")
+    assert decided(RejectedError("no queue")) == Retry(delay=10, error="RejectedError: no queue", charge=True)
+    assert decided(RejectedError("no queue"), message(attempts=3)) == Retry(delay=80, error="RejectedError: no queue")
 
 
 def test_uncharged_tries_do_not_lengthen_the_wait_of_a_rejection() -> None:
-    assert judged(RejectedError("no"), message(tries=500)) == Retry(delay=10, error="RejectedError: no")
+    assert decided(RejectedError("no"), message(tries=500)) == Retry(delay=10, error="RejectedError: no")
 
 
 def test_the_last_attempt_a_policy_allows_is_the_last() -> None:
-    assert judged(RejectedError("no"), message(attempts=9)) == Retry(delay=3600, error="RejectedError: no")
-    assert judged(RejectedError("no"), message(attempts=10)) == Dead(
+    assert decided(RejectedError("no"), message(attempts=9)) == Retry(delay=3600, error="RejectedError: no")
+    assert decided(RejectedError("no"), message(attempts=10)) == Dead(
         error="RejectedError: no", block=False, charge=True
     )
 
 
 def test_a_permanent_error_is_dead_at_the_first_attempt() -> None:
-    assert judged(PermanentError("too large")) == Dead(error="PermanentError: too large", charge=True)
+    assert decided(PermanentError("too large")) == Dead(error="PermanentError: too large", charge=True)
 
 
 @pytest.mark.parametrize("result", [PermanentError("no"), RejectedError("no")])
 def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> None:
-    outcome = judged(result, message(attempts=10), on_exhausted="block")
+    outcome = decided(result, message(attempts=10), on_exhausted="block")
     assert isinstance(outcome, Dead)
     assert outcome.block
 
@@ -67,41 +67,41 @@ def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> No
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_nack_is_never_charged(outages: str, alone: bool) -> None:
     for tries in (0, 7, 10_000):
-        outcome = judged(NackedError("queue full"), message(attempts=10, tries=tries), outages=outages, alone=alone)
+        outcome = decided(NackedError("queue full"), message(attempts=10, tries=tries), outages=outages, alone=alone)
         assert isinstance(outcome, Retry)
         assert not outcome.charge
 
 
 def test_a_nacked_message_waits_longer_each_time_up_to_a_minute() -> None:
-    longest = [judged(NackedError("full"), message(tries=tries), chance=Fixed(1)) for tries in range(8)]
+    longest = [decided(NackedError("full"), message(tries=tries), chance=Fixed(1)) for tries in range(8)]
     assert [outcome.delay for outcome in longest if isinstance(outcome, Retry)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
 def test_a_destination_that_is_away_is_no_verdict_on_the_message() -> None:
-    assert judged(UnavailableError("connection refused")) is OUTAGE
-    assert judged(UnavailableError("connection refused"), message(attempts=10, tries=10_000)) is OUTAGE
+    assert decided(UnavailableError("connection refused")) is OUTAGE
+    assert decided(UnavailableError("connection refused"), message(attempts=10, tries=10_000)) is OUTAGE
 
 
 def test_outages_count_where_they_are_to_count() -> None:
     error = UnavailableError("connection refused")
-    assert judged(error, outages="count") == Retry(delay=10, error="UnavailableError: connection refused")
-    outcome = judged(error, message(attempts=10), outages="count", on_exhausted="block")
+    assert decided(error, outages="count") == Retry(delay=10, error="UnavailableError: connection refused")
+    outcome = decided(error, message(attempts=10), outages="count", on_exhausted="block")
     assert outcome == Dead(error="UnavailableError: connection refused", block=True)
 
 
 def test_a_message_that_fails_alone_among_neighbours_that_passed_is_at_fault() -> None:
-    assert judged(UnavailableError("timeout"), alone=True) == Retry(delay=10, error="UnavailableError: timeout")
+    assert decided(UnavailableError("timeout"), alone=True) == Retry(delay=10, error="UnavailableError: timeout")
 
 
 def test_an_error_that_carries_no_verdict_counts_as_a_rejection() -> None:
-    assert judged(SendError("odd")) == Retry(delay=10, error="SendError: odd")
+    assert decided(SendError("odd")) == Retry(delay=10, error="SendError: odd")
 
 
-def test_a_subclass_is_judged_like_its_parent() -> None:
+def test_a_subclass_is_decided_like_its_parent() -> None:
     class InvalidReceipt(PermanentError):
         pass
 
-    assert judged(InvalidReceipt("no vat id")) == Dead(error="InvalidReceipt: no vat id")
+    assert decided(InvalidReceipt("no vat id")) == Dead(error="InvalidReceipt: no vat id")
 
 
 answers = st.sampled_from([None, RejectedError("r"), PermanentError("p"), NackedError("n"), UnavailableError("u")])
@@ -111,7 +111,7 @@ answers = st.sampled_from([None, RejectedError("r"), PermanentError("p"), Nacked
 def test_only_rejections_ever_charge_or_kill_while_outages_wait(
     result: Result, attempts: int, tries: int, alone: bool, on_exhausted: str
 ) -> None:
-    outcome = judged(result, message(attempts=attempts, tries=tries), alone=alone, on_exhausted=on_exhausted)
+    outcome = decided(result, message(attempts=attempts, tries=tries), alone=alone, on_exhausted=on_exhausted)
     at_fault = isinstance(result, RejectedError) or (alone and isinstance(result, UnavailableError))
     if isinstance(outcome, Dead) or (isinstance(outcome, Retry) and outcome.charge):
         assert at_fault

@@ -1,4 +1,4 @@
-"""A relay tells what people set when it notices, once."""
+"""A relay announces an operator's override when it notices, once."""
 
 import random
 
@@ -6,17 +6,17 @@ from pillarbox.core.clock import SystemClock
 from pillarbox.core.observations import Announcer, DestinationOverridden, Observation
 from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.relay.config import BreakerConfig
-from pillarbox.relay.destinations import Gates
+from pillarbox.relay.destinations import Destinations
 
 NOTHING = Override("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 
 
 class Told:
-    """Gates, and what they said since it was last asked for."""
+    """Destinations, and what they announced since it was last asked for."""
 
     def __init__(self) -> None:
         self._said: list[Observation] = []
-        self.gates = Gates(
+        self.destinations = Destinations(
             relay="r",
             clock=SystemClock(),
             chance=random.Random(1),
@@ -26,7 +26,7 @@ class Told:
 
     def steer(self, *wanted: Override) -> list[tuple[str, bool, str | None, float | None]]:
         self._said.clear()
-        self.gates.steer(wanted, relays=1)
+        self.destinations.override(wanted, relays=1)
         return [
             (one.destination, one.paused, one.breaker, one.rate_limit)
             for one in self._said
@@ -50,4 +50,4 @@ def test_an_error_of_the_destination_is_nobodys_wish() -> None:
 def test_what_is_paused_is_known_whether_or_not_it_was_met() -> None:
     told = Told()
     told.steer(NOTHING._replace(paused=True), NOTHING._replace(destination=EVERYWHERE, paused=True))
-    assert told.gates.paused() == {"orders", EVERYWHERE}
+    assert told.destinations.paused() == {"orders", EVERYWHERE}

@@ -9,7 +9,7 @@ import pytest
 from pillarbox.core.message import Message
 from pillarbox.relay import routing as module
 from pillarbox.relay.envelope import Envelope, Payload
-from pillarbox.relay.routing import Destination, Place, Route, Routing
+from pillarbox.relay.routing import Destination, Endpoint, Route, Routing
 from tests.unit.relay.messages import inserted_by_plain_sql, message
 from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry
 
@@ -87,31 +87,31 @@ def test_a_place_knows_its_transport() -> None:
     rabbit, handlers = Queues(), Registry()
     orders = Destination(ORDERS, body="envelope", rate_limit="30/m")
     routing = Routing([], {"orders": orders, "mailer": MAILER}, {"rabbit": rabbit, "handlers": handlers})
-    place = routing.place("orders")
+    place = routing.endpoint("orders")
     assert place.destination is orders
     assert (place.name, place.transport_name) == ("orders", "rabbit")
     assert place.transport is rabbit
     assert (place.destination.body, place.destination.rate_limit) == (Envelope(), 0.5)
-    plain = routing.place("mailer")
+    plain = routing.endpoint("mailer")
     assert plain.transport is handlers
     assert (plain.destination.body, plain.destination.rate_limit) == (Payload(), None)
-    assert [place.name for place in routing.places()] == ["orders", "mailer"]
+    assert [place.name for place in routing.endpoints()] == ["orders", "mailer"]
 
 
 def test_without_any_routing_the_type_decides() -> None:
     rabbit = Queues()
     routing = Routing([], {}, {"rabbit": rabbit})
-    assert routing.places() == []
+    assert routing.endpoints() == []
     assert routing.resolve(of_type("order.placed")) == ("order.placed",)
-    assert routing.place("order.placed").destination.address == QueueAddress(queue="order.placed")
-    assert [place.name for place in routing.places()] == ["order.placed"]
+    assert routing.endpoint("order.placed").destination.address == QueueAddress(queue="order.placed")
+    assert [place.name for place in routing.endpoints()] == ["order.placed"]
 
 
 def test_without_any_routing_every_transport_is_asked() -> None:
     handlers = Registry(mailer="order.placed", ledger="order.placed", stranger="order.paid")
     routing = Routing([], {}, {"handlers": handlers, "rabbit": Queues()})
     assert routing.resolve(of_type("order.placed")) == ("mailer", "ledger", "order.placed")
-    assert routing.place("ledger").transport is handlers
+    assert routing.endpoint("ledger").transport is handlers
 
 
 def test_without_any_routing_a_type_that_nobody_wants_has_no_route() -> None:
@@ -129,7 +129,7 @@ def test_a_handler_that_is_registered_later_is_found() -> None:
 def test_after_a_restart_a_message_that_waited_for_a_default_destination_still_has_it() -> None:
     routing = Routing([], {}, {"handlers": Registry(mailer="order.placed", ledger="order.placed")})
     assert routing.resolve(message(event_type="order.placed", destination="ledger")) == ("ledger",)
-    assert routing.place("ledger").destination.address == HandlerAddress(handler="ledger")
+    assert routing.endpoint("ledger").destination.address == HandlerAddress(handler="ledger")
 
 
 @pytest.mark.parametrize("met_before", [False, True])
@@ -144,8 +144,8 @@ def test_two_transports_that_choose_one_name_both_get_the_event() -> None:
     one, other = Queues(), Queues()
     routing = Routing([], {}, {"one": one, "other": other})
     first, second = routing.resolve(of_type("order.placed"))
-    assert routing.place(first).transport is one
-    assert routing.place(second).transport is other
+    assert routing.endpoint(first).transport is one
+    assert routing.endpoint(second).transport is other
 
 
 def test_a_name_chosen_for_one_type_is_not_taken_away_by_another_type() -> None:
@@ -153,11 +153,11 @@ def test_a_name_chosen_for_one_type_is_not_taken_away_by_another_type() -> None:
     routing = Routing([], {}, {"rabbit": rabbit, "handlers": handlers})
     [queue] = routing.resolve(of_type("order.placed"))
     routing.resolve(of_type("order.paid"))
-    assert routing.place(queue).transport is rabbit
+    assert routing.endpoint(queue).transport is rabbit
 
 
 def test_what_was_found_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(module, "MAX_CACHED", 3)
     rabbit = Queues()
     routing = Routing([], {}, {"rabbit": rabbit})
     for _ in range(2):
@@ -187,7 +187,7 @@ class Walked(AssertionError):
     pass
 
 
-class Unwalked(dict[str, Place]):
+class Unwalked(dict[str, Endpoint]):
     """To walk over all of it for each event would take longer with every type."""
 
     def keys(self) -> Any:
@@ -200,6 +200,6 @@ class Unwalked(dict[str, Place]):
 @pytest.mark.parametrize("most", [3, 1000])
 def test_a_new_type_costs_the_same_however_many_there_are(most: int) -> None:
     routing = Routing([], {}, {"rabbit": Queues()}, most=most)
-    routing._places = Unwalked()
+    routing._endpoints = Unwalked()
     found = [routing.resolve(of_type(f"{number}")) for number in range(6)]
     assert sum(bool(names) for names in found) == min(most, 6)

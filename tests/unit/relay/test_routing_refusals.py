@@ -33,7 +33,7 @@ def test_an_address_that_several_transports_take_must_say_which() -> None:
     with pytest.raises(ConfigurationError, match="'orders' could go through near or far; say which with transport="):
         Routing([], {"orders": ORDERS}, transports)
     routing = Routing([], {"orders": QueueAddress(queue="orders", transport="far")}, transports)
-    assert routing.place("orders").transport_name == "far"
+    assert routing.endpoint("orders").transport_name == "far"
 
 
 def test_an_address_that_names_a_transport_must_name_one_that_is_there_and_fits() -> None:
@@ -127,7 +127,7 @@ def test_a_pipelined_destination_needs_a_transport_that_keeps_the_order_of_a_bat
         Routing([], {"hot": hot}, {"rabbit": Queues()})
     queues = Queues()
     queues.pace = Pace(in_order=True)
-    assert Routing([], {"hot": hot}, {"rabbit": queues}).place("hot").destination.ordering == "pipelined"
+    assert Routing([], {"hot": hot}, {"rabbit": queues}).endpoint("hot").destination.ordering == "pipelined"
 
 
 def test_an_ordering_that_does_not_exist_is_refused() -> None:

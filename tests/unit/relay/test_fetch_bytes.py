@@ -1,25 +1,26 @@
-"""What a round may bring: two looks that fit beside what is in flight, and a message larger than a look alone."""
+"""What a round may bring: two fetches that fit beside what is in flight, and a message larger than a fetch alone."""
 
 from pillarbox.core.fetch import MAX_BYTES, Fetched, Ready
 from pillarbox.core.message import Message
-from pillarbox.relay.admission import MOST_ROWS, Budget, Large, Seen
+from pillarbox.relay.admission import FetchedMessage
+from pillarbox.relay.fetch import MAX_ROWS, ByteBudget, Large
 from pillarbox.relay.in_flight import InFlight, Item
 from tests.unit.relay.messages import message
 
-LOOK = Ready(lanes=[0])
+QUERY = Ready(lanes=[0])
 MOST = 800
-PER_LOOK = MOST // 4
+PER_FETCH = MOST // 4
 
 
 def sized(size: int, number: int = 1) -> Message:
     return message(id=number, event_id=f"e{number}", key=f"{number}", payload=bytes(size - 2), headers_json="{}")
 
 
-def budget(*in_flight: int, most: int = MOST) -> Budget:
+def budget(*in_flight: int, most: int = MOST) -> ByteBudget:
     already = InFlight()
     for number, size in enumerate(in_flight):
         already.add(Item(sized(size, number), "d", waited=False, since=0))
-    return Budget(most, already)
+    return ByteBudget(most, already)
 
 
 def fetched(*sizes: int, left_out: int | None = None) -> Fetched:
@@ -28,19 +29,19 @@ def fetched(*sizes: int, left_out: int | None = None) -> Fetched:
     return found
 
 
-def bring(to: Budget, found: Fetched, *, waited: bool) -> None:
-    to.brought(LOOK, found, sum(one.size for one in found), waited=waited)
+def bring(to: ByteBudget, found: Fetched, *, waited: bool) -> None:
+    to.brought(QUERY, found, sum(one.size for one in found), waited=waited)
 
 
-def test_a_look_brings_a_quarter_of_the_bound_and_no_more_than_any_look_may() -> None:
-    assert budget().per_look == PER_LOOK
-    assert budget(most=3).per_look == 1
-    assert budget(most=100 * MAX_BYTES).per_look == MAX_BYTES
+def test_a_fetch_brings_a_quarter_of_the_limit_and_no_more_than_any_fetch_may() -> None:
+    assert budget().per_fetch == PER_FETCH
+    assert budget(most=3).per_fetch == 1
+    assert budget(most=100 * MAX_BYTES).per_fetch == MAX_BYTES
 
 
-def test_a_round_begins_only_while_two_looks_fit_beside_what_is_in_flight() -> None:
-    assert budget(MOST - 2 * PER_LOOK).begin()
-    assert not budget(MOST - 2 * PER_LOOK + 1).begin()
+def test_a_round_begins_only_while_two_fetches_fit_beside_what_is_in_flight() -> None:
+    assert budget(MOST - 2 * PER_FETCH).begin()
+    assert not budget(MOST - 2 * PER_FETCH + 1).begin()
     assert budget().begin()
     assert budget(most=1).begin()
     assert not budget(2, most=1).begin()
@@ -52,25 +53,25 @@ def test_a_message_that_is_to_come_alone_waits_until_nothing_is_in_flight() -> N
         assert waits.begin() is begins
 
 
-def test_every_round_begins_with_all_that_looks_may_bring() -> None:
+def test_every_round_begins_with_all_that_fetches_may_bring() -> None:
     round_by_round = budget()
     for _ in range(2):
         assert round_by_round.begin()
-        assert (round_by_round.left, round_by_round.alone) == (PER_LOOK, True)
+        assert (round_by_round.left, round_by_round.alone) == (PER_FETCH, True)
         bring(round_by_round, fetched(50), waited=False)
-        assert (round_by_round.left, round_by_round.alone) == (PER_LOOK, False)
+        assert (round_by_round.left, round_by_round.alone) == (PER_FETCH, False)
         bring(round_by_round, fetched(60), waited=True)
-        assert (round_by_round.left, round_by_round.alone) == (PER_LOOK - 60, False)
+        assert (round_by_round.left, round_by_round.alone) == (PER_FETCH - 60, False)
 
 
 def test_nothing_comes_alone_beside_what_is_in_flight() -> None:
     assert not budget(2).alone
 
 
-def test_the_next_round_is_for_the_first_message_that_no_look_could_bring() -> None:
+def test_the_next_round_is_for_the_first_message_that_no_fetch_could_bring() -> None:
     meeting = budget()
     bring(meeting, fetched(50, left_out=3), waited=False)
-    assert meeting.large is None, "it comes first with the next look"
+    assert meeting.large is None, "it comes first with the next fetch"
     bring(meeting, fetched(left_out=4), waited=False)
     bring(meeting, fetched(left_out=5), waited=False)
     assert meeting.large == Large(Ready, 4, "")
@@ -78,7 +79,7 @@ def test_the_next_round_is_for_the_first_message_that_no_look_could_bring() -> N
 
 def test_the_database_weighs_about_twice_as_many_as_fitted_lately() -> None:
     weighing = budget()
-    assert weighing.rows == MOST_ROWS
+    assert weighing.rows == MAX_ROWS
     asked = []
     for found in (fetched(*[2] * 10, left_out=0), fetched(left_out=0), fetched(), fetched(*[2] * 8)):
         bring(weighing, found, waited=False)
@@ -86,14 +87,14 @@ def test_the_database_weighs_about_twice_as_many_as_fitted_lately() -> None:
     assert asked == [20, 4, 8, 16]
     for _ in range(40):
         bring(weighing, fetched(), waited=False)
-    assert weighing.rows == MOST_ROWS
+    assert weighing.rows == MAX_ROWS
 
 
 def test_what_was_brought_is_taken_as_far_as_it_fits_and_one_always_does_alone() -> None:
-    def fitting(of: Budget, *sizes: int) -> int:
+    def fitting(of: ByteBudget, *sizes: int) -> int:
         found = fetched(*sizes)
         bring(of, found, waited=False)
-        return of.fitting([Seen(one, 1, waited=False, epoch=1, size=one.size) for one in found])
+        return of.fitting([FetchedMessage(one, ("d",), 1, waited=False, epoch=1, size=one.size) for one in found])
 
     assert fitting(budget(), 400, 400) == 2
     assert fitting(budget(), 400, 401) == 1
