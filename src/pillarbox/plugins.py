@@ -27,6 +27,7 @@ from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.core.transport import Address, Transport
+from pillarbox.settings import Flag, Identifier, setting
 
 STORES = "pillarbox.stores"
 TRANSPORTS = "pillarbox.transports"
@@ -53,12 +54,18 @@ _OURS = {
 class StoreOptions:
     """The settings of a store besides its URL. An engine ignores those that do not concern it."""
 
-    prefix: str = "outbox_"
-    """What the names of the tables begin with."""
-    schema: str = "public"
-    """PostgreSQL's schema."""
-    history: bool = True
-    """Whether delivered events are kept."""
+    prefix: str = setting(
+        "outbox_",
+        Identifier("prefix"),
+        "What the names of the tables begin with.",
+        formerly={"table_name": "tables are named by their prefix; `schema apply --aliases` adds the usual names"},
+    )
+    schema: str = setting("public", Identifier("schema"), "The PostgreSQL schema of the tables.")
+    history: bool = setting(
+        True,
+        Flag(),
+        "Keep delivered events for `relay.retention.history`. `false`: delete them when they are settled.",
+    )
     ledger: LedgerKind = False
     """Whether the store keeps a ledger of what was sent."""
     max_payload: int = 1024**2

@@ -15,12 +15,13 @@ from pillarbox.settings.definitions import (
     setting,
     settings_of,
 )
-from pillarbox.settings.kinds import ByteSize, Choice, Flag, Kind, Number, Pairs, Span, Text, Texts, Whole
+from pillarbox.settings.kinds import ByteSize, Choice, Flag, Identifier, Kind, Number, Pairs, Span, Text, Texts, Whole
 
 __all__ = [
     "ByteSize",
     "Choice",
     "Flag",
+    "Identifier",
     "InvalidSettingError",
     "Kind",
     "Number",

@@ -8,6 +8,7 @@ from typing import Any, Self, cast, get_args
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.statements import Names
 from pillarbox.core.text import size_in_bytes
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -197,6 +198,20 @@ class ByteSize(Kind):
             number = 0
         if number < 1 or (self.maximum is not None and number > size_in_bytes(self.maximum, field="")):
             raise ValueError(f"write a size {bounds}, for example 256 KiB, 1 MiB or 1048576")
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier(Text):
+    """A part of the names of tables: `prefix` or `schema`."""
+
+    of: str
+
+    def check(self, value: Any) -> None:
+        super(Identifier, self).check(value)
+        try:
+            Names(**{self.of: value})
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

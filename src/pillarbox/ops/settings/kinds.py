@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from pillarbox import plugins
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.statements import Names
 from pillarbox.ops.moments import moment
 from pillarbox.ops.settings.masking import ADDRESSES, misplaced_password
 from pillarbox.relay.routing import per_second
@@ -36,20 +35,6 @@ class FlagOr(Choice):
 
     def parse(self, text: str) -> Any:
         return Flag().parse(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Identifier(Text):
-    """A part of the names of tables: `prefix` or `schema`."""
-
-    of: str
-
-    def check(self, value: Any) -> None:
-        super(Identifier, self).check(value)
-        try:
-            Names(**{self.of: value})
-        except ConfigurationError as error:
-            raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from pillarbox.core.clock import seconds
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry, RetryPolicy
 from pillarbox.core.text import payload_limit
-from pillarbox.ops.settings.kinds import FlagOr, Identifier, Listen, Moment, Url
+from pillarbox.ops.settings.kinds import FlagOr, Listen, Moment, Url
 from pillarbox.ops.settings.tables import inlined, same_as
 from pillarbox.relay.config import PRESETS, RelayConfig
-from pillarbox.settings import ByteSize, Choice, Flag, Pairs, Span, Text, Whole, part, setting
+from pillarbox.settings import ByteSize, Choice, Pairs, Span, Text, Whole, part, setting
 
 _STORES = Url("store", plugins.STORES, "postgresql://…, sqlite:///file.db or memory://")
 _MOST_SUMMED = 1000
@@ -32,18 +32,9 @@ class StoreSettings:
         secret=True,
         formerly={"pool": ""},
     )
-    schema: str = setting("public", Identifier("schema"), "The PostgreSQL schema of the tables.")
-    prefix: str = setting(
-        "outbox_",
-        Identifier("prefix"),
-        "What the names of the tables begin with.",
-        formerly={"table_name": "tables are named by their prefix; `schema apply --aliases` adds the usual names"},
-    )
-    history: bool = setting(
-        True,
-        Flag(),
-        "Keep delivered events for `relay.retention.history`. `false`: delete them when they are settled.",
-    )
+    schema: str = same_as(plugins.StoreOptions, "schema")
+    prefix: str = same_as(plugins.StoreOptions, "prefix")
+    history: bool = same_as(plugins.StoreOptions, "history")
     ledger: LedgerKind = setting(
         "history",
         FlagOr(("history",)),
