@@ -59,16 +59,16 @@ async def test_the_url_is_the_filter(visit: Visit, with_letters: Stock, query: s
     assert {name for name in ("dead1", "dead2", "stuck", "sent", "fresh") if f">{name}</a>" in page} == found
 
 
-async def test_what_waits_for_longer_than_is_allowed_is_held_up_although_everything_takes(
+async def test_what_waits_for_longer_than_is_allowed_is_degraded_although_every_destination_is_available(
     visit: Visit, stock: Stock
 ) -> None:
     stock.record(Event("order.placed", {}, event_id="late"))
-    for slo, state in (("1ms", "held up"), ("1h", "flowing")):
+    for slo, state in (("1ms", "degraded"), ("1h", "flowing")):
         visitor = await visit(stock, slo=slo)
         await Owner.of(visitor.store)
         told = (await visitor.client.get("/api/v1/status")).json()
         assert told["state"] == state
-        assert ("pillarbox events show late" in told["why"]) == (state == "held up")
+        assert ("pillarbox events show late" in told["why"]) == (state == "degraded")
 
 
 async def test_an_id_leads_to_its_event(visit: Visit, shop: Stock) -> None:

@@ -1,4 +1,4 @@
-"""Is it flowing, and if not, why? One sentence, made of what a glance at the store shows."""
+"""Decide whether events flow and, if not, why: one sentence derived from an overview of the store."""
 
 from __future__ import annotations
 
@@ -12,93 +12,96 @@ from pillarbox.core.statistics import COUNTED
 from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.core.text import noun, plural
 
-State = Literal["flowing", "held up", "stopped"]
+State = Literal["flowing", "degraded", "stopped"]
 
 LONG = 60.0
-"""Seconds that an event may wait where nobody said otherwise."""
+"""Seconds that an event may be pending if `console.slo` is not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationView:
-    """How a destination fares, as all relays together see it."""
+    """The state of a destination, combined from all relays."""
 
     name: str
     state: Literal["open", "paused", "half-open", "closed"]
-    """`closed` is a breaker that lets everything through."""
+    """The state of its circuit breaker, or `paused`. `closed` sends everything."""
     forced: bool
-    """A person holds it in this state."""
+    """An operator forced this state."""
     last_error: str | None
     rate_limit: float | None
 
     @property
-    def takes(self) -> bool:
-        """Does it take messages, as far as anybody knows?"""
+    def is_available(self) -> bool:
+        """Whether the relays send to it and no failure is known."""
         return self.state == "closed" and not self.fails
 
     @property
     def fails(self) -> bool:
-        """A person holds its breaker closed, and sends fail all the same."""
+        """Whether an operator forces its breaker closed while sends fail."""
         return self.state == "closed" and self.forced and self.last_error is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """The answer."""
+    """Whether events flow, and the reason if they do not."""
 
     state: State
     why: str
-    """'' where there is nothing to add."""
+    """'' if there is no reason to give."""
 
 
 def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: bool, allowed: float = LONG) -> Flow:
-    """Is it flowing? The first reason that explains most comes first. allowed: seconds that an event may wait."""
-    alive = [relay for relay in seen.relays if relay.lease > 0]
-    owners = {relay.id for relay in alive}
+    """Decide whether events flow. The reason that explains most comes first.
+
+    paused: an operator paused every destination. allowed: seconds that an event may be pending.
+    """
+    running = [relay for relay in seen.relays if relay.lease > 0]
+    owners = {relay.id for relay in running}
     orphans = sum(lane.owner not in owners for lane in seen.lanes)
-    shut = [destination for destination in destinations if not destination.takes]
-    if not alive:
+    if not running:
         return Flow(state="stopped", why="no relay is running: start one with `pillarbox relay`")
     if paused:
-        return Flow(state="stopped", why="a person paused every destination")
+        return Flow(state="stopped", why="every destination is paused by an operator")
     if orphans == len(seen.lanes):
-        return Flow(state="stopped", why="no relay has taken a lane yet")
-    if troubles := [*map(_trouble, shut), *_unattended(seen, orphans)]:
-        return Flow(state="held up", why="; ".join(troubles))
+        return Flow(state="stopped", why="no relay has acquired a lane yet")
+    unavailable = [destination for destination in destinations if not destination.is_available]
+    if problems := [*map(_problem, unavailable), *_unattended(seen, orphans)]:
+        return Flow(state="degraded", why="; ".join(problems))
     if seen.oldest is not None and seen.oldest > allowed:
-        return Flow(state="held up", why=_late(seen, allowed))
+        return Flow(state="degraded", why=_late(seen, allowed))
     return Flow(state="flowing", why="")
 
 
 def destinations_of(
-    relays: Sequence[RelayView], steering: Sequence[Override], *, met: Collection[str] = ()
+    relays: Sequence[RelayView], overrides: Sequence[Override], *, met: Collection[str] = ()
 ) -> list[DestinationView]:
-    """Every destination that anybody has something to say about, by name; met: further ones, seen in passing."""
-    set_by_people = {row.destination: row for row in steering if row.destination != EVERYWHERE}
-    alive = [relay for relay in relays if relay.lease > 0]
-    names = sorted({*set_by_people, *met, *(name for relay in alive for name in relay.breakers)})
-    return [_view(name, alive, set_by_people.get(name)) for name in names]
+    """List every destination with an override or a breaker, by name; met: further names to include."""
+    overridden = {row.destination: row for row in overrides if row.destination != EVERYWHERE}
+    running = [relay for relay in relays if relay.lease > 0]
+    names = sorted({*overridden, *met, *(name for relay in running for name in relay.breakers)})
+    return [_view(name, running, overridden.get(name)) for name in names]
 
 
-def _view(name: str, alive: Sequence[RelayView], wish: Override | None) -> DestinationView:
-    forced = wish is not None and (wish.paused or wish.breaker is not None)
+def _view(name: str, running: Sequence[RelayView], override: Override | None) -> DestinationView:
+    forced = override is not None and (override.paused or override.breaker is not None)
     return DestinationView(
         name=name,
-        state=_state(set(_breakers(name, alive)), wish),
+        state=_state(set(_breakers(name, running)), override),
         forced=forced,
-        last_error=wish.last_error if wish else None,
-        rate_limit=wish.rate_limit if wish else None,
+        last_error=override.last_error if override else None,
+        rate_limit=override.rate_limit if override else None,
     )
 
 
-def _breakers(name: str, alive: Sequence[RelayView]) -> Iterator[str]:
-    return (relay.breakers[name] for relay in alive if name in relay.breakers)
+def _breakers(name: str, running: Sequence[RelayView]) -> Iterator[str]:
+    return (relay.breakers[name] for relay in running if name in relay.breakers)
 
 
-def _state(breakers: set[str], wish: Override | None) -> Literal["open", "paused", "half-open", "closed"]:
-    if wish is not None and wish.paused:
+def _state(breakers: set[str], override: Override | None) -> Literal["open", "paused", "half-open", "closed"]:
+    if override is not None and override.paused:
         return "paused"
-    if wish is not None and wish.breaker is not None:
-        return wish.breaker
+    if override is not None and override.breaker is not None:
+        return override.breaker
     # One relay that can send is enough for the destination to be served.
     if not breakers or "closed" in breakers:
         return "closed"
@@ -106,25 +109,23 @@ def _state(breakers: set[str], wish: Override | None) -> Literal["open", "paused
 
 
 def _unattended(seen: Overview, orphans: int) -> Iterator[str]:
-    """What waits for a relay or for a person, whatever the destinations take."""
+    """Yield what waits for a relay or an operator, independent of the state of the destinations."""
     if orphans:
-        yield f"{orphans} of {plural(len(seen.lanes), 'lane')} {noun(orphans, 'has', 'have')} no living owner"
+        yield f"{orphans} of {plural(len(seen.lanes), 'lane')} {noun(orphans, 'has', 'have')} no running owner"
     if seen.blocked:
-        keys = plural(seen.blocked, "key stands", "keys stand", most=COUNTED)
-        yield f"{keys} still until a person decides: `pillarbox keys blocked`"
+        yield f"{plural(seen.blocked, 'key is', 'keys are', most=COUNTED)} blocked: `pillarbox keys blocked`"
 
 
 def _late(seen: Overview, allowed: float) -> str:
-    """Nothing else explains it: the event itself tells what it waits for."""
-    tells = f"`pillarbox events show {shlex.quote(seen.oldest_event or '')}` tells what for"
-    return f"the oldest event waits for longer than the {allowed:g} s of console.slo; {tells}"
+    """The event itself has the reason if nothing else explains the delay."""
+    command = f"`pillarbox events show {shlex.quote(seen.oldest_event or '')}`"
+    return f"the oldest event is pending for longer than the {allowed:g} s of console.slo: {command} says why"
 
 
-def _trouble(destination: DestinationView) -> str:
+def _problem(destination: DestinationView) -> str:
     error = f": {destination.last_error.splitlines()[0]}" if destination.last_error else ""
     if destination.fails:
-        return f"a person holds {destination.name} closed, and it fails{error}"
+        return f"{destination.name} is forced closed by an operator, but sends fail{error}"
     if destination.forced:
-        return f"a person {'paused' if destination.state == 'paused' else 'shut'} {destination.name}"
-    words = "is being tried again" if destination.state == "half-open" else "takes nothing"
-    return f"{destination.name} {words}{error}"
+        return f"{destination.name} is {'paused' if destination.state == 'paused' else 'forced open'} by an operator"
+    return f"{destination.name} is {'being probed' if destination.state == 'half-open' else 'unavailable'}{error}"

@@ -1,4 +1,4 @@
-"""Keys whose events wait only for one another: what to do about them."""
+"""Find keys whose pending events only wait for each other, and advise how to send them faster."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pillarbox.admin.keys import HotKey
 from pillarbox.ops.settings import Settings
 
 MANY = 1_000
-"""Events of one key that wait, from which on the key is worth a word."""
+"""Pending events of one key from which on the key is reported."""
 
 
 async def find_limited(store: AdminStore, hot: Sequence[HotKey]) -> HotKey | None:
-    """The key with the most events, if they are many and nothing holds the key up; None otherwise."""
+    """Return the key with the most pending events, if there are many and the key is not blocked; None otherwise."""
     if not hot or hot[0].waiting < MANY:
         return None
-    held_up = {blocked.key for blocked in await store.admin.keys.blocked()}
-    return None if hot[0].key in held_up else hot[0]
+    blocked_keys = {blocked.key for blocked in await store.admin.keys.blocked()}
+    return None if hot[0].key in blocked_keys else hot[0]
 
 
 def advice(settings: Settings) -> str:
-    """How events of one key leave faster with these settings; "" where they already do, or cannot."""
+    """Say how events of one key are sent faster with these settings; "" if they already are, or cannot be."""
     brokers = {name for name, transport in settings.transports.items() if transport.kind == "rabbitmq"}
     if not brokers:
         return ""
@@ -32,6 +32,6 @@ def advice(settings: Settings) -> str:
         return ""
     where = " or ".join(f"[destinations.{name}]" for name in strict[:3]) or "its [destinations.NAME]"
     return (
-        "each of its events is sent once the one before was confirmed; use smaller keys, or, if an event that the "
-        f'broker refuses may arrive after those behind it, set ordering = "pipelined" in {where}'
+        "each of its events is sent once the previous one is confirmed; use smaller keys, or, if an event that the "
+        f'broker rejects may arrive after later ones, set ordering = "pipelined" in {where}'
     )

@@ -50,9 +50,9 @@ async def shut(store: AdminStore, story: Story) -> list[DestinationView]:
     relays = await store.admin.inspection.relays()
     views = destinations_of(relays, steering)
     met = [view for view in views if any(view.name in relay.breakers for relay in relays if relay.lease > 0)]
-    if "" in names and not any(view.takes for view in met):
+    if "" in names and not any(view.is_available for view in met):
         names.update(view.name for view in met[:MOST])
-    return [view for view in views if view.name in names and (not view.takes or view.rate_limit is not None)]
+    return [view for view in views if view.name in names and (not view.is_available or view.rate_limit is not None)]
 
 
 def waits_for(view: DestinationView) -> str:

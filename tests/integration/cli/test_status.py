@@ -62,7 +62,7 @@ def test_the_first_line_names_the_destination_that_fails(with_two_events: Stock)
     relay(with_two_events, orders="open", mail="closed")
     done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
     first, *rest = done.stdout.splitlines()
-    assert first.startswith("held up: orders takes nothing: refused; 2 waiting, the oldest for ")
+    assert first.startswith("degraded: orders is unavailable: refused; 2 waiting, the oldest for ")
     assert "orders\topen\t\trefused" in rest
     destinations = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_two_events.url).stdout)["destinations"]
     assert destinations[1] == {

@@ -42,7 +42,7 @@ def test_one_frame_for_a_script(stock: Stock) -> None:
     assert done.returncode == 0, done.stderr
     [line] = done.stdout.splitlines()
     seen = json.loads(line)
-    assert (seen["state"], seen["backlog"], seen["dead"], seen["orphans"]) == ("held up", 2, 0, 0)
+    assert (seen["state"], seen["backlog"], seen["dead"], seen["orphans"]) == ("degraded", 2, 0, 0)
     assert (seen["recorded_per_second"], seen["backlog_per_second"]) == (0.0, 0.0)
     mail, orders = seen["destinations"]
     assert (mail["name"], mail["state"], mail["last_error"]) == ("mail", "open", "refused")
@@ -100,7 +100,7 @@ def test_a_frame_in_a_pipe(sqlite_url: str) -> None:
     at_work(stock)
     stock.record(Event("order.placed", {}))
     lines = pillarbox("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url).stdout.splitlines()
-    assert lines[0] == "held up: mail takes nothing: refused"
+    assert lines[0] == "degraded: mail is unavailable: refused"
     assert lines[1].startswith("1 waiting, the oldest for ")
     assert lines[1].endswith("0 dead, 0.0 recorded/s, backlog +0.0/s, 1 of 1 lanes at work")
     assert lines[3].split("\t") == ["mail", "open", *["\N{EN DASH}"] * 5, "refused"]

@@ -38,7 +38,7 @@ def test_without_a_living_relay_it_is_stopped(relays: tuple[RelayView, ...]) -> 
 
 def test_everything_paused() -> None:
     assert answer(overview(relay()), wish("*", paused=True)) == Flow(
-        state="stopped", why="a person paused every destination"
+        state="stopped", why="every destination is paused by an operator"
     )
 
 
@@ -48,14 +48,14 @@ def test_nobody_has_a_lane() -> None:
 
 def test_a_lane_of_a_dead_relay_holds_up() -> None:
     assert answer(overview(relay(), relay("b", lease=-1), owners="ab")) == Flow(
-        state="held up", why="1 of 2 lanes has no living owner"
+        state="degraded", why="1 of 2 lanes has no running owner"
     )
 
 
 def test_a_destination_that_nobody_can_reach_is_named_with_its_error() -> None:
     seen = overview(relay(orders="open"), relay("b", orders="open"), owners="ab")
     assert answer(seen, wish("orders", last_error="refused\nat once")) == Flow(
-        state="held up", why="orders takes nothing: refused"
+        state="degraded", why="orders is unavailable: refused"
     )
 
 
@@ -72,12 +72,12 @@ def test_a_breaker_of_a_dead_relay_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("set_by", "why"),
     [
-        (wish("mail", paused=True), "a person paused mail"),
-        (wish("mail", breaker="open"), "a person shut mail"),
+        (wish("mail", paused=True), "mail is paused by an operator"),
+        (wish("mail", breaker="open"), "mail is forced open by an operator"),
     ],
 )
 def test_what_a_person_did_is_said(set_by: Override, why: str) -> None:
-    assert answer(overview(relay(mail="closed")), set_by) == Flow(state="held up", why=why)
+    assert answer(overview(relay(mail="closed")), set_by) == Flow(state="degraded", why=why)
 
 
 def test_a_breaker_that_a_person_holds_closed_lets_through() -> None:
@@ -87,42 +87,41 @@ def test_a_breaker_that_a_person_holds_closed_lets_through() -> None:
 def test_a_breaker_that_a_person_holds_closed_although_it_fails_is_told() -> None:
     assert answer(
         overview(relay(mail="closed")), wish("mail", breaker="closed", last_error="refused\nat once")
-    ) == Flow(state="held up", why="a person holds mail closed, and it fails: refused")
+    ) == Flow(state="degraded", why="mail is forced closed by an operator, but sends fail: refused")
 
 
 def test_a_probe_is_under_way() -> None:
-    assert answer(overview(relay(mail="half-open"))).why == "mail is being tried again"
+    assert answer(overview(relay(mail="half-open"))).why == "mail is being probed"
 
 
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
-        (1, "1 key stands still until a person decides: `pillarbox keys blocked`"),
-        (10_001, "more than 10,000 keys stand still until a person decides: `pillarbox keys blocked`"),
+        (1, "1 key is blocked: `pillarbox keys blocked`"),
+        (10_001, "more than 10,000 keys are blocked: `pillarbox keys blocked`"),
     ],
 )
 def test_keys_that_a_person_must_decide_about_hold_up(keys: int, why: str) -> None:
-    assert answer(overview(relay())._replace(blocked=keys)) == Flow(state="held up", why=why)
+    assert answer(overview(relay())._replace(blocked=keys)) == Flow(state="degraded", why=why)
 
 
 def test_several_reasons_are_all_told() -> None:
     seen = overview(relay(mail="open"), owners="a-")._replace(blocked=2)
     assert answer(seen).why == (
-        "mail takes nothing; 1 of 2 lanes has no living owner; "
-        "2 keys stand still until a person decides: `pillarbox keys blocked`"
+        "mail is unavailable; 1 of 2 lanes has no running owner; 2 keys are blocked: `pillarbox keys blocked`"
     )
 
 
-def test_what_waits_for_longer_than_is_allowed_is_held_up_and_names_itself() -> None:
+def test_what_waits_for_longer_than_allowed_degrades_the_flow_and_is_named() -> None:
     late = overview(relay(orders="closed"), oldest=LONG + 1)._replace(oldest_event="evt 42")
     assert answer(late) == Flow(
-        state="held up",
-        why="the oldest event waits for longer than the 60 s of console.slo; "
-        "`pillarbox events show 'evt 42'` tells what for",
+        state="degraded",
+        why="the oldest event is pending for longer than the 60 s of console.slo: "
+        "`pillarbox events show 'evt 42'` says why",
     )
     assert flow(late, [], paused=False, allowed=LONG + 1).state == "flowing"
 
 
 def test_a_reason_explains_more_than_an_age() -> None:
     late = overview(relay(orders="open"), oldest=LONG + 1)._replace(oldest_event="e")
-    assert answer(late).why == "orders takes nothing"
+    assert answer(late).why == "orders is unavailable"

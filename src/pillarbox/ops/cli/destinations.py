@@ -58,7 +58,8 @@ def list_(as_json: bool) -> None:
         return
     if found.paused:
         print_line(
-            "a person paused every destination: `pillarbox destinations resume` lets them go on", colour="yellow"
+            "every destination is paused by an operator: `pillarbox destinations resume` lets them go on",
+            colour="yellow",
         )
     if not found.views:
         click.echo("no relay and no person has anything to say about a destination yet")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pillarbox.core.store import Override
     from pillarbox.ops.flow import DestinationView, Flow
 
-_COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
+_COLOURS = {"flowing": "green", "degraded": "yellow", "stopped": "red"}
 
 
 @click.command()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
     from pillarbox.ops.figures import DestinationFigures, Frame
 
-_COLOURS = {"flowing": "green", "held up": "yellow", "stopped": "red"}
+_COLOURS = {"flowing": "green", "degraded": "yellow", "stopped": "red"}
 _COLUMNS = ["destination", "state", "sent/s", "retried/s", "dead/s", "half within", "99 % within", "last error"]
 _RELAYS = ["relay", "host", "lanes", "lease"]
 _NO_ROUTE = "(no route yet)"

@@ -156,7 +156,7 @@ async def lately(store: AdminStore) -> dict[str, Pace]:
 
 def troubled(destinations: Iterable[DestinationView], fared: Mapping[str, Pace]) -> list[DestinationView]:
     """Those that take nothing, and those where most fails."""
-    return [one for one in destinations if not one.takes or (one.name in fared and fared[one.name].fails)]
+    return [one for one in destinations if not one.is_available or (one.name in fared and fared[one.name].fails)]
 
 
 def paces(samples: Iterable[Sample], *, seconds: float) -> dict[str, Pace]:

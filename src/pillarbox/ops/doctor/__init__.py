@@ -1,9 +1,9 @@
-"""`pillarbox doctor`: is everything as it should be, from the settings to the symptoms, and if not, what mends it?
+"""`pillarbox doctor`: check settings, store, transports, guarantees and symptoms, and name a fix for each finding.
 
-What must stay true: nothing is ever changed; every check is bounded; one that cannot be made says so, and the rest goes
-on. The checks are listed in `docs/reference/doctor.md`, which a test compares with the code.
+Invariants: a check changes nothing; every check has a timeout; if a check cannot run, it says so and the others
+continue. `docs/reference/doctor.md` lists the checks; a test compares the page with the code.
 """
 
-from pillarbox.ops.doctor.examining import Report, examine, unreadable
+from pillarbox.ops.doctor.examination import Report, examine, unreadable
 
 __all__ = ["Report", "examine", "unreadable"]

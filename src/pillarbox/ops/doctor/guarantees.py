@@ -1,4 +1,4 @@
-"""What the settings promise: can a repeat slip past the inbox or the ledger, can a lease end during a send?"""
+"""Check that the settings keep the guarantees: the retention of inbox and ledger, the lease, outages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def checks(settings: Settings) -> Sequence[Check]:
     async def outages() -> Answer:
         if settings.relay.config.outages == "count":
             return warned(
-                'relay.outages is "count": an outage uses up attempts, and healthy events become dead letters',
-                'relay.outages = "wait", unless another system expects the giving up',
+                'relay.outages is "count": an outage uses up attempts, so that valid events are dead-lettered',
+                'set relay.outages = "wait", unless another system relies on dead letters after an outage',
             )
         return passed("an outage uses up no attempts")
 
@@ -40,43 +40,43 @@ def _lease(settings: Settings) -> Answer:
     lease, send = seconds(relay.lease), seconds(relay.send_timeout)
     if send > lease * 2 / 3:
         return warned(
-            f"a send may take {relay.send_timeout} of a lease of {relay.lease}: if renewals fail meanwhile, less than "
-            "a third is left to settle it before another relay sends it again",
-            "a lease of at least one and a half times relay.send_timeout",
+            f"a send may take {relay.send_timeout} of a lease of {relay.lease}: if renewals fail during the send, less "
+            "than a third of the lease is left to settle it before another relay sends it again",
+            "set relay.lease to at least 1.5 × relay.send_timeout",
         )
-    return passed(f"a send ends ({relay.send_timeout}) well within the lease ({relay.lease})")
+    return passed(f"the send timeout ({relay.send_timeout}) is at most two thirds of the lease ({relay.lease})")
 
 
 def _inbox(settings: Settings) -> Answer:
     kept, horizon = settings.relay.config.retention.in_seconds.receipts, settings.relay.retry.horizon()
     if kept is None:
-        return passed("receipts of the inbox are kept for ever")
+        return passed("inbox records are kept forever")
     if horizon == float("inf"):
         return warned(
-            f"events are tried without end, receipts are kept for {_span(kept)}: a repeat later has its effect again",
-            'give relay.retry.max_attempts a number, or keep receipts for ever: relay.retention.inbox = "forever"',
+            f"attempts are unlimited, but inbox records are kept for {_span(kept)}: a later duplicate is handled again",
+            'set relay.retry.max_attempts to a number, or relay.retention.inbox = "forever"',
         )
     if kept < horizon:
         return failed(
-            f"receipts of the inbox are kept for {_span(kept)}, but an event is tried for {_span(horizon)}: a late "
-            "repeat has its effect twice",
-            "raise relay.retention.inbox beyond that, or lower relay.retry.max_attempts",
+            f"inbox records are kept for {_span(kept)}, but an event is retried for up to {_span(horizon)}: a late "
+            "duplicate is handled twice",
+            f"raise relay.retention.inbox above {_span(horizon)}, or lower relay.retry.max_attempts",
         )
-    tried = f"an event is tried for {_span(horizon)} at most"
+    retried = f"an event is retried for at most {_span(horizon)}"
     if settings.relay.config.outages == "wait":
-        tried += ", outages not counted"
-    return passed(f"receipts of the inbox are kept for {_span(kept)}, {tried}")
+        retried += ", outages not counted"
+    return passed(f"inbox records are kept for {_span(kept)}; {retried}")
 
 
 def _ledger(settings: Settings) -> Answer:
     kept, horizon = settings.relay.config.retention.in_seconds.ledger, settings.relay.retry.horizon()
     if kept is not None and kept < horizon < float("inf"):
         return warned(
-            f"the ledger remembers for {_span(kept)}, but an event is tried for {_span(horizon)}: of one with several "
-            "destinations a repeat may be sent again",
-            "raise relay.retention.ledger beyond that",
+            f"the ledger is kept for {_span(kept)}, but an event is retried for up to {_span(horizon)}: an event with "
+            "several destinations may be sent twice",
+            f"raise relay.retention.ledger above {_span(horizon)}",
         )
-    return passed("the ledger remembers for longer than an event is tried")
+    return passed("the ledger is kept for longer than an event is retried")
 
 
 def _span(duration: float) -> str:

@@ -1,4 +1,4 @@
-"""Do the settings hang together, and does anything in them keep a relay from working?"""
+"""Check that the settings are consistent and that a relay can start with them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pillarbox.ops.settings.transports import TRANSPORTS
 from pillarbox.ops.wiring import make_outbox, make_relay, open_transports
 
 READ = "settings.read"
-READ_FIX = "`pillarbox config check` names each with its place"
+READ_FIX = "correct the setting; `pillarbox config check` names each error and where the value comes from"
 
 
 def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
     async def read() -> Answer:
-        return passed(f"the settings can be read; the store is {masked(settings.store.url)}")
+        return passed(f"the settings are valid; the store is {masked(settings.store.url)}")
 
     async def relay() -> Answer:
         return await _relay(settings, store)
 
     async def notes() -> Answer:
         if settings.notes:
-            return warned("; ".join(settings.notes), "see `pillarbox config show` for where each comes from")
-        return passed("nothing in the settings is worth a word")
+            return warned("; ".join(settings.notes), "see `pillarbox config show` for the origin of each value")
+        return passed("there are no notes on the settings")
 
     async def failpoint() -> Answer:
         if settings.failpoint:
-            return failed(f"{FAILPOINT} is set: a relay kills itself on purpose", f"unset {FAILPOINT}")
+            return failed(f"{FAILPOINT} is set: relays crash on purpose, for tests", f"unset {FAILPOINT}")
         return passed("no failpoint is armed")
 
     return [
@@ -43,14 +43,14 @@ def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
 
 
 async def _relay(settings: Settings, store: AdminStore) -> Answer:
-    """Can a relay be made of them? Connects to nothing."""
+    """Build a relay from the settings, without connecting."""
     if not settings.relay.config.enabled:
         called = settings.called("relay", "enabled")
-        return warned(f"{called} is false: a relay with these settings says so and ends", f"set {called} to true")
+        return warned(f"{called} is false: a relay exits at once with these settings", f"set {called} to true")
     if not settings.transports:
         return warned(
-            "no transport is set: events can be recorded, but not sent",
-            f"set {TRANSPORT} to {TRANSPORTS}, or name one under [transports] in the settings file",
+            "no transport is configured: events can be recorded, but not sent",
+            f"set {TRANSPORT} to {TRANSPORTS}, or add one under [transports] to the settings file",
         )
     transports = {}
     try:
@@ -62,4 +62,4 @@ async def _relay(settings: Settings, store: AdminStore) -> Answer:
     finally:
         for transport in transports.values():
             await transport.aclose()
-    return passed(f"a relay can be made: {', '.join(settings.transports)}")
+    return passed(f"a relay can start; transports: {', '.join(settings.transports)}")

@@ -1,4 +1,4 @@
-"""What people complain of: events wait, are tried again and again, were given up on; each with its commonest cause."""
+"""Check for symptoms: pending, retried and dead-lettered events, each with its most frequent cause."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.text import noun, plural
 from pillarbox.ops.flow import DestinationView, destinations_of
 from pillarbox.ops.grouping import groups
-from pillarbox.ops.hot_keys import advice, find_limited
+from pillarbox.ops.hot_keys import MANY, advice, find_limited
 from pillarbox.ops.settings import Settings
 
 LONG_WAIT = 300.0
-"""Seconds that an event may wait before that is worth a word."""
+"""Seconds that an event may be pending before the check warns."""
 MANY_CRASHES = 3
-LETTERS = 1_000
-"""Dead letters that are looked at, the newest."""
+NEWEST = 1_000
+"""The newest dead letters, which the check reads."""
 _REASONS = 3
-_WHO = "ask whoever did it (`pillarbox audit list --what steer`)"
+_WHO = "ask the operator who did it (`pillarbox audit list --what steer`)"
 
 
 def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
@@ -33,7 +33,7 @@ def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
         Check(name="symptoms.lanes", ask=partial(_lanes, store)),
         Check(name="symptoms.destinations", ask=partial(_destinations, store)),
         Check(name="symptoms.backlog", ask=partial(_backlog, store)),
-        Check(name="symptoms.tries", ask=partial(_tries, store)),
+        Check(name="symptoms.attempts", ask=partial(_attempts, store)),
         Check(name="symptoms.blocked", ask=partial(_blocked, store)),
         Check(name="symptoms.hot_keys", ask=partial(_hot_keys, settings, store)),
         Check(name="symptoms.dead", ask=partial(_dead, store)),
@@ -42,22 +42,23 @@ def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
 
 async def _relays(settings: Settings, store: AdminStore) -> Answer:
     seen = await store.admin.inspection.overview()
-    alive = [relay.name or relay.id for relay in seen.relays if relay.lease > 0]
+    running = [relay.name or relay.id for relay in seen.relays if relay.lease > 0]
     if stalled := [relay for relay in seen.relays if relay.lease > 0 and relay.stalled]:
         told = "; ".join(f"{relay.name or relay.id}: {relay.stalled}" for relay in stalled)
         return failed(
-            f"alive, but without progress although it could: {told}",
-            "do what it says; if it stays so, restart the relay: another one takes its lanes and nothing is lost",
+            f"running, but without progress: {told}",
+            "remove the cause; if it persists, restart the relay: another one acquires its lanes, no event is lost",
         )
-    if alive:
-        return passed(f"at work: {', '.join(alive)}")
-    said, fix = "no relay is alive", "start one: `pillarbox relay`"
+    if running:
+        return passed(f"running: {', '.join(running)}")
+    said, fix = "no relay is running", "start one: `pillarbox relay`"
     if not settings.relay.config.enabled:
         called = settings.called("relay", "enabled")
-        said, fix = f"no relay is alive, and {called} is false here", f"set {called} to true and start one"
+        said, fix = f"no relay is running, and {called} is false here", f"set {called} to true and start one"
     if seen.backlog:
-        return failed(f"{plural(seen.backlog, 'event waits', 'events wait', most=COUNTED)}, and {said}", fix)
-    return warned(f"nothing waits, and {said}", fix)
+        pending = plural(seen.backlog, "event is pending", "events are pending", most=COUNTED)
+        return failed(f"{pending}, and {said}", fix)
+    return warned(f"no event is pending, and {said}", fix)
 
 
 async def _lanes(store: AdminStore) -> Answer:
@@ -65,96 +66,96 @@ async def _lanes(store: AdminStore) -> Answer:
     crashed = [lane for lane in seen.lanes if lane.crashes >= MANY_CRASHES]
     if crashed:
         return failed(
-            f"lane {', '.join(str(lane.lane) for lane in crashed)}: relays that had it died again and again",
-            "a message kills them: see the last lines of their logs; it is found out and given up by itself",
+            f"lane {', '.join(str(lane.lane) for lane in crashed)}: its owners crashed {MANY_CRASHES} times or more",
+            "an event crashes them: see the end of their logs; the crash guard finds the event and dead-letters it",
         )
-    alive = {relay.id for relay in seen.relays if relay.lease > 0}
-    orphans = sum(lane.owner not in alive for lane in seen.lanes)
-    if alive and orphans:
+    running = {relay.id for relay in seen.relays if relay.lease > 0}
+    orphans = sum(lane.owner not in running for lane in seen.lanes)
+    if running and orphans:
         return warned(
-            f"{orphans} of {plural(len(seen.lanes), 'lane')} {noun(orphans, 'has', 'have')} no living owner",
-            "wait for the lease of whoever died (15 s); if it stays so, see the relays' logs",
+            f"{orphans} of {plural(len(seen.lanes), 'lane')} {noun(orphans, 'has', 'have')} no running owner",
+            "wait until the lease of the crashed relay ends (relay.lease); if it persists, see the logs of the relays",
         )
-    return passed("no lane is left alone by the relays there are")
+    return passed("every lane has a running owner, or no relay is running")
 
 
 async def _destinations(store: AdminStore) -> Answer:
-    steering = await store.destinations.overrides()
+    overrides = await store.destinations.overrides()
     seen: Overview = await store.admin.inspection.overview()
-    if any(row.destination == EVERYWHERE and row.paused for row in steering):
-        return warned("a person paused every destination", f"{_WHO}, then `pillarbox destinations resume`")
-    destinations = destinations_of(seen.relays, steering)
-    failing = [one for one in destinations if one.fails or not (one.takes or one.forced)]
+    if any(row.destination == EVERYWHERE and row.paused for row in overrides):
+        return warned("every destination is paused by an operator", f"{_WHO}, then `pillarbox destinations resume`")
+    destinations = destinations_of(seen.relays, overrides)
+    failing = [one for one in destinations if one.fails or not (one.is_available or one.forced)]
     if failing:
-        told = "; ".join(f"{_state(one)}: {reason(one.last_error or 'no error noted')}" for one in failing)
-        return failed(f"takes nothing: {told}", "mend the place itself; relays try it from time to time and go on")
-    if held := [one for one in destinations if one.forced]:
+        told = "; ".join(f"{_state(one)}: {reason(one.last_error or 'no error recorded')}" for one in failing)
+        return failed(f"unavailable: {told}", "repair the destination; relays probe it and then resume by themselves")
+    if overridden := [one for one in destinations if one.forced]:
         return warned(
-            f"held by a person: {', '.join(_state(one) for one in held)}",
+            f"overridden by an operator: {', '.join(_state(one) for one in overridden)}",
             f"{_WHO}, then `pillarbox destinations resume NAME`, or `pillarbox destinations breaker NAME auto`",
         )
-    return passed("every destination takes messages, as far as anybody knows")
+    return passed("no destination is known to be unavailable")
 
 
 def _state(one: DestinationView) -> str:
-    return f"{one.name} ({'held ' if one.fails else ''}{one.state})"
+    return f"{one.name} ({'forced ' if one.fails else ''}{one.state})"
 
 
 async def _backlog(store: AdminStore) -> Answer:
     seen = await store.admin.inspection.overview()
     if seen.oldest is None:
-        return passed("nothing waits that could have left")
-    said = f"{plural(seen.backlog, 'waits', 'wait', most=COUNTED)}, the oldest for {seen.oldest:.0f} s"
+        return passed("no event is pending that could have been sent")
+    said = f"{plural(seen.backlog, 'event', most=COUNTED)} pending, the oldest for {seen.oldest:.0f} s"
     if seen.oldest > LONG_WAIT:
         return warned(
             said,
-            "see the other symptoms; `pillarbox events list --retrying` shows what waits, tuning makes it faster",
+            "see the other symptoms; `pillarbox events list --retrying` lists events that wait for a retry",
         )
     return passed(said)
 
 
-async def _tries(store: AdminStore) -> Answer:
+async def _attempts(store: AdminStore) -> Answer:
     tried = await store.diagnosis.tried(MANY_TRIES)
     if tried.messages:
         were = noun(tried.messages, "was", "were")
         return warned(
-            f"{tried.messages} of the first {LOOKED_AT:,} that wait {were} tried more than {MANY_TRIES} times; most "
-            f"often: {tried.error or 'no error noted'}",
-            f"`pillarbox events show {tried.example}` tells whether the place or the event is at fault",
+            f"{tried.messages} of the first {LOOKED_AT:,} pending events {were} sent more than {MANY_TRIES} times, "
+            f"most often: {tried.error or 'no error recorded'}",
+            f"`pillarbox events show {tried.example}` shows whether the destination or the event is the cause",
         )
-    return passed(f"nothing was tried more than {MANY_TRIES} times")
+    return passed(f"no event was sent more than {MANY_TRIES} times")
 
 
 async def _blocked(store: AdminStore) -> Answer:
     if blocked := [key for key in await store.admin.keys.blocked(limit=_REASONS) if key.next_try is None]:
         told = "; ".join(f"{one.key or one.event_id}: {reason(one.error or '', one.event_id)}" for one in blocked)
         return warned(
-            f"keys stand still until a person decides: {told}",
-            f"`pillarbox dead retry {blocked[0].event_id}` once it is mended, or `pillarbox dead discard` it",
+            f"keys are blocked: {told}",
+            f"`pillarbox dead retry {blocked[0].event_id}` once the cause is fixed, or `pillarbox dead discard` it",
         )
-    return passed("no key is held by an event that was given up")
+    return passed("no key is blocked")
 
 
 async def _hot_keys(settings: Settings, store: AdminStore) -> Answer:
     limited = await find_limited(store, await store.admin.keys.hot(limit=1))
     if limited is not None and (fix := advice(settings)):
         return warned(
-            f"{limited.waiting:,} of the first {SAMPLE:,} events that wait have the key {reason(limited.key)}", fix
+            f"{limited.waiting:,} of the first {SAMPLE:,} pending events have the key {reason(limited.key)}", fix
         )
-    return passed("no key has so many events that they wait for one another")
+    return passed(f"no key has {MANY:,} or more pending events that only wait for each other")
 
 
 async def _dead(store: AdminStore) -> Answer:
-    found = await groups(store, DeadLetterFilter(), most=LETTERS)
+    found = await groups(store, DeadLetterFilter(), most=NEWEST)
     if not found.groups:
-        return passed("nothing was given up on")
+        return passed("there are no dead letters")
     told = "; ".join(
-        f"{group.count} x {group.event_type} to {group.destination or 'nowhere yet'}: {reason(group.reason)}"
+        f"{group.count} x {group.event_type} to {group.destination or '(no route yet)'}: {reason(group.reason)}"
         for group in found.groups[:_REASONS]
     )
-    more = "" if found.whole else f" of the newest {LETTERS:,}"
+    more = "" if found.whole else f" of the newest {NEWEST:,}"
     return warned(
         f"dead letters{more}: {told}",
-        f"`pillarbox dead groups` shows all; mend the cause, then `pillarbox dead retry --group "
-        f"{found.groups[0].fingerprint}` and so on",
+        f"`pillarbox dead groups` lists all; fix the cause, then retry each group: `pillarbox dead retry --group "
+        f"{found.groups[0].fingerprint}`",
     )

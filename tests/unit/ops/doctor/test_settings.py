@@ -26,13 +26,13 @@ async def test_the_store_is_named_without_its_password() -> None:
 @pytest.mark.parametrize(
     ("variables", "result", "said"),
     [
-        ({"PILLARBOX_TRANSPORT": "stdout://"}, "pass", "a relay can be made"),
-        ({}, "warn", "no transport is set"),
+        ({"PILLARBOX_TRANSPORT": "stdout://"}, "pass", "a relay can start"),
+        ({}, "warn", "no transport is configured"),
         ({"PILLARBOX_TRANSPORT": "stdout://", "PILLARBOX_RELAY__ENABLED": "false"}, "warn", "RELAY__ENABLED is false"),
         ({"PILLARBOX_TRANSPORT": "handlers:no_such_module:handlers"}, "fail", "no_such_module"),
     ],
 )
-async def test_a_relay_can_be_made_of_them(variables: dict[str, Any], result: str, said: str) -> None:
+async def test_a_relay_can_start_with_them(variables: dict[str, Any], result: str, said: str) -> None:
     seen = await found("settings.relay", **variables)
     assert (seen[0], said in seen[1]) == (result, True), seen
 

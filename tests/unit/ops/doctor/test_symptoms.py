@@ -1,4 +1,4 @@
-"""What people complain of, brought about in a store of this process and told with its cause."""
+"""The symptoms, produced in a store of this process, and the cause that each check reports."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,9 +44,9 @@ async def test_events_wait_and_no_relay_is_alive(store: MemoryStore, record: Rec
     assert (await asked(store, "relays")).result == "warn"
     record("a", "b")
     found = await asked(store, "relays")
-    assert (found.result, found.said) == ("fail", "2 events wait, and no relay is alive")
+    assert (found.result, found.said) == ("fail", "2 events are pending, and no relay is running")
     await Owner.of(store, name="till")
-    assert await asked(store, "relays") == ("pass", "at work: till", "")
+    assert await asked(store, "relays") == ("pass", "running: till", "")
 
 
 async def test_a_relay_is_alive_but_makes_no_progress(store: MemoryStore) -> None:
@@ -63,14 +63,14 @@ async def test_events_wait_while_the_relay_is_switched_off(store: MemoryStore, r
     found = await asked(store, "relays", PILLARBOX_RELAY__ENABLED="false")
     assert (found.result, "PILLARBOX_RELAY__ENABLED is false here" in found.said) == ("fail", True)
     assert "PILLARBOX_RELAY__ENABLED" in found.fix
-    assert found.said.startswith("1 event waits, ")
+    assert found.said.startswith("1 event is pending, ")
 
 
 async def test_lanes_without_an_owner(store: MemoryStore) -> None:
     assert (await asked(store, "lanes")).result == "pass"
     owner = await Owner.of(store, most=10)
     found = await asked(store, "lanes")
-    assert (found.result, found.said) == ("warn", "54 of 64 lanes have no living owner")
+    assert (found.result, found.said) == ("warn", "54 of 64 lanes have no running owner")
     await owner.take(64)
     assert (await asked(store, "lanes")).result == "pass"
 
@@ -89,7 +89,7 @@ async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
     await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
     await store.destinations.report("orders", error="connection refused", next_try=5)
     found = await asked(store, "destinations")
-    assert (found.result, found.said) == ("fail", "takes nothing: orders (open): connection refused")
+    assert (found.result, found.said) == ("fail", "unavailable: orders (open): connection refused")
     await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed"})
     assert (await asked(store, "destinations")).result == "pass"
 
@@ -98,7 +98,7 @@ async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
 async def test_a_destination_that_a_person_paused(store: MemoryStore, destination: str) -> None:
     await store.admin.requests.override(destination, paused=True)
     found = await asked(store, "destinations")
-    assert (found.result, "person" in found.said) == ("warn", True)
+    assert (found.result, "operator" in found.said) == ("warn", True)
     assert "pillarbox audit list --what steer" in found.fix
     assert "pillarbox destinations resume" in found.fix
     await store.admin.requests.override(destination, paused=False)
@@ -109,7 +109,7 @@ async def test_a_destination_that_a_person_paused(store: MemoryStore, destinatio
 async def test_a_breaker_that_a_person_holds(store: MemoryStore, state: Forced) -> None:
     await store.admin.requests.override("orders", breaker=state)
     found = await asked(store, "destinations")
-    assert (found.result, found.said) == ("warn", f"held by a person: orders ({state})")
+    assert (found.result, found.said) == ("warn", f"overridden by an operator: orders ({state})")
     assert "pillarbox destinations breaker NAME auto" in found.fix
 
 
@@ -117,7 +117,7 @@ async def test_a_breaker_that_a_person_holds_closed_although_it_fails(store: Mem
     await store.admin.requests.override("orders", breaker="closed")
     await store.destinations.report("orders", error="connection refused", next_try=5)
     found = await asked(store, "destinations")
-    assert (found.result, found.said) == ("fail", "takes nothing: orders (held closed): connection refused")
+    assert (found.result, found.said) == ("fail", "unavailable: orders (forced closed): connection refused")
 
 
 async def test_an_event_that_waits_for_long(store: MemoryStore, record: Record) -> None:
@@ -129,16 +129,16 @@ async def test_an_event_that_waits_for_long(store: MemoryStore, record: Record) 
     assert (await asked(store, "backlog")).result == "warn"
 
 
-async def test_more_than_five_tries_with_the_commonest_error(store: MemoryStore, record: Record) -> None:
+async def test_more_than_five_attempts_with_the_commonest_error(store: MemoryStore, record: Record) -> None:
     owner = await Owner.of(store)
     record("a")
     [message] = await owner.ready()
     for _ in range(5):
         await owner.settle(Retry(delay=0, error="no queue for a"), message)
         [message] = await owner.due()
-    assert (await asked(store, "tries")).result == "pass"
+    assert (await asked(store, "attempts")).result == "pass"
     await owner.settle(Retry(delay=0, error="no queue for a"), message)
-    found = await asked(store, "tries")
+    found = await asked(store, "attempts")
     assert (found.result, found.said.endswith("most often: no queue for …")) == ("warn", True)
     assert "pillarbox events show a" in found.fix
 
@@ -175,7 +175,7 @@ async def test_a_hot_key_that_waits_for_its_own_round_trips(store: MemoryStore, 
     assert (await asked(store, "hot_keys", **BROKER)).result == "pass"
     record(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
     found = await asked(store, "hot_keys", **BROKER)
-    assert (found.result, found.said) == ("warn", "1,000 of the first 10,000 events that wait have the key hot")
+    assert (found.result, found.said) == ("warn", "1,000 of the first 10,000 pending events have the key hot")
     assert 'ordering = "pipelined"' in found.fix
 
 

@@ -82,4 +82,4 @@ def test_health_tells_what_a_person_would_ask_next() -> None:
     }
     assert facts["breakers"] == {"audit": "paused", "mail": "closed", "orders": "open"}
     assert facts["dead_letter_queues"] == {"orders.dlq": 4}
-    assert facts["flow"] == {"state": "held up", "why": "a person paused audit; orders takes nothing"}
+    assert facts["flow"] == {"state": "degraded", "why": "audit is paused by an operator; orders is unavailable"}

@@ -1,4 +1,4 @@
-"""Making the checks in their order: settings, store, transports, guarantees, symptoms."""
+"""Run the checks in their order: settings, store, transports, guarantees, symptoms."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pillarbox.ops.doctor import settings as settings_checks
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_transport_diagnosis
 
-PATIENCE = 20.0
-"""Seconds that one check may take, whatever it waits for."""
+TIMEOUT = 20.0
+"""Seconds that one check may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was found, in order."""
+    """The findings, in the order of the checks."""
 
     findings: tuple[Finding, ...]
 
@@ -35,7 +35,7 @@ class Report:
 
 
 def unreadable(error: ConfigurationError) -> Report:
-    """Where the settings are wrong, nothing else can be looked at."""
+    """Report invalid settings. Without valid settings no other check can run."""
     said = "; ".join(str(error).splitlines())
     return Report(
         findings=(Finding(check=settings_checks.READ, result="fail", said=said, fix=settings_checks.READ_FIX),)
@@ -43,16 +43,16 @@ def unreadable(error: ConfigurationError) -> Report:
 
 
 async def examine(settings: Settings, store: AdminStore, *, long_transaction: float = LONG_TRANSACTION) -> Report:
-    """Look at everything. Raises nothing that a check could find out; `store` stays open."""
-    findings, _ = await _made(settings_checks.checks(settings, store))
-    of_store, shut = await _made(store.diagnosis.checks(long_transaction=long_transaction))
+    """Run all checks. The errors that a check raises become findings; `store` stays open."""
+    findings, _ = await _run(settings_checks.checks(settings, store))
+    of_store, failed_gate = await _run(store.diagnosis.checks(long_transaction=long_transaction))
     findings += of_store
     for name in settings.transports:
         async with _transport_checks(settings, name) as checks:
-            findings += (await _made(checks, subject=name))[0]
-    promised, _ = await _made(guarantees.checks(settings))
-    felt, _ = await _made(symptoms.checks(settings, store), failed=shut)
-    return Report(findings=(*findings, *promised, *felt))
+            findings += (await _run(checks, subject=name))[0]
+    about_guarantees, _ = await _run(guarantees.checks(settings))
+    about_symptoms, _ = await _run(symptoms.checks(settings, store), failed=failed_gate)
+    return Report(findings=(*findings, *about_guarantees, *about_symptoms))
 
 
 @asynccontextmanager
@@ -60,7 +60,7 @@ async def _transport_checks(settings: Settings, name: str) -> AsyncIterator[Sequ
     try:
         diagnosis = open_transport_diagnosis(settings, name)
     except ConfigurationError:
-        # Told by the check of the settings already.
+        # The check of the settings reports this already.
         diagnosis = None
     if diagnosis is None:
         yield ()
@@ -71,16 +71,16 @@ async def _transport_checks(settings: Settings, name: str) -> AsyncIterator[Sequ
         await diagnosis.aclose()
 
 
-async def _made(
+async def _run(
     checks: Sequence[Check], *, subject: str = "", failed: str | None = None
 ) -> tuple[list[Finding], str | None]:
-    """Make each, until one fails on which the others depend; `failed` names one before them that did.
+    """Run the checks until a gate fails: the checks after it depend on it and are skipped.
 
-    Returns the findings, and the name of the one that failed.
+    failed: the name of a gate that failed before. Returns the findings and the name of the gate that failed.
     """
     findings = []
     for check in checks:
-        answer = await _asked(check) if failed is None else Answer("skip", f"not looked at, because {failed} failed")
+        answer = await _ask(check) if failed is None else Answer("skip", f"skipped, because {failed} failed")
         findings.append(
             Finding(check=check.name, result=answer.result, said=answer.said, fix=answer.fix, subject=subject)
         )
@@ -89,12 +89,14 @@ async def _made(
     return findings, failed
 
 
-async def _asked(check: Check) -> Answer:
+async def _ask(check: Check) -> Answer:
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             return await check.ask()
     except TimeoutError:
-        why = f"no answer within {PATIENCE:g} s"
+        why = f"no answer within {TIMEOUT:g} s"
     except PillarboxError as error:
         why = str(error)
-    return Answer("fail" if check.gate else "warn", f"could not be looked at: {why}", "mend that, and run this again")
+    return Answer(
+        "fail" if check.gate else "warn", f"the check could not run: {why}", "fix the cause and run doctor again"
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.ops.doctor import Report, examine, examining
+from pillarbox.ops.doctor import Report, examination, examine
 from pillarbox.ops.settings import Settings
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.postgres import PostgresStore
@@ -24,7 +24,7 @@ def check(name: str, answer: Answer | Exception, *, gate: bool = False) -> Check
 
 
 async def test_what_depends_on_a_failure_is_skipped() -> None:
-    made, _ = await examining._made(
+    made, _ = await examination._run(
         [
             check("a", passed("fine"), gate=True),
             check("b", failed("broken", "mend it"), gate=True),
@@ -32,30 +32,30 @@ async def test_what_depends_on_a_failure_is_skipped() -> None:
         ]
     )
     assert [finding.result for finding in made] == ["pass", "fail", "skip"]
-    assert made[2].said == "not looked at, because b failed"
+    assert made[2].said == "skipped, because b failed"
 
 
 async def test_what_cannot_be_made_is_a_warning_and_the_rest_goes_on() -> None:
-    made, _ = await examining._made(
+    made, _ = await examination._run(
         [check("a", StoreUnavailableError("permission denied")), check("b", warned("well", "do"))]
     )
     assert [finding.result for finding in made] == ["warn", "warn"]
-    assert made[0].said == "could not be looked at: permission denied"
+    assert made[0].said == "the check could not run: permission denied"
 
 
 async def test_a_gate_that_cannot_be_made_is_a_failure() -> None:
-    made, _ = await examining._made([check("a", StoreUnavailableError("gone"), gate=True), check("b", passed("fine"))])
+    made, _ = await examination._run([check("a", StoreUnavailableError("gone"), gate=True), check("b", passed("fine"))])
     assert [finding.result for finding in made] == ["fail", "skip"]
 
 
 async def test_a_check_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examining, "PATIENCE", 0.01)
+    monkeypatch.setattr(examination, "TIMEOUT", 0.01)
 
     async def never() -> Answer:
         await asyncio.Event().wait()
         return passed("at last")
 
-    [finding], _ = await examining._made([Check(name="a", ask=never)])
+    [finding], _ = await examination._run([Check(name="a", ask=never)])
     assert (finding.result, "no answer within" in finding.said) == ("warn", True)
 
 
