@@ -69,7 +69,7 @@ def test_an_error_of_a_destination_is_one_there_is(words: str) -> None:
     assert words in re.sub(r"\{[^{}]*\}", "", code.replace("for {where}", "for exchange"))
 
 
-@pytest.mark.parametrize("words", ["relay started", "store failed", "from owners that did not leave", "lease lost"])
+@pytest.mark.parametrize("words", ["relay started", "store failed", "from a crashed relay", "lease lost"])
 def test_a_line_of_the_log_is_one_there_is(words: str) -> None:
     assert words in PAGE
     assert words in (ROOT / "src/pillarbox/telemetry/logs.py").read_text(encoding="utf-8")

@@ -47,7 +47,7 @@ CREATE TRIGGER fault_wait_for_locks BEFORE DELETE OR UPDATE ON outbox_message
   FOR EACH STATEMENT EXECUTE FUNCTION fault_wait_for_locks();
 """
 """A settlement waits for a lock without `lock_timeout`, however slow the machine is."""
-FENCED = "somebody else has taken"
+FENCED = "another relay owns"
 """What a relay says when its settlement met a lane that is no longer its own."""
 
 

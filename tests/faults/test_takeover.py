@@ -44,7 +44,7 @@ def test_the_lanes_of_a_killed_relay_are_taken_long_before_its_lease_ends(stage:
         assert victim.wait() == -9
         stage.wait_until(lambda: stage.lanes_of(heir) == 64, what="the other one has every lane")
     stage.wait_drained()
-    assert heir.said("from owners that did not leave")
+    assert heir.said("from a crashed relay")
     assert_sound(stage.judge(), duplicates=range(1, IN_HAND + 1))
 
 

@@ -200,7 +200,7 @@ class BreakerChanged(RelayObservation):
     destination: str
     state: str
     error: str = ""
-    next_try: float = 0.0
+    next_probe: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

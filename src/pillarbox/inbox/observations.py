@@ -1,6 +1,6 @@
-"""What a consumer announces: frozen values, like those of the relay. Logs and metrics are listeners; so are tests.
+"""What a consumer announces: frozen values, like those of the relay. Logs and metrics are observers; so are tests.
 
-`event_id` and `event_type` are '' where a message does not say them.
+`event_id` and `event_type` are '' if the message has none.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStarted:
-    """A consumer begins to receive."""
+    """A consumer starts to receive."""
 
     consumer: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStopRequested:
-    """A consumer was asked to drain: it receives no more and finishes what it has in hand."""
+    """A consumer was asked to drain: it stops receiving and finishes what is in flight."""
 
     consumer: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStopped:
-    """A consumer is gone; `drained` tells whether everything in hand was finished."""
+    """A consumer stopped; `drained` tells whether everything in flight was finished."""
 
     consumer: str
     drained: bool
@@ -33,7 +33,7 @@ class ConsumerStopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventProcessed:
-    """An event had its effect, and the effect is committed."""
+    """An event was processed, and the transaction of its handler is committed."""
 
     consumer: str
     event_id: str
@@ -44,7 +44,7 @@ class EventProcessed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuplicateSkipped:
-    """An event came that had its effect before: it was skipped."""
+    """The inbox has a record of the event: the consumer skipped the duplicate."""
 
     consumer: str
     event_id: str
@@ -53,7 +53,7 @@ class DuplicateSkipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlingFailed:
-    """An event had no effect and comes again after `delay` seconds."""
+    """Handling failed and was rolled back; the consumer retries after `delay` seconds."""
 
     consumer: str
     event_id: str
@@ -62,12 +62,12 @@ class HandlingFailed:
     error: str
     delay: float
     counted: bool
-    """False: not the event's fault, for example no database."""
+    """Whether it counts as an attempt; False for a deferral, for example if the database is unavailable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDeadLettered:
-    """An event was given up on and is with the dead letters."""
+    """The consumer sent a message to the dead letters of its queue."""
 
     consumer: str
     event_id: str
@@ -78,7 +78,7 @@ class MessageDeadLettered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AckFailed:
-    """The broker could not be told what became of an event: it comes again."""
+    """Acknowledging a message failed: the broker delivers it again."""
 
     consumer: str
     event_id: str
@@ -88,7 +88,7 @@ class AckFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFailed:
-    """Nothing can be received; it is tried again after `delay` seconds."""
+    """The source is unavailable; the consumer retries after `delay` seconds."""
 
     consumer: str
     error: str
@@ -105,7 +105,7 @@ class SourceRestored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsFailed:
-    """What the consumer counted could not be written; it is kept and tried again. Told once, until it succeeds."""
+    """Writing the consumer's statistics failed; the consumer keeps and retries them. Announced once per outage."""
 
     consumer: str
     error: str

@@ -266,7 +266,8 @@ class Destinations:
         state.parked = True
         name = state.endpoint.name
         self.changed[name] = (error if shown == "open" or fails else "", next_try)
-        self._announce(BreakerChanged(relay=self.relay, destination=name, state=shown, error=error, next_try=next_try))
+        changed = BreakerChanged(relay=self.relay, destination=name, state=shown, error=error, next_probe=next_try)
+        self._announce(changed)
 
     async def exchange(self, context: RelayContext) -> None:
         """Write to the store which breakers changed, and read the operators' overrides."""

@@ -1,4 +1,4 @@
-"""What a consumer announces, as lines of the standard library's logging, by the rules of `logs.py`."""
+"""Log lines for the consumer's observations, by the rules of `logs.py`."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class ConsumerLog:
     """An observer that logs."""
 
     def __call__(self, observation: ConsumerObservation) -> None:
-        """Log it, if anybody wants to know."""
+        """Log the observation if its logger is enabled for its level."""
         match observation:
             case EventProcessed(attempt=attempt, seconds=seconds):
-                text = f"handled event: {_EVENT} attempt=%(attempt)d seconds=%(seconds).3f"
+                text = f"processed event: {_EVENT} attempt=%(attempt)d seconds=%(seconds).3f"
                 say(EVENTS, DEBUG, text, **_event(observation), attempt=attempt, seconds=seconds)
             case DuplicateSkipped():
                 say(EVENTS, WARNING, f"event already processed, skipping: {_EVENT}", **_event(observation))
             case HandlingFailed(attempt=attempt, error=error, delay=delay, counted=counted):
-                text = f"event failed, it comes again: {_EVENT} attempt=%(attempt)d delay=%(delay).1f error=%(error)s"
+                text = f"event failed, will retry: {_EVENT} attempt=%(attempt)d delay=%(delay).1f error=%(error)s"
                 say(
                     EVENTS,
                     ERROR,
@@ -52,19 +52,19 @@ class ConsumerLog:
                     error=error,
                 )
             case MessageDeadLettered(attempt=attempt, error=error):
-                text = f"gave up on event, it is with the dead letters: {_EVENT} attempt=%(attempt)d error=%(error)s"
+                text = f"dead-lettered event: {_EVENT} attempt=%(attempt)d error=%(error)s"
                 say(EVENTS, ERROR, text, **_event(observation), attempt=attempt, error=error)
             case AckFailed(error=error):
-                text = f"the broker could not be told of event, it comes again: {_EVENT} error=%(error)s"
+                text = f"acknowledgement failed, the broker redelivers the event: {_EVENT} error=%(error)s"
                 say(EVENTS, WARNING, text, **_event(observation), error=error)
             case SourceFailed(consumer=consumer, error=error, delay=delay):
-                text = "nothing can be received, trying again: consumer=%(consumer)s delay=%(delay).1f error=%(error)s"
+                text = "source failed, retrying in %(delay).1f s: consumer=%(consumer)s error=%(error)s"
                 say(CONSUMER, WARNING, text, consumer=consumer, error=error, delay=delay)
             case SourceRestored(consumer=consumer, seconds=seconds):
                 text = "source reconnected after %(seconds).1f s: consumer=%(consumer)s"
                 say(CONSUMER, INFO, text, consumer=consumer, seconds=seconds)
             case StatisticsFailed(consumer=consumer, error=error):
-                text = "figures cannot be written, they are kept and tried again: consumer=%(consumer)s error=%(error)s"
+                text = "writing consumer statistics failed, will retry: consumer=%(consumer)s error=%(error)s"
                 say(CONSUMER, WARNING, text, consumer=consumer, error=error)
             case ConsumerStarted(consumer=consumer):
                 say(CONSUMER, INFO, "consumer started: consumer=%(consumer)s", consumer=consumer)
@@ -74,7 +74,7 @@ class ConsumerLog:
                 level, how = (
                     (INFO, "drained and stopped")
                     if drained
-                    else (WARNING, "stopped with events in hand, they come again")
+                    else (WARNING, "stopped with events in flight, which the broker redelivers")
                 )
                 say(CONSUMER, level, f"{how}: consumer=%(consumer)s", consumer=consumer, drained=drained)
             case _:

@@ -1,10 +1,10 @@
-"""Observations as lines of the standard library's logging.
+"""Log lines for the relay's observations, written with the standard library's logging.
 
-What must stay true: a line that nobody wants costs a look at its level and nothing else; no payload and no header is
-ever logged; whatever an event or an error contains, a line stays one printable line. Each value in the text is also an
-attribute of the record, for handlers that write JSON.
+Invariants: a disabled line costs one check of its level; payloads and headers are never logged; whatever an event or
+an error contains, a line stays one printable line. Each value in the text is also an attribute of the log record, for
+handlers that write JSON.
 
-Lines about single events have a logger of their own, so that a busy relay can silence them and keep the rest.
+Lines about single events have their own logger, so that a busy relay can disable them and keep the other lines.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from pillarbox.core.observations import (
 from pillarbox.core.text import noun
 
 TRACE = 5
-"""Below DEBUG: what happens all the time when nothing happens."""
+"""Below DEBUG: lines that an idle relay repeats."""
 
 RELAY = logging.getLogger("pillarbox.relay")
 EVENTS = logging.getLogger("pillarbox.relay.events")
@@ -65,7 +65,7 @@ _LANES = "%(count)d lanes: relay=%(relay)s lanes=%(lanes)s"
 
 
 class RelayLog(BatchObserver):
-    """An observer that logs. `clock` turns delays into the times that people read."""
+    """An observer that logs. `clock` turns delays into timestamps."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -73,8 +73,8 @@ class RelayLog(BatchObserver):
             logging.addLevelName(TRACE, "TRACE")
 
     def __call__(self, observation: Observation) -> None:
-        """Log it, if anybody wants to know."""
-        match observation:  # what comes most often is asked for first
+        """Log the observation if its logger is enabled for its level."""
+        match observation:  # the most frequent cases first
             case EventDelivered():
                 _delivered(observation)
             case Sending():
@@ -84,63 +84,67 @@ class RelayLog(BatchObserver):
             case EventRetried():
                 self._retried(observation)
             case EventDeadLettered():
-                _died(observation)
+                _dead_lettered(observation)
             case SendOverdue():
                 _overdue(observation)
             case EmptyFetch(relay=relay):
-                say(RELAY, TRACE, "found nothing pending: relay=%(relay)s", relay=relay)
+                say(RELAY, TRACE, "empty fetch: relay=%(relay)s", relay=relay)
             case BatchFetched(relay=relay, messages=messages, seconds=seconds):
-                text = "found %(pending)d pending: relay=%(relay)s seconds=%(seconds).3f"
-                say(RELAY, INFO, text, relay=relay, pending=len(messages), seconds=seconds)
+                text = "fetched %(fetched)d pending: relay=%(relay)s seconds=%(seconds).3f"
+                say(RELAY, INFO, text, relay=relay, fetched=len(messages), seconds=seconds)
             case BatchSettled():
                 _settled(observation)
             case BreakerChanged():
                 self._breaker(observation)
             case DestinationOverridden():
-                _steered(observation)
+                _overridden(observation)
             case StoreFailed(relay=relay, error=error, delay=delay):
-                text = "store failed, next try in %(delay).2f s: relay=%(relay)s error=%(error)s"
+                text = "store failed, retrying in %(delay).2f s: relay=%(relay)s error=%(error)s"
                 say(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
             case StoreRestored(relay=relay, seconds=seconds):
-                text = "store answers again after %(seconds).1f s: relay=%(relay)s"
+                text = "store reachable again after %(seconds).1f s: relay=%(relay)s"
                 say(RELAY, INFO, text, relay=relay, seconds=seconds)
             case TransportFailed() | TransportConnected():
                 _transport(observation)
             case RelayStarted(relay=relay, name=name):
                 say(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
             case RelayDisabled(relay=relay):
-                say(RELAY, INFO, "relay switched off by its settings: relay=%(relay)s", relay=relay)
+                say(RELAY, INFO, "relay disabled by its settings: relay=%(relay)s", relay=relay)
             case StopRequested(relay=relay):
                 say(RELAY, INFO, "stop requested, draining: relay=%(relay)s", relay=relay)
             case RelayStopped():
                 _stopped(observation)
             case LanesAcquired():
-                _taken(observation)
+                _acquired(observation)
             case LanesReleased(relay=relay, lanes=lanes):
-                say(RELAY, INFO, f"gave back {_told(lanes)}", relay=relay, count=len(lanes), lanes=list(lanes))
+                say(RELAY, INFO, f"released {_lanes(lanes)}", relay=relay, count=len(lanes), lanes=list(lanes))
             case LanesLost(relay=relay, lanes=lanes):
-                text = f"somebody else has taken {_told(lanes)}"
+                text = f"another relay owns {_lanes(lanes)}"
                 say(RELAY, WARNING, text, relay=relay, count=len(lanes), lanes=list(lanes))
             case LeaseLost(relay=relay, reason=reason):
-                text = "lease lost, dropped everything in hand: relay=%(relay)s reason=%(reason)s"
+                text = "lease lost, dropped everything in flight: relay=%(relay)s reason=%(reason)s"
                 say(RELAY, WARNING, text, relay=relay, reason=reason)
-            case RelayStateChanged(relay=relay, lanes=held, in_flight=in_flight):
-                text = (
-                    f"holds %(held)d {noun(held, 'lane')}, %(in_flight)d {noun(in_flight, 'message')}: relay=%(relay)s"
-                )
-                say(RELAY, TRACE, text, relay=relay, held=held, in_flight=in_flight)
+            case RelayStateChanged(relay=relay, lanes=owned, in_flight=in_flight):
+                text = f"owns %(owned)d {noun(owned, 'lane')}, %(in_flight)d in flight: relay=%(relay)s"
+                say(RELAY, TRACE, text, relay=relay, owned=owned, in_flight=in_flight)
             case RelayStalled() | RelayStallEnded():
                 _stall(observation)
             case Pruned(relay=relay, count=count):
-                say(RELAY, INFO, "retention dropped %(count)d: relay=%(relay)s", relay=relay, count=count)
+                say(
+                    RELAY,
+                    INFO,
+                    f"retention deleted %(count)d {noun(count, 'row')}: relay=%(relay)s",
+                    relay=relay,
+                    count=count,
+                )
             case OperatorRequestsApplied(relay=relay, count=count):
-                text = f"carried out %(count)d {noun(count, 'request')}: relay=%(relay)s"
+                text = f"applied %(count)d operator {noun(count, 'request')}: relay=%(relay)s"
                 say(RELAY, INFO, text, relay=relay, count=count)
             case _:
                 assert_never(observation)
 
     def delivered(self, batch: BatchDelivered) -> None:
-        """Log each of them, if anybody wants to know."""
+        """Log each delivery of the batch if the logger is enabled."""
         if EVENTS.isEnabledFor(INFO):
             for delivered in batch.events():
                 _delivered(delivered)
@@ -160,12 +164,12 @@ class RelayLog(BatchObserver):
             say(EVENTS, ERROR, f"failed to send event: {_EVENT} error=%(error)s", **fields)
             say(EVENTS, WARNING, will_retry, **fields)
         else:
-            # The event is not at fault, and there may be thousands like it: one line, and not an error.
+            # The destination is at fault, and thousands of events may fail alike: one warning each, no error.
             say(EVENTS, WARNING, f"{will_retry} error=%(error)s", **fields)
 
     def _breaker(self, changed: BreakerChanged) -> None:
-        # One that is closed and has a next try fails: a person holds it closed.
-        level = INFO if changed.state == "closed" and not changed.next_try else WARNING
+        # A closed breaker with a next probe fails while an operator forces it closed.
+        level = INFO if changed.state == "closed" and not changed.next_probe else WARNING
         if not RELAY.isEnabledFor(level):
             return
         text = "breaker %(state)s: destination=%(destination)s relay=%(relay)s"
@@ -175,15 +179,15 @@ class RelayLog(BatchObserver):
             "state": changed.state,
         }
         if level == WARNING:
-            # Announced when it opens and after each probe that failed: in an outage, the one line per probe.
-            text += " next_try_at=%(next_try_at)s error=%(error)s"
-            fields |= {"next_try_at": self._after(changed.next_try), "error": changed.error}
+            # The relay announces it when the breaker opens and after each failed probe: one line per probe.
+            text += " next_probe_at=%(next_probe_at)s error=%(error)s"
+            fields |= {"next_probe_at": self._after(changed.next_probe), "error": changed.error}
         say(RELAY, level, text, **fields)
 
     def _after(self, delay: float) -> str | None:
         try:
             return timestamp(self._clock.now() + timedelta(seconds=delay))
-        except (OverflowError, ValueError):  # beyond the calendar, or no number
+        except (OverflowError, ValueError):  # the date is out of range, or the delay is not a number
             return None
 
 
@@ -193,24 +197,28 @@ def _delivered(delivered: EventDelivered) -> None:
         say(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
 
 
-def _steered(steered: DestinationOverridden) -> None:
+def _overridden(overridden: DestinationOverridden) -> None:
     if not RELAY.isEnabledFor(INFO):
         return
-    limit = None if steered.rate_limit is None else f"{steered.rate_limit:g}/s"
-    wishes = {"paused": steered.paused, f"breaker held {steered.breaker}": steered.breaker, f"at most {limit}": limit}
+    limit = None if overridden.rate_limit is None else f"{overridden.rate_limit:g}/s"
+    parts = {
+        "paused": overridden.paused,
+        f"breaker forced {overridden.breaker}": overridden.breaker,
+        f"limited to {limit}": limit,
+    }
     say(
         RELAY,
         INFO,
-        "people want of a destination: %(wanted)s: destination=%(destination)s relay=%(relay)s",
-        relay=steered.relay,
-        destination=steered.destination,
-        wanted=", ".join(wish for wish, wanted in wishes.items() if wanted) or "nothing more",
+        "destination override changed: %(override)s: destination=%(destination)s relay=%(relay)s",
+        relay=overridden.relay,
+        destination=overridden.destination,
+        override=", ".join(part for part, is_set in parts.items() if is_set) or "none",
     )
 
 
 def _skipped(skipped: EventSkipped) -> None:
     if EVENTS.isEnabledFor(INFO):
-        text = f"skipped event, the ledger knows that it was sent: {_EVENT}"
+        text = f"skipped event, already sent according to the ledger: {_EVENT}"
         say(EVENTS, INFO, text, **_event(skipped, skipped.message))
 
 
@@ -222,25 +230,25 @@ def _sending(sending: Sending) -> None:
 
 
 def _overdue(overdue: SendOverdue) -> None:
-    text = f"handler has not returned in time, its key waits: {_EVENT} seconds=%(seconds).3f"
+    text = f"handler timed out and still runs, its key waits: {_EVENT} seconds=%(seconds).3f"
     say(EVENTS, WARNING, text, **_event(overdue, overdue.message), seconds=overdue.seconds)
 
 
-def _died(died: EventDeadLettered) -> None:
+def _dead_lettered(died: EventDeadLettered) -> None:
     if EVENTS.isEnabledFor(ERROR):
-        what = "gave up on event, its key waits for a person" if died.blocks else "gave up on event"
+        what = "dead-lettered event, its key is blocked" if died.blocks else "dead-lettered event"
         fields = _event(died, died.message) | {"attempt": died.attempt, "error": died.error, "blocks": died.blocks}
         say(EVENTS, ERROR, f"{what}: {_EVENT} error=%(error)s", **fields)
 
 
-def _transport(told: TransportFailed | TransportConnected) -> None:
-    fields = {"relay": told.relay, "transport": told.transport}
-    if isinstance(told, TransportFailed):
+def _transport(observation: TransportFailed | TransportConnected) -> None:
+    fields = {"relay": observation.relay, "transport": observation.transport}
+    if isinstance(observation, TransportFailed):
         text = "transport unavailable, next attempt in %(delay).2f s: transport=%(transport)s relay=%(relay)s"
-        say(RELAY, WARNING, f"{text} error=%(error)s", **fields, delay=told.delay, error=told.error)
-    elif told.seconds:
+        say(RELAY, WARNING, f"{text} error=%(error)s", **fields, delay=observation.delay, error=observation.error)
+    elif observation.seconds:
         text = "transport reconnected after %(seconds).1f s: transport=%(transport)s relay=%(relay)s"
-        say(RELAY, INFO, text, **fields, seconds=told.seconds)
+        say(RELAY, INFO, text, **fields, seconds=observation.seconds)
     else:
         say(RELAY, INFO, "transport connected: transport=%(transport)s relay=%(relay)s", **fields)
 
@@ -249,7 +257,7 @@ def _settled(settled: BatchSettled) -> None:
     say(
         RELAY,
         INFO,
-        "batch completed: %(delivered)d delivered, %(failed)d failed (%(retried)d to retry, %(dead)d given up), "
+        "batch completed: %(delivered)d delivered, %(failed)d failed (%(retried)d to retry, %(dead)d dead-lettered), "
         "%(duplicates)d duplicates: relay=%(relay)s seconds=%(seconds).3f",
         relay=settled.relay,
         delivered=settled.delivered,
@@ -269,26 +277,27 @@ def _stopped(stopped: RelayStopped) -> None:
         say(RELAY, WARNING, text, relay=stopped.relay, drained=False)
 
 
-def _stall(told: RelayStalled | RelayStallEnded) -> None:
-    fields = {"relay": told.relay, "stage": told.stage, "seconds": told.seconds}
-    if isinstance(told, RelayStalled):
+def _stall(observation: RelayStalled | RelayStallEnded) -> None:
+    fields = {"relay": observation.relay, "stage": observation.stage, "seconds": observation.seconds}
+    if isinstance(observation, RelayStalled):
         text = "stalled, no progress for %(seconds).0f s: relay=%(relay)s stage=%(stage)s reason=%(reason)s"
-        say(RELAY, ERROR, text, **fields, reason=told.reason)
+        say(RELAY, ERROR, text, **fields, reason=observation.reason)
     else:
         say(RELAY, INFO, "no longer stalled after %(seconds).0f s: relay=%(relay)s stage=%(stage)s", **fields)
 
 
-def _told(lanes: Sequence[int]) -> str:
+def _lanes(lanes: Sequence[int]) -> str:
     return noun(len(lanes), _LANE, _LANES)
 
 
-def _taken(taken: LanesAcquired) -> None:
-    lanes, crashed = list(taken.lanes), list(taken.crashed)
+def _acquired(acquired: LanesAcquired) -> None:
+    lanes, crashed = list(acquired.lanes), list(acquired.crashed)
+    fields = {"relay": acquired.relay, "count": len(lanes), "lanes": lanes}
     if crashed:
-        text = f"took {_told(lanes)}; from owners that did not leave: %(crashed)s"
-        say(RELAY, WARNING, text, relay=taken.relay, count=len(lanes), lanes=lanes, crashed=crashed)
+        text = f"acquired %(count)d {noun(len(lanes), 'lane')} ({len(crashed)} from a crashed relay): relay=%(relay)s"
+        say(RELAY, WARNING, f"{text} lanes=%(lanes)s crashed=%(crashed)s", **fields, crashed=crashed)
     else:
-        say(RELAY, INFO, f"took {_told(lanes)}", relay=taken.relay, count=len(lanes), lanes=lanes)
+        say(RELAY, INFO, f"acquired {_lanes(lanes)}", **fields)
 
 
 def _event(
@@ -306,14 +315,14 @@ def _event(
 
 
 def say(logger: logging.Logger, level: int, text: str, **fields: object) -> None:
-    """One line, its values also as attributes of the record."""
+    """Log one line; its values are also attributes of the log record."""
     if logger.isEnabledFor(level):
         clean = {name: _printable(value) if isinstance(value, str) else value for name, value in fields.items()}
         logger.log(level, text, clean, extra=clean)
 
 
 def _printable(text: str) -> str:
-    """`text` without anything that could end a line, steer a terminal or not be encoded."""
+    """Escape characters that end a line, control a terminal or cannot be encoded."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -157,7 +157,7 @@ def test_what_can_never_be_understood_is_a_dead_letter_at_once(town: Town, fleet
     [letter] = broker.wait_for_dead_letters(rabbit, Audience.RESTAURANT)
     assert letter.properties.message_id == "evt-001"
     assert "aggregate_id must be a whole number" in str((letter.properties.headers or {})["pillarbox-reason"])
-    hears(listener, "ERROR .*gave up on event, it is with the dead letters: .*event_id=evt-001 .*attempt=1")
+    hears(listener, "ERROR .*dead-lettered event: .*event_id=evt-001 .*attempt=1")
     wait_for(lambda: len(town.told()) == 4, fleet, "its neighbour is handled")
     assert {event for event, _, _ in town.told()} == {"evt-002"}
 

@@ -82,6 +82,6 @@ def test_told_to_stop_it_finishes_what_it_has_in_hand(url: str, queue: str, star
 
 def _finds_out(process: ConsumerProcess) -> bool:
     """Whether it gives up on the message before that kills it."""
-    told = "gave up on event"
+    told = "dead-lettered event"
     wait_until(lambda: process.ended or told in process.story(), bound=BOUND, what="the message kills or is found out")
     return not process.ended

@@ -103,7 +103,7 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
             database.start()
             with psycopg.connect(url) as connection:
                 Outbox().record(connection, Event("order.placed", {"id": 1}))
-            said(pages, "store answers again")
+            said(pages, "store reachable again")
             said(pages, "delivered event")
             wait_until(lambda: pages.get("/readyz").status_code == 200, bound=60, what="it is ready")
             assert pages.stop() == 0

@@ -73,7 +73,7 @@ DIED = EventDeadLettered(
 BLOCKS = EventDeadLettered(
     relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=11, blocks=True
 )
-OPENED = BreakerChanged(relay="r", destination="orders", state="open", error="UnavailableError: gone", next_try=60)
+OPENED = BreakerChanged(relay="r", destination="orders", state="open", error="UnavailableError: gone", next_probe=60)
 
 EXAMPLES: list[Observation] = [
     RelayStarted(relay="r", name="relay-a"),

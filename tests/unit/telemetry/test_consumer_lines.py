@@ -1,4 +1,4 @@
-"""What a consumer tells, as lines: their levels, their loggers, and the event's id in each line about one."""
+"""Log lines of a consumer: their levels, their loggers, and the event's id in each line about one."""
 
 import logging
 from typing import get_args
@@ -26,15 +26,15 @@ LINES: list[tuple[ConsumerObservation, str, str, str]] = [
     (ConsumerStarted(consumer="billing"), "INFO", "", "consumer started"),
     (ConsumerStopRequested(consumer="billing"), "INFO", "", "draining"),
     (ConsumerStopped(consumer="billing", drained=True), "INFO", "", "drained and stopped"),
-    (ConsumerStopped(consumer="billing", drained=False), "WARNING", "", "they come again"),
+    (ConsumerStopped(consumer="billing", drained=False), "WARNING", "", "which the broker redelivers"),
     (SourceFailed(consumer="billing", error="no way", delay=0.1), "WARNING", "", "no way"),
     (SourceRestored(consumer="billing", seconds=21.8), "INFO", "", "source reconnected after 21.8 s"),
-    (StatisticsFailed(consumer="billing", error="no table"), "WARNING", "", "kept and tried again"),
-    (EventProcessed(**EVENT, attempt=1, seconds=0.5), "DEBUG", ".events", "handled event"),
+    (StatisticsFailed(consumer="billing", error="no table"), "WARNING", "", "will retry"),
+    (EventProcessed(**EVENT, attempt=1, seconds=0.5), "DEBUG", ".events", "processed event"),
     (DuplicateSkipped(**EVENT), "WARNING", ".events", "already processed, skipping"),
     (HandlingFailed(**EVENT, attempt=2, error="oh", delay=5, counted=True), "ERROR", ".events", "error=oh"),
-    (MessageDeadLettered(**EVENT, attempt=7, error="oh"), "ERROR", ".events", "gave up"),
-    (AckFailed(**EVENT, error="cut"), "WARNING", ".events", "comes again"),
+    (MessageDeadLettered(**EVENT, attempt=7, error="oh"), "ERROR", ".events", "dead-lettered event"),
+    (AckFailed(**EVENT, error="cut"), "WARNING", ".events", "the broker redelivers"),
 ]
 
 

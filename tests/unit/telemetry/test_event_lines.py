@@ -1,4 +1,4 @@
-"""Lines about single events: which event, which try, what went wrong, and when it comes again."""
+"""Lines about single events: which event, which attempt, what failed, and when the relay retries."""
 
 from __future__ import annotations
 
@@ -47,23 +47,25 @@ def test_a_failed_send_is_an_error_and_the_coming_retry_a_warning() -> None:
     ]
 
 
-def test_a_retry_for_which_the_event_is_not_charged_is_one_warning() -> None:
+def test_a_deferral_is_one_warning() -> None:
     text = f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z error=NackedError: full"
     assert spoken(NACKED) == [(LOGGER, "WARNING", text)]
 
 
 def test_an_event_that_the_ledger_knows_is_information() -> None:
-    assert spoken(SKIPPED) == [(LOGGER, "INFO", f"skipped event, the ledger knows that it was sent: {WHICH} attempt=3")]
+    assert spoken(SKIPPED) == [
+        (LOGGER, "INFO", f"skipped event, already sent according to the ledger: {WHICH} attempt=3")
+    ]
 
 
-def test_giving_up_is_an_error() -> None:
-    assert spoken(DIED) == [(LOGGER, "ERROR", f"gave up on event: {WHICH} attempt=11 error=RejectedError: no")]
+def test_a_dead_letter_is_an_error() -> None:
+    assert spoken(DIED) == [(LOGGER, "ERROR", f"dead-lettered event: {WHICH} attempt=11 error=RejectedError: no")]
 
 
-def test_giving_up_says_when_a_person_has_to_decide() -> None:
+def test_a_dead_letter_that_blocks_its_key_says_so() -> None:
     [(_, level, text)] = spoken(BLOCKS)
     assert level == "ERROR"
-    assert text.startswith("gave up on event, its key waits for a person: event_id=evt-7")
+    assert text.startswith("dead-lettered event, its key is blocked: event_id=evt-7")
 
 
 def test_each_event_about_to_be_sent_is_a_line_for_debugging() -> None:

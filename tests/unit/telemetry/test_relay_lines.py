@@ -33,7 +33,7 @@ from tests.unit.telemetry.examples import OPENED, ORDER, lines, spoken
 
 LINES: list[tuple[Observation, str, str]] = [
     (RelayStarted(relay="r", name="relay-a"), "INFO", "relay started: relay=r name=relay-a"),
-    (RelayDisabled(relay="r"), "INFO", "relay switched off by its settings: relay=r"),
+    (RelayDisabled(relay="r"), "INFO", "relay disabled by its settings: relay=r"),
     (StopRequested(relay="r"), "INFO", "stop requested, draining: relay=r"),
     (RelayStopped(relay="r", drained=True), "INFO", "drained and stopped: relay=r"),
     (
@@ -44,7 +44,7 @@ LINES: list[tuple[Observation, str, str]] = [
     (
         RelayStateChanged(relay="r", lanes=64, in_flight=12, breakers={}, rates={}),
         "TRACE",
-        "holds 64 lanes, 12 messages: relay=r",
+        "owns 64 lanes, 12 in flight: relay=r",
     ),
     (
         RelayStalled(relay="r", stage="settle", reason="the store refuses results", seconds=31.5),
@@ -56,37 +56,37 @@ LINES: list[tuple[Observation, str, str]] = [
         "INFO",
         "no longer stalled after 40 s: relay=r stage=settle",
     ),
-    (EmptyFetch(relay="r"), "TRACE", "found nothing pending: relay=r"),
+    (EmptyFetch(relay="r"), "TRACE", "empty fetch: relay=r"),
     (
         BatchFetched(relay="r", messages=(ORDER, ORDER), seconds=0.002),
         "INFO",
-        "found 2 pending: relay=r seconds=0.002",
+        "fetched 2 pending: relay=r seconds=0.002",
     ),
     (
         BatchSettled(relay="r", delivered=497, retried=2, dead=1, duplicates=3, seconds=0.01),
         "INFO",
-        "batch completed: 497 delivered, 3 failed (2 to retry, 1 given up), 3 duplicates: relay=r seconds=0.010",
+        "batch completed: 497 delivered, 3 failed (2 to retry, 1 dead-lettered), 3 duplicates: relay=r seconds=0.010",
     ),
-    (LanesAcquired(relay="r", lanes=(1,)), "INFO", "took 1 lane: relay=r lanes=[1]"),
-    (LanesAcquired(relay="r", lanes=(1, 2)), "INFO", "took 2 lanes: relay=r lanes=[1, 2]"),
+    (LanesAcquired(relay="r", lanes=(1,)), "INFO", "acquired 1 lane: relay=r lanes=[1]"),
+    (LanesAcquired(relay="r", lanes=(1, 2)), "INFO", "acquired 2 lanes: relay=r lanes=[1, 2]"),
     (
         LanesAcquired(relay="r", lanes=(1, 2), crashed=(2,)),
         "WARNING",
-        "took 2 lanes: relay=r lanes=[1, 2]; from owners that did not leave: [2]",
+        "acquired 2 lanes (1 from a crashed relay): relay=r lanes=[1, 2] crashed=[2]",
     ),
-    (LanesReleased(relay="r", lanes=(1, 2)), "INFO", "gave back 2 lanes: relay=r lanes=[1, 2]"),
-    (LanesLost(relay="r", lanes=(1, 2)), "WARNING", "somebody else has taken 2 lanes: relay=r lanes=[1, 2]"),
+    (LanesReleased(relay="r", lanes=(1, 2)), "INFO", "released 2 lanes: relay=r lanes=[1, 2]"),
+    (LanesLost(relay="r", lanes=(1, 2)), "WARNING", "another relay owns 2 lanes: relay=r lanes=[1, 2]"),
     (
         LeaseLost(relay="r", reason="not renewed in time"),
         "WARNING",
-        "lease lost, dropped everything in hand: relay=r reason=not renewed in time",
+        "lease lost, dropped everything in flight: relay=r reason=not renewed in time",
     ),
     (
         StoreFailed(relay="r", error="connection refused", delay=0.4),
         "WARNING",
-        "store failed, next try in 0.40 s: relay=r error=connection refused",
+        "store failed, retrying in 0.40 s: relay=r error=connection refused",
     ),
-    (StoreRestored(relay="r", seconds=3.5), "INFO", "store answers again after 3.5 s: relay=r"),
+    (StoreRestored(relay="r", seconds=3.5), "INFO", "store reachable again after 3.5 s: relay=r"),
     (
         TransportFailed(relay="r", transport="rabbit", error="refused", delay=0.4),
         "WARNING",
@@ -103,18 +103,18 @@ LINES: list[tuple[Observation, str, str]] = [
         "INFO",
         "breaker closed: destination=orders relay=r",
     ),
-    (Pruned(relay="r", count=12), "INFO", "retention dropped 12: relay=r"),
+    (Pruned(relay="r", count=12), "INFO", "retention deleted 12 rows: relay=r"),
     (
         DestinationOverridden(relay="r", destination="orders", paused=True, breaker="open", rate_limit=0.5),
         "INFO",
-        "people want of a destination: paused, breaker held open, at most 0.5/s: destination=orders relay=r",
+        "destination override changed: paused, breaker forced open, limited to 0.5/s: destination=orders relay=r",
     ),
     (
         DestinationOverridden(relay="r", destination="*", paused=False, breaker=None, rate_limit=None),
         "INFO",
-        "people want of a destination: nothing more: destination=* relay=r",
+        "destination override changed: none: destination=* relay=r",
     ),
-    (OperatorRequestsApplied(relay="r", count=2), "INFO", "carried out 2 requests: relay=r"),
+    (OperatorRequestsApplied(relay="r", count=2), "INFO", "applied 2 operator requests: relay=r"),
 ]
 
 
@@ -125,21 +125,27 @@ def test_it_is_one_line(observation: Observation, level: str, text: str) -> None
 
 def test_an_outage_is_one_warning_when_it_begins_and_one_for_each_failed_probe() -> None:
     probe = BreakerChanged(
-        relay="r", destination="orders", state="open", error="UnavailableError: timeout", next_try=1.5
+        relay="r", destination="orders", state="open", error="UnavailableError: timeout", next_probe=1.5
     )
     begin = "breaker open: destination=orders relay=r"
     assert spoken(OPENED, probe) == [
-        ("pillarbox.relay", "WARNING", f"{begin} next_try_at=2026-11-03T12:01:00.000000Z error=UnavailableError: gone"),
         (
             "pillarbox.relay",
             "WARNING",
-            f"{begin} next_try_at=2026-11-03T12:00:01.500000Z error=UnavailableError: timeout",
+            f"{begin} next_probe_at=2026-11-03T12:01:00.000000Z error=UnavailableError: gone",
+        ),
+        (
+            "pillarbox.relay",
+            "WARNING",
+            f"{begin} next_probe_at=2026-11-03T12:00:01.500000Z error=UnavailableError: timeout",
         ),
     ]
 
 
-def test_a_breaker_that_a_person_holds_closed_although_it_fails_is_a_warning() -> None:
-    held = BreakerChanged(relay="r", destination="orders", state="closed", error="UnavailableError: gone", next_try=1.5)
+def test_a_failing_breaker_that_an_operator_forces_closed_is_a_warning() -> None:
+    held = BreakerChanged(
+        relay="r", destination="orders", state="closed", error="UnavailableError: gone", next_probe=1.5
+    )
     [record] = lines(held)
     assert (record.levelname, "error=UnavailableError: gone" in record.getMessage()) == ("WARNING", True)
 
