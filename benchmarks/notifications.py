@@ -31,7 +31,7 @@ from tests.servers.waiting import wait_until
 
 AGGREGATES = 1000
 """Of each audience."""
-LOT = 1000
+BATCH = 1000
 BOUND = 600.0
 WAITING = "SELECT count(*) FROM (SELECT 1 FROM outbox_message LIMIT 1) AS waiting"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -64,7 +64,7 @@ def fill(town: Town, events: int) -> None:
     audiences = list(Audience)
     payload = {"guest_name": "Ada", "party_size": 2, "note": "x" * 250}
     with town.engine.begin() as connection:
-        for first in range(0, events, LOT):
+        for first in range(0, events, BATCH):
             Outbox().record(
                 connection,
                 *(
@@ -74,7 +74,7 @@ def fill(town: Town, events: int) -> None:
                         aggregate_type=audiences[number % 4],
                         aggregate_id=str(number // 4 % AGGREGATES),
                     )
-                    for number in range(first, min(first + LOT, events))
+                    for number in range(first, min(first + BATCH, events))
                 ),
             )
 

@@ -17,7 +17,7 @@ async def run(work: dict[str, Any]) -> None:
     address = RabbitMQTransport.to(routing_key=work["queue"])
     async with aclosing(RabbitMQTransport(work["broker"], declare=False)) as rabbitmq:
         await rabbitmq.ping()
-        size = rabbitmq.pace.lot
+        size = rabbitmq.pace.batch_size
         messages = [outgoing(f"event-{number}", address, body=payload(number)) for number in range(1, events + 1)]
         batches = iter([messages[first : first + size] for first in range(0, events, size)])
 
@@ -26,7 +26,7 @@ async def run(work: dict[str, Any]) -> None:
                 assert not any(await rabbitmq.send(batch))
 
         await control.ready()
-        await asyncio.gather(*(send() for _ in range(rabbitmq.pace.lots)))
+        await asyncio.gather(*(send() for _ in range(rabbitmq.pace.concurrency)))
         await control.stopped()
         control.report()
 

@@ -169,7 +169,7 @@ async def test_a_destination_where_most_fails_is_in_trouble(visit: Visit, sqlite
 async def test_a_long_error_is_cut_in_a_list_and_whole_on_the_page_of_its_event(
     visit: Visit, sqlite_stock: Stock
 ) -> None:
-    error = "the broker said a lot: " + "no " * 700
+    error = "the broker said a batch: " + "no " * 700
     sqlite_stock.record(Event("order.placed", {}, event_id="long"))
     await asyncio.to_thread(sqlite_stock.settle, long=(Retry(delay=60, error=error), "orders"))
     visitor = await visit(sqlite_stock)

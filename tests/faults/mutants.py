@@ -29,11 +29,11 @@ def without_confirm() -> None:
     send = RabbitMQTransport.send
     on_their_way: set[asyncio.Task[list[Result]]] = set()
 
-    async def send_and_hope(self: RabbitMQTransport, lot: Sequence[Outgoing]) -> list[Result]:
-        task = asyncio.create_task(send(self, lot))
+    async def send_and_hope(self: RabbitMQTransport, batch: Sequence[Outgoing]) -> list[Result]:
+        task = asyncio.create_task(send(self, batch))
         on_their_way.add(task)
         task.add_done_callback(on_their_way.discard)
-        return [None] * len(lot)
+        return [None] * len(batch)
 
     _replace(RabbitMQTransport, "send", send_and_hope)
 

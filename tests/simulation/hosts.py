@@ -104,17 +104,17 @@ class MachineTransport(MemoryTransport):
     on_arrival: Callable[[Sequence[Outgoing], Sequence[Result]], None] = staticmethod(lambda _, __: None)
     """Told what became of each batch where it arrived, whether or not anybody hears of it."""
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         self.on_send()
-        lost = self.loses(len(lot))
-        arrive, confirmed = (len(lot), len(lot)) if lost is None else lost
-        answers: list[Result] = await self.machine.call(super().send, lot[:arrive])
-        cut_off: list[Result] = [UnavailableError("the simulated connection was lost")] * (len(lot) - confirmed)
+        lost = self.loses(len(batch))
+        arrive, confirmed = (len(batch), len(batch)) if lost is None else lost
+        answers: list[Result] = await self.machine.call(super().send, batch[:arrive])
+        cut_off: list[Result] = [UnavailableError("the simulated connection was lost")] * (len(batch) - confirmed)
         return answers[:confirmed] + cut_off
 
-    def _arrive_together(self, lot: Sequence[Outgoing]) -> list[Result]:
-        answers = super()._arrive_together(lot)
-        self.on_arrival(lot, answers)
+    def _arrive_together(self, batch: Sequence[Outgoing]) -> list[Result]:
+        answers = super()._arrive_together(batch)
+        self.on_arrival(batch, answers)
         return answers
 
 

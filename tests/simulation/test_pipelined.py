@@ -25,9 +25,9 @@ class Noted(MemoryTransport):
 
     batches: list[list[str]]
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        self.batches.append(ids(lot))
-        return await super().send(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        self.batches.append(ids(batch))
+        return await super().send(batch)
 
 
 def noted(stage: Stage) -> Noted:

@@ -264,7 +264,7 @@ def test_a_sender_that_is_slow_but_sends_is_not_stalled(monkeypatch: pytest.Monk
         collect = Sender._collect
         monkeypatch.setattr(Sender, "_pause", slowly)
         monkeypatch.setattr(Sender, "_collect", only_after_a_pause)
-        transport = MemoryTransport(clock=stage.simulation.clock, pace=Pace(lot=1, lots=1))
+        transport = MemoryTransport(clock=stage.simulation.clock, pace=Pace(batch_size=1, concurrency=1))
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(100)))
         async with waiting(stage, transports={"memory": transport}):
             pass
@@ -327,7 +327,7 @@ async def rate_limited(stage: Stage) -> None:
 
 async def rate_limited_in_flight(stage: Stage) -> None:
     """The limit is set when many are fetched already: they wait for it in flight."""
-    transport = MemoryTransport(clock=stage.simulation.clock, latency=1, pace=Pace(lot=1, lots=1))
+    transport = MemoryTransport(clock=stage.simulation.clock, latency=1, pace=Pace(batch_size=1, concurrency=1))
     async with waiting(stage, transports={"memory": transport}):
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(50)))
         await stage.until(lambda: len(transport.deliveries) == 3)
@@ -351,7 +351,7 @@ async def blocked_key(stage: Stage) -> None:
 
 async def long_handlers(stage: Stage) -> None:
     """One send at a time, and the first takes for ever: others wait, of its key and of other keys."""
-    pace = Pace(lot=1, lots=1, bounded=True)
+    pace = Pace(batch_size=1, concurrency=1, bounded=True)
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
         stage.record(*(Event("a", {}, event_id=f"{key}{number}", key=key) for key in "kl" for number in range(3)))
@@ -360,7 +360,7 @@ async def long_handlers(stage: Stage) -> None:
 
 async def long_calls_of_one_handler(stage: Stage) -> None:
     """They occupy its whole share of the threads, and others would still find one."""
-    pace = Pace(lot=1, lots=8, bounded=True, room=lambda address, sending: 2 - sending.get(address, 0))
+    pace = Pace(batch_size=1, concurrency=8, bounded=True, room=lambda address, sending: 2 - sending.get(address, 0))
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(5)))
@@ -370,7 +370,7 @@ async def long_calls_of_one_handler(stage: Stage) -> None:
 
 async def long_sends_beside_an_idle_transport(stage: Stage) -> None:
     """The transport that is free has nothing to send."""
-    pace = Pace(lot=1, lots=1, bounded=True)
+    pace = Pace(batch_size=1, concurrency=1, bounded=True)
     slow = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     options: dict[str, Any] = {
         "transports": {"idle": stage.transport, "slow": slow},
@@ -385,7 +385,7 @@ async def long_sends_beside_an_idle_transport(stage: Stage) -> None:
 
 async def one_long_handler(stage: Stage) -> None:
     """Senders are free, and what waits is behind the one that runs."""
-    pace = Pace(lot=1, lots=10, bounded=True)
+    pace = Pace(batch_size=1, concurrency=10, bounded=True)
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
         stage.record(*(Event("a", {}, event_id=str(number), key="k") for number in range(3)))

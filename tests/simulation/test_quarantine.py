@@ -117,11 +117,11 @@ class Host(MachineTransport):
         self.machine = Machine(stage.simulation)
         self.sending: set[str] = set()
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        self.sending.update(one.message.event_id for one in lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        self.sending.update(one.message.event_id for one in batch)
         if self.slow:
             await asyncio.Event().wait()
-        return await super().send(lot)
+        return await super().send(batch)
 
     def run(self, stage: Stage) -> Process:
         store = MachineStore(stage.store, self.machine)

@@ -33,10 +33,10 @@ class EndsSlowly(MemoryTransport):
 
     under_way = 0
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         self.under_way += 1
         try:
-            if lot[0].message.event_id == "bad":
+            if batch[0].message.event_id == "bad":
                 await self._clock.sleep(1)
                 return [RejectedError("no")]
             try:
@@ -44,7 +44,7 @@ class EndsSlowly(MemoryTransport):
             except asyncio.CancelledError:
                 await self._clock.sleep(2)
                 raise
-            return await super().send(lot)
+            return await super().send(batch)
         finally:
             self.under_way -= 1
 
@@ -54,21 +54,21 @@ class AnswersAnyway(MemoryTransport):
 
     begun = 0
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         self.begun += 1
-        if lot[0].message.event_id == "bad":
+        if batch[0].message.event_id == "bad":
             await self._clock.sleep(1)
             return [RejectedError("no")]
         with suppress(asyncio.CancelledError):
             await self._clock.sleep(0.1)
-        return [None] * len(lot)
+        return [None] * len(batch)
 
 
 class AnswersWithPauses(MemoryTransport):
     """Answers message by message, with an empty list of answers before each."""
 
-    async def answers(self, lot: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
-        for position, result in enumerate(await self.send(lot)):
+    async def answers(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
+        for position, result in enumerate(await self.send(batch)):
             yield []
             yield [(position, result)]
 
@@ -88,7 +88,7 @@ def test_a_transport_may_answer_with_an_empty_list() -> None:
 def test_no_send_outlives_a_relay_that_ends_by_itself() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        transport = EndsSlowly(clock=simulation.clock, pace=Pace(lot=1, lots=4, in_order=True))
+        transport = EndsSlowly(clock=simulation.clock, pace=Pace(batch_size=1, concurrency=4, in_order=True))
         relay = stage.relay(transports={"memory": transport}, retry=Raising())
         running = asyncio.create_task(relay.run())
         await stage.rest(0.5)
@@ -107,7 +107,7 @@ def test_no_send_outlives_a_relay_that_ends_by_itself() -> None:
 def test_a_relay_ends_although_its_transport_answers_what_was_cancelled() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        transport = AnswersAnyway(clock=simulation.clock, pace=Pace(lot=1, lots=4, in_order=True))
+        transport = AnswersAnyway(clock=simulation.clock, pace=Pace(batch_size=1, concurrency=4, in_order=True))
         relay = stage.relay(transports={"memory": transport}, retry=Raising())
         stage.record(Event("a", {}, event_id="bad", key="1"), *(Event("a", {}, key="2") for _ in range(600)))
         with pytest.raises(RelayFailedError):

@@ -104,11 +104,11 @@ class Faulty(MemoryTransport):
         super().__init__(**options)
         self.faults = 0
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         self.faults += 1
         if self.faults == 1:
             raise KeyError("a mistake of its author")
-        answers = await super().send(lot)
+        answers = await super().send(batch)
         return answers[:-1] if self.faults == 2 else answers
 
 

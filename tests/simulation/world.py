@@ -99,7 +99,7 @@ class World:
             latency=lambda: chance.random() * self.plan.latency,
             deliveries=self.deliveries,
             # Pipelined, a key has more in flight than one batch.
-            pace=Pace(lot=4 if self.plan.pipelined else 500, bounded=self.plan.slow, in_order=True),
+            pace=Pace(batch_size=4 if self.plan.pipelined else 500, bounded=self.plan.slow, in_order=True),
         )
         transport.machine = machine
         if self.plan.pipelined:
@@ -133,11 +133,11 @@ class World:
             if left < LONGEST_SEND - 1e-6:
                 self.violations.append(f"lease: a send began with {left:.2f} s of lease left")
 
-    def _note_refused(self, lot: Sequence[Outgoing], answers: Sequence[Result]) -> None:
+    def _note_refused(self, batch: Sequence[Outgoing], answers: Sequence[Result]) -> None:
         """Pipelined, a refused event arrives after those sent behind it in its batch."""
         for position, answer in enumerate(answers):
             if isinstance(answer, RejectedError | PermanentError):
-                self.excused.update((identity(lot[position]), identity(later)) for later in lot[position + 1 :])
+                self.excused.update((identity(batch[position]), identity(later)) for later in batch[position + 1 :])
 
     def _loses(self, size: int) -> tuple[int, int] | None:
         """A connection lost in the middle of every tenth send: some arrived, some of those are known to have."""

@@ -22,7 +22,7 @@ from apps.notifications.api.queries.feed import Entry, FeedQueries
 
 logger = logging.getLogger("notifications.live")
 
-LOT = 50
+BATCH = 50
 """Notifications read at once for one follower."""
 COME_BACK_AFTER = 2_000
 """Milliseconds that a client waits before it connects again."""
@@ -76,7 +76,7 @@ class Live:
             yield f"retry: {COME_BACK_AFTER}\n\n".encode()
             while not self._closing.is_set():
                 follower.news.clear()
-                entries = await run_in_threadpool(self._feed.after, follower.user_id, follower.place, most=LOT)
+                entries = await run_in_threadpool(self._feed.after, follower.user_id, follower.place, most=BATCH)
                 for entry in entries:
                     yield _event(entry)
                     follower.place = entry.place

@@ -57,9 +57,9 @@ class Address:
 class Pace:
     """How a transport likes its work."""
 
-    lot: int = 500
+    batch_size: int = 500
     """The most messages in one `send`."""
-    lots: int = 4
+    concurrency: int = 4
     """The most `send`s at once."""
     in_order: bool = False
     """The messages of one `send` to one queue arrive in their order, those that are refused excepted; and if its
@@ -72,8 +72,8 @@ class Pace:
     bounded: bool = False
     """It bounds its sends itself and takes its time by nature, as handlers do: nobody else is to set a timeout."""
     apart: bool = False
-    """Every message is a `send` of its own, so that a slow one delays no other's answer; `lot` times `lots` at once. A
-    transport that has `answers`, see `AnswersApart`, is given them together all the same."""
+    """Every message is a `send` of its own, so that a slow one delays no other's answer; `batch_size` times
+    `concurrency` at once. A transport that has `answers`, see `AnswersApart`, is given them together all the same."""
     room: Callable[[Address, Mapping[Address, int]], int] | None = None
     """How many more messages an address takes, given how many are being sent to each: a share per address. None: any
     number."""
@@ -94,7 +94,7 @@ class Transport(Protocol):
         """Where events of a type go when nobody configured any route: destination name → address; empty = nowhere."""
         ...
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         """Send, and wait for the answers; one per message, in order. Raises nothing but cancellation and, once closed,
         UnavailableError."""
         ...
@@ -112,7 +112,7 @@ class Transport(Protocol):
 class AnswersApart(Protocol):
     """What a transport whose messages go apart may add, to spare the relay a `send` for each of them."""
 
-    def answers(self, lot: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
+    def answers(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
         """Send as `send` does, and give each answer as soon as it is there, with the position of its message; together
         those that came together."""
         ...

@@ -158,7 +158,7 @@ class Sender:
 
     def _done(self, transport: Transport, sends: Sends) -> None:
         """Wake the sender if there was no room for another batch; notice when no send is under way."""
-        if transport.pace.apart or len(sends) + 1 >= transport.pace.lots:
+        if transport.pace.apart or len(sends) + 1 >= transport.pace.concurrency:
             self._wakeups.send()
         if not sends:
             self._wakeups.notice()
@@ -174,7 +174,7 @@ class Sender:
         free = _free(pace, sends) + ended
         if free <= 0 or not self._ownership.may_send():
             return []
-        most = min(pace.lot, free) if pace.apart else pace.lot
+        most = min(pace.batch_size, free) if pace.apart else pace.batch_size
         room = pace.bytes or sys.maxsize
         batch: list[Sent] = []
         for name in self._in_flight.destinations():
@@ -329,7 +329,7 @@ class Sender:
 
 def _free(pace: Pace, sends: Sends) -> int:
     """How many more sends may be under way at once; messages, where their answers come apart."""
-    return pace.lot * pace.lots - sends.to.total() if pace.apart else pace.lots - len(sends)
+    return pace.batch_size * pace.concurrency - sends.to.total() if pace.apart else pace.concurrency - len(sends)
 
 
 def _count(states: list[DestinationState]) -> Collection[tuple[DestinationState, int]]:

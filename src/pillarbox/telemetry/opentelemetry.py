@@ -60,7 +60,7 @@ class Traced(Protocol):
 class RelayTracing(BatchObserver):
     """An observer for `Relay(observers=[…])`: a span for every send of an event that was recorded within a trace.
 
-    The span ends with the answer of the transport and began when the lot was sent.
+    The span ends with the answer of the transport and began when the batch was sent.
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:

@@ -134,12 +134,12 @@ class MemoryTransport:
         """A list for each type, named after it."""
         return {event_type: self.to(event_type)}
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         if self._closed:
             raise UnavailableError(_CLOSED)
         breaks, latency = len(self._breaks), self._latency()
         await self._clock.sleep(latency / 2)
-        answers = self._arrive_together(lot)
+        answers = self._arrive_together(batch)
         await self.gate.passed()
         await self._clock.sleep(latency / 2)
         if len(self._breaks) > breaks:
@@ -160,8 +160,8 @@ class MemoryTransport:
         self._breaks.append(error)
         self.gate.let_through()
 
-    def _arrive_together(self, lot: Sequence[Outgoing]) -> list[Result]:
-        return [self._arrive(one) for one in lot]
+    def _arrive_together(self, batch: Sequence[Outgoing]) -> list[Result]:
+        return [self._arrive(one) for one in batch]
 
     def _arrive(self, one: Outgoing) -> Result:
         if self._closed or self._outage is not None:

@@ -33,7 +33,7 @@ class StdoutAddress(Address):
 class StdoutTransport:
     """See `pillarbox.core.transport.Transport`. The stream stays open when this is closed: it is its owner's."""
 
-    pace = Pace(lot=100, lots=4)
+    pace = Pace(batch_size=100, concurrency=4)
     address_type = StdoutAddress
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -51,10 +51,10 @@ class StdoutTransport:
         """Every event is shown."""
         return {"stdout": self.to()}
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         await self.ping()
-        answer = await self._written(list(lot)) if lot else None
-        return [answer] * len(lot)
+        answer = await self._written(list(batch)) if batch else None
+        return [answer] * len(batch)
 
     async def ping(self) -> None:
         if self._closed:
@@ -73,10 +73,10 @@ class StdoutTransport:
         # Looked up every time: whoever redirects standard output means this, too.
         return self._stream or sys.stdout
 
-    async def _written(self, lot: list[Outgoing]) -> UnavailableError | None:
+    async def _written(self, batch: list[Outgoing]) -> UnavailableError | None:
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, thread_name_prefix="pillarbox-stdout")
-        future = asyncio.get_running_loop().run_in_executor(self._writer, _write, self._target(), lot)
+        future = asyncio.get_running_loop().run_in_executor(self._writer, _write, self._target(), batch)
         self._writing.append(future)
         try:
             await future
@@ -92,9 +92,9 @@ class StdoutTransport:
         return None
 
 
-def _write(stream: TextIO, lot: list[Outgoing]) -> None:
+def _write(stream: TextIO, batch: list[Outgoing]) -> None:
     ascii_only = (stream.encoding or "utf-8").lower().replace("-", "") != "utf8"
-    stream.write("".join(f"{_escaped(line(one), ascii_only=ascii_only)}\n" for one in lot))
+    stream.write("".join(f"{_escaped(line(one), ascii_only=ascii_only)}\n" for one in batch))
     stream.flush()
 
 

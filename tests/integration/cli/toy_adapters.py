@@ -41,12 +41,12 @@ class JournalTransport:
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         return {event_type: JournalAddress(name=event_type)}
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        for one in lot:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        for one in batch:
             assert isinstance(one.address, JournalAddress)
             with (self._folder / f"{one.address.name}{self._ending}").open("ab") as journal:
                 journal.write(one.body + b"\n")
-        return [None] * len(lot)
+        return [None] * len(batch)
 
     async def ping(self) -> None:
         if not self._folder.is_dir():

@@ -78,7 +78,7 @@ def proxied(proxy: Proxy) -> str:
 
 
 @pytest.fixture
-def lot(queue: str) -> Callable[..., list[Outgoing]]:
+def batch(queue: str) -> Callable[..., list[Outgoing]]:
     """So many messages for the test's queue, by way of the default exchange."""
 
     def make_lot(number: int, prefix: str = "e") -> list[Outgoing]:

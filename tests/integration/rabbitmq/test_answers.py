@@ -15,18 +15,18 @@ from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.integration.rabbitmq.proxy import Proxy
 
-Lot = Callable[..., list[Outgoing]]
+Batch = Callable[..., list[Outgoing]]
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 async def test_a_full_queue_nacks_and_keeps_exactly_what_was_accepted(
-    make: MakeTransport, url: str, queue: str, lot: Lot, kind: QueueType
+    make: MakeTransport, url: str, queue: str, batch: Batch, kind: QueueType
 ) -> None:
     transport = make(queues=[Queue(name=queue, type=kind, max_length=5)])
     answers: dict[str, Result] = {}
 
     async def full() -> bool:
-        sent = lot(20, f"{len(answers)}-")
+        sent = batch(20, f"{len(answers)}-")
         answers.update(zip([one.message.event_id for one in sent], await transport.send(sent), strict=True))
         return any(answers.values())
 
@@ -36,7 +36,7 @@ async def test_a_full_queue_nacks_and_keeps_exactly_what_was_accepted(
     assert {taken.properties.message_id for taken in take_all(url, queue)} == accepted
 
     async def takes_again() -> bool:
-        return await transport.send(lot(1)) == [None]
+        return await transport.send(batch(1)) == [None]
 
     await eventually(takes_again)
 
@@ -57,15 +57,15 @@ async def test_what_no_queue_is_bound_for_is_rejected_and_its_neighbours_are_not
 
 
 async def test_of_one_event_sent_twice_in_a_lot_each_copy_has_its_own_answer(
-    make: MakeTransport, queue: str, lot: Lot
+    make: MakeTransport, queue: str, batch: Batch
 ) -> None:
-    [good], bad = lot(1, "same"), RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
+    [good], bad = batch(1, "same"), RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
     answers = await make().send([good._replace(address=bad), good, good._replace(address=bad), good])
     assert [type(answer) for answer in answers] == [RejectedError, type(None), RejectedError, type(None)]
 
 
-async def test_a_key_too_long_fails_for_good_and_alone(make: MakeTransport, url: str, queue: str, lot: Lot) -> None:
-    before, long, after = lot(3)
+async def test_a_key_too_long_fails_for_good_and_alone(make: MakeTransport, url: str, queue: str, batch: Batch) -> None:
+    before, long, after = batch(3)
     to = RabbitMQTransport.to(exchange="amq.topic", routing_key="{aggregate_type}.{event_type}")
     long = long._replace(address=to, message=long.message._replace(event_type="x" * 250))
     answers = await make().send([before, long, after])
@@ -74,11 +74,11 @@ async def test_a_key_too_long_fails_for_good_and_alone(make: MakeTransport, url:
 
 
 async def test_headers_that_fit_no_frame_fail_for_good_and_do_not_cost_the_connection(
-    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied)
-    before, heavy, after = lot(3)
-    await transport.send(lot(1, "first"))
+    before, heavy, after = batch(3)
+    await transport.send(batch(1, "first"))
     heavy = heavy._replace(headers={f"h{n}": "x" * 8192 for n in range(16)})
     answers = await transport.send([before, heavy, after])
     assert [type(answer) for answer in answers] == [type(None), PermanentError, type(None)]
@@ -86,22 +86,22 @@ async def test_headers_that_fit_no_frame_fail_for_good_and_do_not_cost_the_conne
     assert proxy.accepted == 1
 
 
-async def test_headers_that_just_fit_arrive(make: MakeTransport, url: str, queue: str, lot: Lot) -> None:
-    [one] = lot(1)
+async def test_headers_that_just_fit_arrive(make: MakeTransport, url: str, queue: str, batch: Batch) -> None:
+    [one] = batch(1)
     assert await make().send([one._replace(headers={f"h{n}": "x" * 8192 for n in range(14)})]) == [None]
     assert len(take_all(url, queue)) == 1
 
 
 async def test_a_lot_larger_than_the_window_arrives_whole_and_in_order(
-    make: MakeTransport, url: str, queue: str, lot: Lot
+    make: MakeTransport, url: str, queue: str, batch: Batch
 ) -> None:
-    assert await make(window=7).send(lot(100)) == [None] * 100
+    assert await make(window=7).send(batch(100)) == [None] * 100
     assert [taken.properties.message_id for taken in take_all(url, queue)] == [f"e{n}" for n in range(100)]
 
 
-async def test_many_lots_share_a_small_window(make: MakeTransport, url: str, queue: str, lot: Lot) -> None:
+async def test_many_lots_share_a_small_window(make: MakeTransport, url: str, queue: str, batch: Batch) -> None:
     transport = make(window=50)
-    answers = await asyncio.gather(*(transport.send(lot(40, f"{n}-")) for n in range(10)))
+    answers = await asyncio.gather(*(transport.send(batch(40, f"{n}-")) for n in range(10)))
     assert answers == [[None] * 40] * 10
     assert len({taken.properties.message_id for taken in take_all(url, queue)}) == 400
 

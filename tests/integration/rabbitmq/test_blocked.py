@@ -11,7 +11,7 @@ from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.rabbitmq import RabbitMQServer
 
-Lot = Callable[..., list[Outgoing]]
+Batch = Callable[..., list[Outgoing]]
 Limit = Callable[[RabbitMQServer], None]
 
 MEMORY: tuple[Limit, Limit] = (lambda broker: broker.limit_memory(0.0000001)), (lambda broker: broker.limit_memory(0.4))
@@ -27,35 +27,35 @@ def healed(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
 
 @pytest.mark.parametrize(("alarm", "end", "reason"), [(*MEMORY, "low on memory"), (*DISK, "low on disk")])
 async def test_an_alarm_is_noticed_and_its_end_too(
-    make: MakeTransport, healed: RabbitMQServer, lot: Lot, alarm: Limit, end: Limit, reason: str
+    make: MakeTransport, healed: RabbitMQServer, batch: Batch, alarm: Limit, end: Limit, reason: str
 ) -> None:
     async with Proxy(healed.port) as proxy:
         transport = make(f"amqp://guest:guest@127.0.0.1:{proxy.port}/", send_timeout="60s")
-        assert await transport.send(lot(5, "before")) == [None] * 5
+        assert await transport.send(batch(5, "before")) == [None] * 5
         alarm(healed)
-        answers = await transport.send(lot(5, "noticed"))
+        answers = await transport.send(batch(5, "noticed"))
         assert {type(answer) for answer in answers} == {UnavailableError}
         assert f"is blocked ({reason})" in str(answers[0])
         with pytest.raises(UnavailableError, match="is blocked"):
             await transport.ping()
-        assert {type(answer) for answer in await transport.send(lot(5, "refused"))} == {UnavailableError}
+        assert {type(answer) for answer in await transport.send(batch(5, "refused"))} == {UnavailableError}
 
         end(healed)
 
         async def goes_on() -> bool:
-            return await transport.send(lot(5, "after")) == [None] * 5
+            return await transport.send(batch(5, "after")) == [None] * 5
 
         await eventually(goes_on)
         assert proxy.accepted == 1
 
 
 async def test_a_transport_to_a_blocked_broker_can_be_closed(
-    make: MakeTransport, healed: RabbitMQServer, lot: Lot
+    make: MakeTransport, healed: RabbitMQServer, batch: Batch
 ) -> None:
     transport = make(healed.url())
-    await transport.send(lot(1))
+    await transport.send(batch(1))
     alarm, _ = MEMORY
     alarm(healed)
-    [answer] = await transport.send(lot(1))
+    [answer] = await transport.send(batch(1))
     assert isinstance(answer, UnavailableError)
     await transport.aclose()

@@ -17,7 +17,7 @@ from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.ports import free_port
 from tests.servers.rabbitmq import RabbitMQServer
 
-Lot = Callable[..., list[Outgoing]]
+Batch = Callable[..., list[Outgoing]]
 CANARY = "canary-password"
 
 
@@ -36,13 +36,13 @@ async def test_connect_errors_name_place_and_reason_and_never_the_password(
     make: MakeTransport,
     rabbitmq_server: RabbitMQServer,
     caplog: pytest.LogCaptureFixture,
-    lot: Lot,
+    batch: Batch,
     address: str,
     named: str,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     transport = make(address.format(canary=CANARY, port=rabbitmq_server.port, nobody=free_port()))
-    [answer] = await transport.send(lot(1))
+    [answer] = await transport.send(batch(1))
     assert isinstance(answer, UnavailableError)
     assert named in str(answer)
     assert "cannot connect to RabbitMQ at" in str(answer)
@@ -53,88 +53,88 @@ async def test_connect_errors_name_place_and_reason_and_never_the_password(
 
 
 async def test_a_broker_that_does_not_confirm_in_time_is_unavailable_and_its_connection_dropped(
-    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied, send_timeout="300ms")
-    await transport.send(lot(1, "first"))
+    await transport.send(batch(1, "first"))
     proxy.silence()
-    answers = await transport.send(lot(3))
+    answers = await transport.send(batch(3))
     assert {type(answer) for answer in answers} == {UnavailableError}
     assert "within 0.3 s" in str(answers[0])
     # The confirms that were held back are let through now, to nobody.
     await proxy.heal()
-    assert await transport.send(lot(3, "again")) == [None] * 3
+    assert await transport.send(batch(3, "again")) == [None] * 3
     assert proxy.accepted == 2
     arrived = [taken.properties.message_id for taken in take_all(url, queue)]
     assert arrived == ["first0", "e0", "e1", "e2", "again0", "again1", "again2"]
 
 
 async def test_a_broker_that_does_not_greet_in_time_is_unavailable_and_nothing_breaks_behind_it(
-    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot, caplog: pytest.LogCaptureFixture
+    make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxy.silence()
     transport = make(proxied, connect_timeout="300ms")
-    [answer] = await transport.send(lot(1))
+    [answer] = await transport.send(batch(1))
     assert isinstance(answer, UnavailableError)
     assert "within 0.3 s" in str(answer)
     await proxy.heal()
-    assert await transport.send(lot(1)) == [None]
+    assert await transport.send(batch(1)) == [None]
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 async def test_a_connection_that_breaks_fails_what_is_unconfirmed_and_is_replaced(
-    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied)
-    await transport.send(lot(1, "first"))
-    sending = await unconfirmed(transport, proxy, url, queue, lot)
+    await transport.send(batch(1, "first"))
+    sending = await unconfirmed(transport, proxy, url, queue, batch)
     await proxy.reset()
     answers = await sending
     assert {type(answer) for answer in answers} == {UnavailableError}
     assert "lost the connection" in str(answers[0])
-    assert await transport.send(lot(5)) == [None] * 5
+    assert await transport.send(batch(5)) == [None] * 5
 
 
 async def test_a_cancelled_send_takes_nobody_along_and_leaves_nothing_open(
-    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied)
     # Two at once, because a third channel could not be opened in silence.
-    await asyncio.gather(transport.send(lot(1, "first")), transport.send(lot(1, "second")))
-    doomed = await unconfirmed(transport, proxy, url, queue, lot)
-    beside = asyncio.create_task(transport.send(lot(5, "beside")))
+    await asyncio.gather(transport.send(batch(1, "first")), transport.send(batch(1, "second")))
+    doomed = await unconfirmed(transport, proxy, url, queue, batch)
+    beside = asyncio.create_task(transport.send(batch(5, "beside")))
     await eventually(lambda: in_queue(url, queue, 12))
     doomed.cancel()
     with pytest.raises(asyncio.CancelledError):
         await doomed
     await proxy.heal()
     assert await beside == [None] * 5
-    assert await transport.send(lot(5, "after")) == [None] * 5
+    assert await transport.send(batch(5, "after")) == [None] * 5
     assert proxy.accepted == 1
 
 
 async def test_cancelled_while_connecting_it_lets_go_of_the_connection(
-    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot
+    make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch
 ) -> None:
     proxy.silence()
     transport = make(proxied)
-    doomed = asyncio.create_task(transport.send(lot(1)))
+    doomed = asyncio.create_task(transport.send(batch(1)))
     await eventually(lambda: has_connections(proxy, 1))
     doomed.cancel()
     with pytest.raises(asyncio.CancelledError):
         await doomed
     await proxy.heal()
     await eventually(lambda: has_connections(proxy, 0))
-    assert await transport.send(lot(1)) == [None]
+    assert await transport.send(batch(1)) == [None]
     assert proxy.connections == 1
 
 
 async def test_closed_while_connecting_it_answers_and_lets_go_of_the_connection(
-    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot
+    make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch
 ) -> None:
     proxy.silence()
     transport = make(proxied)
-    sending = [asyncio.create_task(transport.send(lot(1))) for _ in range(3)]
+    sending = [asyncio.create_task(transport.send(batch(1))) for _ in range(3)]
     await eventually(lambda: has_connections(proxy, 1))
     await transport.aclose()
     for answers in await asyncio.gather(*sending):
@@ -145,15 +145,15 @@ async def test_closed_while_connecting_it_answers_and_lets_go_of_the_connection(
 
 
 async def test_closed_while_the_broker_is_silent_it_answers_and_cuts_the_connection(
-    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, lot: Lot
+    make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied)
-    await transport.send(lot(1, "first"))
-    sending = await unconfirmed(transport, proxy, url, queue, lot)
+    await transport.send(batch(1, "first"))
+    sending = await unconfirmed(transport, proxy, url, queue, batch)
     await transport.aclose()
     assert {str(answer) for answer in await sending} == {f"the transport to RabbitMQ at {place(proxy)} is closed"}
     with pytest.raises(UnavailableError, match="is closed"):
-        await transport.send(lot(1))
+        await transport.send(batch(1))
     with pytest.raises(UnavailableError, match="is closed"):
         await transport.ping()
 
@@ -171,12 +171,12 @@ def place(proxy: Proxy) -> str:
 
 
 async def unconfirmed(
-    transport: RabbitMQTransport, proxy: Proxy, url: str, queue: str, lot: Lot
+    transport: RabbitMQTransport, proxy: Proxy, url: str, queue: str, batch: Batch
 ) -> "asyncio.Task[list[Result]]":
     """A send whose five messages are in the queue, and whose confirms are held back."""
     proxy.silence()
     before = count(url, queue)
-    sending = asyncio.create_task(transport.send(lot(5, "unconfirmed")))
+    sending = asyncio.create_task(transport.send(batch(5, "unconfirmed")))
     await eventually(lambda: in_queue(url, queue, before + 5))
     return sending
 

@@ -13,7 +13,7 @@ from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.rabbitmq import RabbitMQServer
 
-Lot = Callable[..., list[Outgoing]]
+Batch = Callable[..., list[Outgoing]]
 
 CC = {"CC": "the broker wants a list here and closes the channel"}
 
@@ -28,9 +28,9 @@ def strict(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
 
 
 async def test_a_message_over_the_limit_fails_for_good_and_alone(
-    make: MakeTransport, strict: RabbitMQServer, lot: Lot, queue: str
+    make: MakeTransport, strict: RabbitMQServer, batch: Batch, queue: str
 ) -> None:
-    sent = lot(50)
+    sent = batch(50)
     sent[20] = sent[20]._replace(body=b"x" * 1001)
     answers = await make(strict.url()).send(sent)
     failed = {place: answer for place, answer in enumerate(answers) if answer is not None}
@@ -43,8 +43,10 @@ async def test_a_message_over_the_limit_fails_for_good_and_alone(
     assert arrived == {f"e{n}" for n in range(50) if n != 20}
 
 
-async def test_several_culprits_in_one_lot_are_all_found(make: MakeTransport, url: str, lot: Lot, queue: str) -> None:
-    sent = lot(30)
+async def test_several_culprits_in_one_lot_are_all_found(
+    make: MakeTransport, url: str, batch: Batch, queue: str
+) -> None:
+    sent = batch(30)
     for place in (0, 7, 8, 29):
         sent[place] = sent[place]._replace(headers=CC)
     answers = await make().send(sent)
@@ -55,12 +57,12 @@ async def test_several_culprits_in_one_lot_are_all_found(make: MakeTransport, ur
 
 
 async def test_a_lot_sent_beside_one_with_a_culprit_has_no_duplicates(
-    make: MakeTransport, url: str, lot: Lot, queue: str
+    make: MakeTransport, url: str, batch: Batch, queue: str
 ) -> None:
     transport = make()
-    good, bad = lot(30, "good"), lot(30, "bad")
+    good, bad = batch(30, "good"), batch(30, "bad")
     bad[10] = bad[10]._replace(headers=CC)
-    await transport.send(lot(1, "first"))
+    await transport.send(batch(1, "first"))
     answers, others = await asyncio.gather(transport.send(good), transport.send(bad))
     assert answers == [None] * 30
     assert others.count(None) == 29
@@ -69,10 +71,10 @@ async def test_a_lot_sent_beside_one_with_a_culprit_has_no_duplicates(
 
 
 async def test_a_missing_exchange_is_an_outage_of_that_destination_only(
-    make: MakeTransport, url: str, lot: Lot, queue: str, exchange: str
+    make: MakeTransport, url: str, batch: Batch, queue: str, exchange: str
 ) -> None:
     transport, nowhere = make(), RabbitMQTransport.to(exchange=exchange)
-    sent = [one._replace(address=nowhere) if n % 2 else one for n, one in enumerate(lot(20))]
+    sent = [one._replace(address=nowhere) if n % 2 else one for n, one in enumerate(batch(20))]
     answers = await transport.send(sent)
     assert answers[::2] == [None] * 10
     assert {type(answer) for answer in answers[1::2]} == {UnavailableError}
@@ -85,11 +87,11 @@ async def test_a_missing_exchange_is_an_outage_of_that_destination_only(
 
 
 async def test_an_exchange_that_may_not_be_published_to_is_an_outage_of_that_destination_only(
-    make: MakeTransport, url: str, lot: Lot, exchange: str
+    make: MakeTransport, url: str, batch: Batch, exchange: str
 ) -> None:
     with channel(url) as broker:
         broker.exchange_declare(exchange, "fanout", internal=True)
-    sent = lot(9)
+    sent = batch(9)
     sent[4] = sent[4]._replace(address=RabbitMQTransport.to(exchange=exchange))
     answers = await make().send(sent)
     assert [place for place, answer in enumerate(answers) if answer is not None] == [4]
@@ -99,12 +101,12 @@ async def test_an_exchange_that_may_not_be_published_to_is_an_outage_of_that_des
 
 
 async def test_a_culprit_does_not_cost_the_connection(
-    make: MakeTransport, proxy: Proxy, proxied: str, lot: Lot
+    make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch
 ) -> None:
     transport = make(proxied)
-    [culprit] = lot(1)
+    [culprit] = batch(1)
     for _ in range(3):
         [answer] = await transport.send([culprit._replace(headers=CC)])
         assert isinstance(answer, PermanentError)
-    assert await transport.send(lot(5)) == [None] * 5
+    assert await transport.send(batch(5)) == [None] * 5
     assert proxy.accepted == 1

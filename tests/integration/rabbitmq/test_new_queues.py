@@ -98,14 +98,14 @@ async def test_sends_that_wait_for_new_queues_keep_neither_their_turn_nor_their_
 ) -> None:
     broker, known = make(window=1), new_name()
     assert await broker.send(lot_for([known])) == [None]
-    lots = broker.pace.lots
+    batches = broker.pace.concurrency
     declares.may_go_on.clear()
-    sending = [asyncio.create_task(broker.send(lot_for([new_name()]))) for _ in range(lots)]
-    await eventually(lambda: answer(declares.at_once == 1 and broker.pace.lots == 2 * lots))
+    sending = [asyncio.create_task(broker.send(lot_for([new_name()]))) for _ in range(batches)]
+    await eventually(lambda: answer(declares.at_once == 1 and broker.pace.concurrency == 2 * batches))
     assert await broker.send(lot_for([known])) == [None]
     declares.may_go_on.set()
-    assert await asyncio.gather(*sending) == [[None]] * lots
-    assert broker.pace.lots == lots
+    assert await asyncio.gather(*sending) == [[None]] * batches
+    assert broker.pace.concurrency == batches
 
 
 async def test_new_event_types_do_not_hold_up_those_that_are_known(
@@ -126,7 +126,7 @@ async def test_new_event_types_do_not_hold_up_those_that_are_known(
         record(known)
         await eventually(lambda: answer(delivered == [known]))
         declares.may_go_on.clear()
-        new = [new_name() for _ in range(broker.pace.lots)]
+        new = [new_name() for _ in range(broker.pace.concurrency)]
         for number, event_type in enumerate(new, start=1):
             record(event_type)
             await eventually(lambda number=number: answer(broker._declaring == number))  # type: ignore[misc]

@@ -20,7 +20,7 @@ from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport, driver
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import take_all
 
-Lot = Callable[..., list[Outgoing]]
+Batch = Callable[..., list[Outgoing]]
 
 _SEND = """
 import asyncio, logging, sys, pika
@@ -48,19 +48,19 @@ def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("renamed")
 async def test_every_kind_of_answer_comes_and_the_log_says_it_once(
-    make: MakeTransport, url: str, queue: str, lot: Lot, caplog: pytest.LogCaptureFixture
+    make: MakeTransport, url: str, queue: str, batch: Batch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "pillarbox.rabbitmq")
     first, second = make(queues=[Queue(name=queue, type="classic", max_length=500)]), make(declare=False)
     nowhere = RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
-    sent = [*lot(300), outgoing("lost", nowhere), outgoing("x" * 256, nowhere)]
+    sent = [*batch(300), outgoing("lost", nowhere), outgoing("x" * 256, nowhere)]
     *accepted, lost, too_long = await first.send(sent)
     assert accepted == [None] * 300
     assert isinstance(lost, RejectedError)
     assert "ShortStringTooLong" in str(too_long)
 
     async def full() -> bool:
-        return any(isinstance(answer, NackedError) for answer in await second.send(lot(300, "more")))
+        return any(isinstance(answer, NackedError) for answer in await second.send(batch(300, "more")))
 
     await eventually(full)
     assert [taken.properties.message_id for taken in take_all(url, queue)][:300] == [f"e{n}" for n in range(300)]

@@ -15,7 +15,7 @@ from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import take_all
 from tests.servers.rabbitmq import RabbitMQServer
 
-Lot = Callable[..., list[Outgoing]]
+Batch = Callable[..., list[Outgoing]]
 
 
 @pytest.mark.parametrize("kind", ["quorum", "classic"])

@@ -14,7 +14,7 @@ from tests.servers.availability import available
 from tests.servers.ports import free_port
 from tests.servers.rabbitmq import RabbitMQServer
 
-Lot = Callable[..., list[Outgoing]]
+Batch = Callable[..., list[Outgoing]]
 Secure = tuple[int, Path]
 """The port, and the certificate of the authority."""
 
@@ -52,26 +52,28 @@ def secure(rabbitmq_server: RabbitMQServer, certificates: Path) -> Iterator[Secu
     rabbitmq_server.evaluate(f'ok = rabbit_networking:stop_tcp_listener({{"127.0.0.1", {port}}})')
 
 
-async def test_a_broker_whose_authority_is_trusted_is_sent_to(make: MakeTransport, secure: Secure, lot: Lot) -> None:
+async def test_a_broker_whose_authority_is_trusted_is_sent_to(
+    make: MakeTransport, secure: Secure, batch: Batch
+) -> None:
     port, authority = secure
     transport = make(f"amqps://localhost:{port}/", tls=ssl.create_default_context(cafile=str(authority)))
-    assert await transport.send(lot(5)) == [None] * 5
+    assert await transport.send(batch(5)) == [None] * 5
 
 
 async def test_a_broker_whose_authority_is_unknown_is_told_nothing(
-    make: MakeTransport, secure: Secure, lot: Lot
+    make: MakeTransport, secure: Secure, batch: Batch
 ) -> None:
     port, _ = secure
-    [answer] = await make(f"amqps://localhost:{port}/").send(lot(1))
+    [answer] = await make(f"amqps://localhost:{port}/").send(batch(1))
     assert isinstance(answer, UnavailableError)
     assert "certificate verify failed" in str(answer)
 
 
 async def test_a_broker_under_another_name_than_its_own_is_told_nothing(
-    make: MakeTransport, secure: Secure, lot: Lot
+    make: MakeTransport, secure: Secure, batch: Batch
 ) -> None:
     port, authority = secure
     tls = ssl.create_default_context(cafile=str(authority))
-    [answer] = await make(f"amqps://127.0.0.1:{port}/", tls=tls).send(lot(1))
+    [answer] = await make(f"amqps://127.0.0.1:{port}/", tls=tls).send(batch(1))
     assert isinstance(answer, UnavailableError)
     assert "IP address mismatch" in str(answer)

@@ -15,7 +15,7 @@ from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import Taken, channel, take_all
 from tests.integration.rabbitmq.proxy import Proxy
 
-Lot = Callable[..., list[Outgoing]]
+Batch = Callable[..., list[Outgoing]]
 NewName = Callable[[], str]
 
 
@@ -92,28 +92,30 @@ async def test_several_lots_at_once_for_a_new_queue_are_all_accepted(make: MakeT
         assert answers == [[None]] * 6
 
 
-async def test_without_declare_nothing_is_declared(make: MakeTransport, queue: str, exchange: str, lot: Lot) -> None:
+async def test_without_declare_nothing_is_declared(
+    make: MakeTransport, queue: str, exchange: str, batch: Batch
+) -> None:
     bound = Queue(name=queue, bindings=[Binding(exchange=exchange)])
     transport = make(declare=False, exchanges=[Exchange(name=exchange)], queues=[bound])
-    [answer] = await transport.send(lot(1))
+    [answer] = await transport.send(batch(1))
     assert isinstance(answer, RejectedError)
     [answer] = await transport.send([outgoing("e2", RabbitMQTransport.to(exchange=exchange))])
     assert isinstance(answer, UnavailableError)
     await transport.declare_topology()
-    assert await transport.send(lot(1)) == [None]
+    assert await transport.send(batch(1)) == [None]
 
 
 @pytest.mark.parametrize("configured", [True, False])
 async def test_a_queue_deleted_meanwhile_is_declared_again(
-    make: MakeTransport, url: str, queue: str, lot: Lot, configured: bool
+    make: MakeTransport, url: str, queue: str, batch: Batch, configured: bool
 ) -> None:
     transport = make(queues=[Queue(name=queue)] if configured else [])
-    assert await transport.send(lot(1)) == [None]
+    assert await transport.send(batch(1)) == [None]
     with channel(url) as broker:
         broker.queue_delete(queue)
-    [answer] = await transport.send(lot(1))
+    [answer] = await transport.send(batch(1))
     assert isinstance(answer, RejectedError)
-    assert await transport.send(lot(1)) == [None]
+    assert await transport.send(batch(1)) == [None]
 
 
 async def test_a_new_connection_declares_everything_again(
@@ -137,7 +139,7 @@ async def test_a_new_connection_declares_everything_again(
 
 
 async def test_a_mismatch_is_said_clearly_by_every_verb_and_ends_when_it_is_removed(
-    make: MakeTransport, url: str, queue: str, lot: Lot
+    make: MakeTransport, url: str, queue: str, batch: Batch
 ) -> None:
     with channel(url) as broker:
         broker.queue_declare(queue, durable=True, arguments={"x-queue-type": "quorum", "x-max-length": 7})
@@ -147,12 +149,12 @@ async def test_a_mismatch_is_said_clearly_by_every_verb_and_ends_when_it_is_remo
         await transport.declare_topology()
     with pytest.raises(UnavailableError, match=difference):
         await transport.ping()
-    answers = await transport.send(lot(2))
+    answers = await transport.send(batch(2))
     assert [type(answer) for answer in answers] == [UnavailableError, UnavailableError]
     assert str(answers[0]).startswith(f"queue '{queue}'")
     with channel(url) as broker:
         broker.queue_delete(queue)
-    assert await transport.send(lot(2)) == [None, None]
+    assert await transport.send(batch(2)) == [None, None]
 
 
 async def test_an_exchange_of_another_type_is_a_mismatch(make: MakeTransport, url: str, exchange: str) -> None:

@@ -37,14 +37,14 @@ class Weighing(MemoryTransport):
         self.beside_large: list[int] = []
         self.arrived: list[tuple[str | None, int]] = []
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         in_flight = self.relay._context.in_flight
-        if any(one.message.size > BOUND for one in lot):
+        if any(one.message.size > BOUND for one in batch):
             self.beside_large.append(len(in_flight) - 1)
         else:
             self.heaviest = max(self.heaviest, in_flight.bytes)
-        self.arrived += [(one.message.key, one.message.id) for one in lot]
-        return [None] * len(lot)
+        self.arrived += [(one.message.key, one.message.id) for one in batch]
+        return [None] * len(batch)
 
 
 async def carried(store: AdminStore) -> tuple[Weighing, int]:

@@ -189,12 +189,12 @@ async def test_a_ledger_in_a_deadlock_is_asked_again(sql: Sql, postgres_url: str
     await stranger.execute("SET deadlock_timeout = '1min'")
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
         owner = await Owner.of(store)
-        lot = [Resolved(message, "shop") for message in await owner.ready()]
+        batch = [Resolved(message, "shop") for message in await owner.ready()]
         assert store.ledger is not None
         ring = stranger.transaction()
         await ring.start()
         await stranger.execute(NOTE, "019")
-        begun = asyncio.create_task(store.ledger.begin(lot))
+        begun = asyncio.create_task(store.ledger.begin(batch))
         await eventually(lambda: sql.fetchval(WAITS), within=90)
         closing = asyncio.create_task(stranger.execute(NOTE, "000"))
         with pytest.raises(StoreUnavailableError, match="deadlock detected"):
@@ -202,7 +202,7 @@ async def test_a_ledger_in_a_deadlock_is_asked_again(sql: Sql, postgres_url: str
         await closing
         await ring.rollback()
         assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 20
-        assert await store.ledger.begin(lot) == [Before.NOT_SENT] * 20
+        assert await store.ledger.begin(batch) == [Before.NOT_SENT] * 20
     await stranger.close()
 
 

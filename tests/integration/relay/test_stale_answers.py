@@ -29,7 +29,7 @@ BOUND = 60.0
 class Answered:
     """A transport that answers when, and what, the test says."""
 
-    pace = Pace(lot=1, lots=16, bounded=True)
+    pace = Pace(batch_size=1, concurrency=16, bounded=True)
     address_type = MemoryAddress
 
     def __init__(self) -> None:
@@ -39,8 +39,8 @@ class Answered:
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         return {event_type: MemoryAddress(name=event_type)}
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        [one] = lot
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        [one] = batch
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self.sends.append((one.message.event_id, one.body, answer))
         result = await answer

@@ -21,7 +21,7 @@ from pillarbox.core.text import LARGEST_PAYLOAD, payload_limit
         ("wakeup", "always", "'notify' or 'none', not 'always'"),
         ("max_payload", 0, "from 1 byte to 64 MiB"),
         ("max_payload", "65 MiB", "from 1 byte to 64 MiB"),
-        ("max_payload", "a lot", "is not a size"),
+        ("max_payload", "a batch", "is not a size"),
         ("max_payload", "1 TiB", "is not a size"),
         ("max_payload", "1 GiB", "from 1 byte to 64 MiB"),
         ("max_payload", True, "is not a size"),

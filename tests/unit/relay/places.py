@@ -21,7 +21,7 @@ class HandlerAddress(Address):
 class _NothingIsSent:
     pace = Pace()
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         raise NotImplementedError
 
     async def ping(self) -> None:

@@ -15,8 +15,8 @@ EVENTS = 500
 
 
 class NeverWaits(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        return self._arrive_together(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        return self._arrive_together(batch)
 
 
 async def test_others_have_their_turn_between_the_sends_of_a_hot_key() -> None:

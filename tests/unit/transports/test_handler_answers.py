@@ -28,8 +28,8 @@ async def test_each_answer_comes_as_soon_as_its_call_returned() -> None:
     def sync(event: Any, context: Any) -> None:
         raise UnavailableError("not now")
 
-    lot = [outgoing(name, handlers.to(name)) for name in ("slow", "sync", "nobody")]
-    async with aclosing(handlers.answers(lot)) as answers:
+    batch = [outgoing(name, handlers.to(name)) for name in ("slow", "sync", "nobody")]
+    async with aclosing(handlers.answers(batch)) as answers:
         others: list[tuple[int, Result]] = []
         while len(others) < 2:
             others += await anext(answers)

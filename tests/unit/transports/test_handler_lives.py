@@ -11,7 +11,7 @@ from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import Handlers
-from tests.unit.transports.lots import call
+from tests.unit.transports.batches import call
 
 who: ContextVar[str] = ContextVar("who", default="nobody")
 
@@ -76,8 +76,8 @@ async def test_closing_answers_what_is_at_work_and_ends_what_can_be_ended() -> N
         blocked.set()
         let_go.wait()
 
-    lot = [outgoing("a", handlers.to("h")), outgoing("b", handlers.to("blocking"))]
-    sending = asyncio.create_task(handlers.send(lot))
+    batch = [outgoing("a", handlers.to("h")), outgoing("b", handlers.to("blocking"))]
+    sending = asyncio.create_task(handlers.send(batch))
     await handler.began.wait()
     await asyncio.to_thread(blocked.wait)
     await handlers.aclose()

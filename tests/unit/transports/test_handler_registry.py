@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent, registry
-from tests.unit.transports.lots import call
+from tests.unit.transports.batches import call
 
 
 def nothing(event: ReceivedEvent, context: HandlerContext) -> None:

@@ -12,7 +12,7 @@ from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent
 from pillarbox.transports.handlers.calls import Calls
 from pillarbox.transports.handlers.registry import Handler
-from tests.unit.transports.lots import call
+from tests.unit.transports.batches import call
 
 
 def test_an_async_handler_that_takes_too_long_is_cancelled_and_rejected() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.handlers import Handlers
-from tests.unit.transports.lots import call
+from tests.unit.transports.batches import call
 
 
 def raising(error: BaseException, *, is_async: bool) -> Handlers:

@@ -15,7 +15,7 @@ NO, NEVER, AWAY = RejectedError("no"), PermanentError("never"), UnavailableError
 HERE = MemoryTransport.to("here")
 
 
-def lot(*ids: str) -> list[Outgoing]:
+def batch(*ids: str) -> list[Outgoing]:
     return [outgoing(one, HERE) for one in ids]
 
 
@@ -27,7 +27,7 @@ async def test_the_next_ones_fail_and_then_it_works_again() -> None:
     transport = MemoryTransport()
     transport.fail_next(NO, times=2)
     transport.fail_next(NEVER)
-    assert await transport.send(lot("a", "b", "c", "d")) == [NO, NO, NEVER, None]
+    assert await transport.send(batch("a", "b", "c", "d")) == [NO, NO, NEVER, None]
     assert ids(transport) == ["d"]
 
 
@@ -35,9 +35,9 @@ async def test_rules_hold_until_they_are_forgotten() -> None:
     transport = MemoryTransport()
     transport.fail_when(lambda one: one.message.event_id == "a", NO)
     for _ in range(2):
-        assert await transport.send(lot("a", "b")) == [NO, None]
+        assert await transport.send(batch("a", "b")) == [NO, None]
     transport.succeed()
-    assert await transport.send(lot("a", "b")) == [None, None]
+    assert await transport.send(batch("a", "b")) == [None, None]
 
 
 async def test_of_several_rules_the_first_that_says_something_counts() -> None:
@@ -48,19 +48,19 @@ async def test_of_several_rules_the_first_that_says_something_counts() -> None:
 
     transport.script(rule)
     transport.fail_when(lambda one: one.message.event_id in "bc", AWAY)
-    assert await transport.send(lot("a", "b", "c", "d")) == [NO, NEVER, AWAY, None]
+    assert await transport.send(batch("a", "b", "c", "d")) == [NO, NEVER, AWAY, None]
 
 
 async def test_an_outage_ends_with_heal_and_leaves_the_rules_alone() -> None:
     transport = MemoryTransport()
     transport.fail_when(lambda one: one.message.event_id == "a", NO)
     transport.outage(AWAY)
-    assert await transport.send(lot("a", "b")) == [AWAY, AWAY]
+    assert await transport.send(batch("a", "b")) == [AWAY, AWAY]
     with pytest.raises(UnavailableError):
         await transport.ping()
     transport.heal()
     await transport.ping()
-    assert await transport.send(lot("a", "b")) == [NO, None]
+    assert await transport.send(batch("a", "b")) == [NO, None]
 
 
 async def test_deliveries_are_kept_by_name() -> None:
@@ -73,7 +73,7 @@ async def test_deliveries_are_kept_by_name() -> None:
 async def test_several_transports_may_deliver_into_one_list() -> None:
     deliveries: list[Outgoing] = []
     for one in "ab":
-        await MemoryTransport(deliveries=deliveries).send(lot(one))
+        await MemoryTransport(deliveries=deliveries).send(batch(one))
     assert [one.message.event_id for one in deliveries] == ["a", "b"]
 
 
@@ -87,22 +87,22 @@ async def held(transport: MemoryTransport, number: int) -> None:
 async def test_a_closed_gate_holds_answers_back_though_the_messages_arrived() -> None:
     transport = MemoryTransport()
     transport.gate.close()
-    first = asyncio.create_task(transport.send(lot("a")))
+    first = asyncio.create_task(transport.send(batch("a")))
     await held(transport, 1)
     assert ids(transport) == ["a"]
     transport.gate.let_through()
     assert await first == [None]
-    second = asyncio.create_task(transport.send(lot("b")))
+    second = asyncio.create_task(transport.send(batch("b")))
     await held(transport, 1)
     transport.gate.open()
     assert await second == [None]
-    assert await transport.send(lot("c")) == [None]
+    assert await transport.send(batch("c")) == [None]
 
 
 async def test_an_outage_loses_the_answers_that_were_held_back() -> None:
     transport = MemoryTransport()
     transport.gate.close()
-    sending = asyncio.create_task(transport.send(lot("a")))
+    sending = asyncio.create_task(transport.send(batch("a")))
     await held(transport, 1)
     transport.outage(AWAY)
     transport.heal()
@@ -113,7 +113,7 @@ async def test_an_outage_loses_the_answers_that_were_held_back() -> None:
 async def test_a_send_cancelled_at_the_gate_has_arrived_and_leaves_the_gate() -> None:
     transport = MemoryTransport()
     transport.gate.close()
-    sending = asyncio.create_task(transport.send(lot("a")))
+    sending = asyncio.create_task(transport.send(batch("a")))
     await held(transport, 1)
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -124,7 +124,7 @@ async def test_a_send_cancelled_at_the_gate_has_arrived_and_leaves_the_gate() ->
 def test_latency_passes_on_the_injected_clock_half_of_it_before_the_arrival() -> None:
     async def story(simulation: Simulation) -> None:
         transport = MemoryTransport(clock=simulation.clock, latency="10s")
-        sending = asyncio.create_task(transport.send(lot("a")))
+        sending = asyncio.create_task(transport.send(batch("a")))
         await simulation.clock.sleep(4.9)
         assert ids(transport) == []
         await simulation.clock.sleep(0.2)
@@ -139,8 +139,8 @@ def test_latency_may_be_drawn() -> None:
     async def story(simulation: Simulation) -> None:
         latencies = [3.0, 1.0]
         transport = MemoryTransport(clock=simulation.clock, latency=latencies.pop)
-        await transport.send(lot("a"))
-        await transport.send(lot("b"))
+        await transport.send(batch("a"))
+        await transport.send(batch("b"))
         assert simulation.clock.monotonic() == 4
 
     simulate(story, seed=1)

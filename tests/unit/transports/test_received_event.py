@@ -10,7 +10,7 @@ from pillarbox.core.transport import Outgoing
 from pillarbox.record import EventTypes
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
-from tests.unit.transports.lots import JSON, call
+from tests.unit.transports.batches import JSON, call
 
 
 def parcel(body: bytes, content_type: str = JSON) -> Outgoing:

@@ -14,60 +14,60 @@ from tests.conformance.test_memory_transport import MemoryTransportHarness
 
 
 class AcceptsBeforeItArrives(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        return [None] * len(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        return [None] * len(batch)
 
 
 class LosesWhatWasUnderWayInAnOutage(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(batch)
         return [None if isinstance(answer, UnavailableError) else answer for answer in answers]
 
 
 class ReversesALot(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        return (await super().send(lot[::-1]))[::-1]
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        return (await super().send(batch[::-1]))[::-1]
 
 
 class SendsTwice(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        await super().send(lot)
-        return await super().send(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        await super().send(batch)
+        return await super().send(batch)
 
 
 class SwapsAnswers(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        return (await super().send(lot))[::-1] if len(lot) == 2 else sorted(await super().send(lot), key=bool)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        return (await super().send(batch))[::-1] if len(batch) == 2 else sorted(await super().send(batch), key=bool)
 
 
 class FailsTheNeighbours(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(lot)
-        return next(([answer] * len(lot) for answer in answers if answer is not None), answers)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(batch)
+        return next(([answer] * len(batch) for answer in answers if answer is not None), answers)
 
 
 class BlamesTheDestination(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(batch)
         return [
             UnavailableError("something failed") if isinstance(answer, RejectedError) else answer for answer in answers
         ]
 
 
 class BlamesTheMessage(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(batch)
         return [
             RejectedError("something failed") if isinstance(answer, UnavailableError) else answer for answer in answers
         ]
 
 
 class RaisesInAnOutage(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        for answer in await super().send(lot):
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        for answer in await super().send(batch):
             if answer is not None:
                 raise answer
-        return [None] * len(lot)
+        return [None] * len(batch)
 
 
 class StaysDown(MemoryTransport):
@@ -76,19 +76,19 @@ class StaysDown(MemoryTransport):
 
 
 class DecodesBodies(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        return await super().send([one._replace(body=one.body.decode(errors="replace").encode()) for one in lot])
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        return await super().send([one._replace(body=one.body.decode(errors="replace").encode()) for one in batch])
 
 
 class ForgetsHeaders(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        return await super().send([one._replace(headers={}) for one in lot])
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        return await super().send([one._replace(headers={}) for one in batch])
 
 
 class MakesUpIds(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         return await super().send(
-            [one._replace(message=one.message._replace(event_id=f"{one.attempt}")) for one in lot]
+            [one._replace(message=one.message._replace(event_id=f"{one.attempt}")) for one in batch]
         )
 
 
@@ -96,18 +96,18 @@ LEFT_BEHIND: list[asyncio.Task[Any]] = []
 
 
 class LeavesTasksBehind(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         task = asyncio.create_task(asyncio.Event().wait())
         LEFT_BEHIND.append(task)  # or the collector might tidy it up
-        answers = await super().send(lot)
+        answers = await super().send(batch)
         task.cancel()
         return answers
 
 
 class ShowsBodies(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(lot)
-        return [answer and RejectedError(f"could not send {one!r}") for one, answer in zip(lot, answers, strict=True)]
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(batch)
+        return [answer and RejectedError(f"could not send {one!r}") for one, answer in zip(batch, answers, strict=True)]
 
 
 class WorksAfterTheClose(MemoryTransport):
@@ -121,16 +121,16 @@ class PingsBlindly(MemoryTransport):
 
 
 class HangsWhenClosed(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(batch)
         if any(isinstance(answer, UnavailableError) for answer in answers):
             await asyncio.Event().wait()
         return answers
 
 
 class TakesRefusalsLightly(MemoryTransport):
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        answers = await super().send(batch)
         return [RejectedError("no") if isinstance(answer, PermanentError) else answer for answer in answers]
 
 

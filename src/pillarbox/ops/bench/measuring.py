@@ -133,7 +133,7 @@ class Bench:
                 if any(results):
                     raise BenchFailed(f"the broker refused messages: {next(filter(None, results))}")
 
-        await asyncio.gather(*(send() for _ in range(broker.pace.lots)))
+        await asyncio.gather(*(send() for _ in range(broker.pace.concurrency)))
         return sent / (time.monotonic() - began)
 
     async def _single(

@@ -25,10 +25,10 @@ class TimedRabbitMQ(RabbitMQTransport):
         super().__init__(url, **settings)
         self.confirmed: dict[str, float] = {}
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        results = await super().send(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        results = await super().send(batch)
         now = time.monotonic()
-        for one, result in zip(lot, results, strict=True):
+        for one, result in zip(batch, results, strict=True):
             if result is None:
                 self.confirmed[one.message.event_id] = now
         return results
@@ -48,10 +48,10 @@ class WatchedRabbitMQ(TimedRabbitMQ):
         )
         self.kept: list[Outgoing] = []
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        results = await super().send(lot)
-        if len(lot) > len(self.kept):
-            self.kept = list(lot)
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        results = await super().send(batch)
+        if len(batch) > len(self.kept):
+            self.kept = list(batch)
         return results
 
 

@@ -94,7 +94,7 @@ class RelayMetrics(BatchObserver):
         self._dead = self._per_way("outbox_dead", "Messages given up on.")
         self._duration = BatchHistogram(
             "outbox_publish_duration_seconds",
-            "From the send of a lot to its confirmation, for each message delivered.",
+            "From the send of a batch to its confirmation, for each message delivered.",
             ["destination"],
             buckets=WORK,
             registry=self.registry,

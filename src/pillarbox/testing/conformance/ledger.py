@@ -52,8 +52,8 @@ class LedgerConformance:
         a, b = await owner.ready()
         await ledger.begin([Resolved(a, "left")])
         await owner.settle(DELIVERED, a, to="left")
-        lot = [Resolved(a, "right"), Resolved(a, "left"), Resolved(b, "left")]
-        assert await ledger.begin(lot) == [NOT_SENT, SENT, NOT_SENT]
+        batch = [Resolved(a, "right"), Resolved(a, "left"), Resolved(b, "left")]
+        assert await ledger.begin(batch) == [NOT_SENT, SENT, NOT_SENT]
 
     async def test_what_was_begun_and_never_settled_is_unknown(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
@@ -111,11 +111,11 @@ class LedgerConformance:
         assert not ledger.keeps_notes
         await harness.commit(event("a"), event("b"))
         a, b = await owner.ready()
-        lot = [Resolved(a, "left"), Resolved(a, "right"), Resolved(b, "left")]
+        batch = [Resolved(a, "left"), Resolved(a, "right"), Resolved(b, "left")]
         for _ in range(2):
-            assert await ledger.begin(lot) == [NOT_SENT] * 3
+            assert await ledger.begin(batch) == [NOT_SENT] * 3
         await owner.settle(DELIVERED, a, to="left")
-        assert await ledger.begin(lot) == [SENT, NOT_SENT, NOT_SENT]
+        assert await ledger.begin(batch) == [SENT, NOT_SENT, NOT_SENT]
         assert await ledger.begin([]) == []
 
     async def test_the_history_is_asked_at_the_first_send_only_and_an_operator_has_the_last_word(
@@ -152,14 +152,14 @@ class LedgerConformance:
         owner = await Owner.of(store)
         await harness.commit(*(event(name) for name in "abc"))
         messages = await owner.ready()
-        lot = [Resolved(message, "orders") for message in messages]
-        await ledger.begin(lot)
+        batch = [Resolved(message, "orders") for message in messages]
+        await ledger.begin(batch)
         await owner.settle(DELIVERED, *messages, to="orders")
         for age in (HOUR, 1e10, None):
             assert await store.upkeep.prune(Retention(ledger=age)) == 0
-        assert await ledger.begin(lot) == [SENT] * 3
+        assert await ledger.begin(batch) == [SENT] * 3
         assert [await store.upkeep.prune(Retention(ledger=0), most=2) for _ in range(3)] == [2, 1, 0]
-        assert await ledger.begin(lot) == [NOT_SENT] * 3
+        assert await ledger.begin(batch) == [NOT_SENT] * 3
 
     async def test_what_may_be_under_way_is_kept(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)

@@ -1,6 +1,6 @@
-"""The calls of one lot of events, and their answers in the order in which they come.
+"""The calls of one batch of events, and their answers in the order in which they come.
 
-A task or a wake-up of a thread for each event would cost more than most handlers do. So the events of a lot share:
+A task or a wake-up of a thread for each event would cost more than most handlers do. So the events of a batch share:
 
 - Async handlers are called one after another by one task, for as long as each returns without waiting for anything. As
   soon as one waits, that task is its own, and every event after it gets a task. Each call has its own context: no event
@@ -76,7 +76,7 @@ class Call:
 
 
 class Calls:
-    """Those of one lot; used on one event loop. `running` has every call that runs, of all lots."""
+    """Those of one batch; used on one event loop. `running` has every call that runs, of all batches."""
 
     def __init__(self, running: set[Call], timeout: float | None) -> None:
         self.running = running

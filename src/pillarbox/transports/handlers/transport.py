@@ -1,9 +1,9 @@
 """Handlers: calls them, bounds their time, and turns what they raise into a verdict.
 
-The time of async handlers is bounded by one timer for their lot. A sync handler runs in a thread and cannot be stopped:
-its message is answered when it returns, so that it holds its key for as long as it is at work. So does an async one
-that ignores its cancellation. Each answer is given as soon as it is there. Each handler has its share of threads and
-tasks, so that one that hangs leaves the others theirs.
+The time of async handlers is bounded by one timer for their batch. A sync handler runs in a thread and cannot be
+stopped: its message is answered when it returns, so that it holds its key for as long as it is at work. So does an
+async one that ignores its cancellation. Each answer is given as soon as it is there. Each handler has its share of
+threads and tasks, so that one that hangs leaves the others theirs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pillarbox.transports.handlers.shares import places, room
 
 CALLS = 256
 """Async handlers that run at once."""
-LOT = 128
+BATCH = 128
 
 F = TypeVar("F", bound=HandlerFunction)
 
@@ -69,7 +69,7 @@ class HandlerTransport:
         self._threads = Threads(workers)
         self._running: set[Call] = set()
         """Calls that run, also those that nobody waits for any more."""
-        self._lots: set[Calls] = set()
+        self._batches: set[Calls] = set()
         self.pace = self._make_pace()
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._closed = False
@@ -91,22 +91,22 @@ class HandlerTransport:
         """Every handler of the type, each a destination of its own."""
         return {name: self.to(name) for name in self.names_for(event_type)}
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
-        async with aclosing(self.answers(lot)) as answers:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+        async with aclosing(self.answers(batch)) as answers:
             results = {position: result async for answered in answers for position, result in answered}
-        return [results[position] for position in range(len(lot))]
+        return [results[position] for position in range(len(batch))]
 
-    async def answers(self, lot: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
+    async def answers(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
         """See `pillarbox.core.transport.AnswersApart`."""
         await self.ping()
         calls = Calls(self._running, self._timeout)
         timer = None
         if self._timeout is not None:
             timer = asyncio.get_running_loop().call_later(self._timeout, calls.expire)
-        self._lots.add(calls)
+        self._batches.add(calls)
         try:
-            self._begin(calls, lot)
-            left = len(lot)
+            self._begin(calls, batch)
+            left = len(batch)
             while left:
                 answered = await calls.next()
                 left -= len(answered)
@@ -115,7 +115,7 @@ class HandlerTransport:
             await calls.abandon()
             raise
         finally:
-            self._lots.discard(calls)
+            self._batches.discard(calls)
             if timer is not None:
                 timer.cancel()
 
@@ -128,7 +128,7 @@ class HandlerTransport:
         nothing is waited for longer than a few seconds."""
         self._closed = True
         self._threads.close()
-        await asyncio.gather(*[calls.abandon() for calls in self._lots])
+        await asyncio.gather(*[calls.abandon() for calls in self._batches])
         while self._closing:
             closing = asyncio.ensure_future(self._closing.pop()())
             await asyncio.wait([closing], timeout=GOODBYE)
@@ -146,8 +146,8 @@ class HandlerTransport:
         tasks = places(CALLS, len(self._registry.like(is_async=True)))
         overdue = None if self._timeout is None else self._timeout + min(1.0, self._timeout)
         return Pace(
-            lot=LOT,
-            lots=math.ceil((tasks + self._threads.most) / LOT),
+            batch_size=BATCH,
+            concurrency=math.ceil((tasks + self._threads.most) / BATCH),
             bounded=True,
             apart=True,
             room=self._room,
@@ -158,7 +158,7 @@ class HandlerTransport:
         """How many more calls the handler at this address may get."""
         handler = self._registry.find(address.name) if isinstance(address, HandlerAddress) else None
         if handler is None:
-            return LOT  # it is not called, only answered
+            return BATCH  # it is not called, only answered
         running = Counter([call.handler.name for call in self._running.copy()])  # threads add to it meanwhile
         begun: Counter[str] = Counter()
         for other, count in sending.items():
@@ -169,10 +169,10 @@ class HandlerTransport:
         most = CALLS if handler.is_async else self._workers
         return room(handler.name, running, self._registry.like(is_async=handler.is_async), most=most)
 
-    def _begin(self, calls: Calls, lot: Sequence[Outgoing]) -> None:
+    def _begin(self, calls: Calls, batch: Sequence[Outgoing]) -> None:
         on_loop: list[Call] = []
         on_threads: list[Call] = []
-        for position, one in enumerate(lot):
+        for position, one in enumerate(batch):
             name = _name(one)
             handler = self._registry.find(name)
             if handler is None:

@@ -111,7 +111,7 @@ class Link:
                         self._queues.add(name)
 
     def doubt(self, queues: Iterable[str] = ()) -> None:
-        """The configured topology, or one of these queues, may be gone: declare it again before the next lot."""
+        """The configured topology, or one of these queues, may be gone: declare it again before the next batch."""
         self.declared = False
         self._queues.difference_update(queues)
 

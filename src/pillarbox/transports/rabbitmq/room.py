@@ -1,4 +1,4 @@
-"""How many messages may be unconfirmed at once, over all lots: first come, first served."""
+"""How many messages may be unconfirmed at once, over all batches: first come, first served."""
 
 from __future__ import annotations
 

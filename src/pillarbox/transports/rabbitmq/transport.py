@@ -1,4 +1,4 @@
-"""RabbitMQ as a transport: connects on demand, sends whole lots, gives every message its answer.
+"""RabbitMQ as a transport: connects on demand, sends whole batches, gives every message its answer.
 
 Nothing reconnects behind its back: a lost connection fails what is unconfirmed, and the next `send` opens a new one and
 declares the topology again. A channel error names no message and takes its neighbours with it: what was unconfirmed is
@@ -30,10 +30,10 @@ _PERMANENT = (311, 406)
 _ELSEWHERE = (403, 404)
 """Forbidden; no such exchange."""
 
-LOT = 500
-"""Messages in one lot."""
-LOT_BYTES = 1024 * 1024
-"""Bytes in one lot: on a slow link, what was confirmed is settled before the rest has left."""
+BATCH = 500
+"""Messages in one batch."""
+BATCH_BYTES = 1024 * 1024
+"""Bytes in one batch: on a slow link, what was confirmed is settled before the rest has left."""
 NEW_QUEUES = 100
 """Queues that a send declares before it publishes to them and declares more."""
 
@@ -68,7 +68,11 @@ class RabbitMQTransport:
         self._declare = declare
         self._window = at_least_one("window", window)
         self._pace = Pace(
-            lot=min(LOT, window), lots=2, in_order=True, bytes=LOT_BYTES, progress=lambda: self._line.progress
+            batch_size=min(BATCH, window),
+            concurrency=2,
+            in_order=True,
+            bytes=BATCH_BYTES,
+            progress=lambda: self._line.progress,
         )
         self._room = Room(self._window)
         self._line = Line(
@@ -90,17 +94,19 @@ class RabbitMQTransport:
     @property
     def pace(self) -> Pace:
         """Sends that wait for new queues leave their turn to others: known queues take events meanwhile."""
-        return replace(self._pace, lots=self._pace.lots + self._declaring) if self._declaring else self._pace
+        return (
+            replace(self._pace, concurrency=self._pace.concurrency + self._declaring) if self._declaring else self._pace
+        )
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         """The durable queue named after the type, which the first send declares."""
         return {event_type: RabbitMQAddress()}
 
-    async def send(self, lot: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         """Publish everything at once and wait for the confirms. Raises UnavailableError once closed."""
         self._line.check_open()
-        answers = Answers(len(lot))
-        publications = _addressed(lot, answers)
+        answers = Answers(len(batch))
+        publications = _addressed(batch, answers)
         for start in range(0, len(publications), self._window):
             try:
                 await self._deliver(publications[start : start + self._window], answers)
@@ -212,16 +218,16 @@ class RabbitMQTransport:
             answers.answer(culprit.position, RejectedError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
 
 
-def _addressed(lot: Sequence[Outgoing], answers: Answers) -> list[Publication]:
+def _addressed(batch: Sequence[Outgoing], answers: Answers) -> list[Publication]:
     """Each with its routing key; those that have none are answered."""
-    addresses = [outgoing.address for outgoing in lot]
+    addresses = [outgoing.address for outgoing in batch]
     if addresses and isinstance(address := addresses[0], RabbitMQAddress) and address.fixed_key is not None:
         exchange, key = address.exchange, address.fixed_key
         if addresses.count(address) == len(addresses):
-            # As in most lots: to look at each message would find the same.
-            return list(map(publication_of, zip(range(len(lot)), lot, repeat(exchange), repeat(key))))
+            # As in most batches: to look at each message would find the same.
+            return list(map(publication_of, zip(range(len(batch)), batch, repeat(exchange), repeat(key))))
     publications: list[Publication] = []
-    for position, (outgoing, address) in enumerate(zip(lot, addresses, strict=True)):
+    for position, (outgoing, address) in enumerate(zip(batch, addresses, strict=True)):
         if not isinstance(address, RabbitMQAddress):
             error = UnavailableError(f"{address!r} is no place on RabbitMQ; make it with RabbitMQTransport.to(…)")
             answers.answer(position, error)

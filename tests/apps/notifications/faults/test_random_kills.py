@@ -24,7 +24,7 @@ from tests.apps.notifications.town import Told, Town
 EVENTS = 2_400
 AGGREGATES = 40
 """Of each audience. The even ones have one user, the odd ones two."""
-LOT = 150
+BATCH = 150
 KILLS = 12
 BOUND = 180.0
 
@@ -99,8 +99,8 @@ def test_random_kills_of_relays_and_listeners_lose_nothing_and_tell_nobody_twice
     total = sum(len(told) for told in inputs.wanted.values())
     start: dict[str, Callable[[], Process]] = {"relay": fleet.relay, "listener": fleet.listener}
     running = {kind: [start[kind](), start[kind]()] for kind in start}
-    while len(events) > KILLS * LOT:
-        town.record(*(events.pop() for _ in range(LOT)))
+    while len(events) > KILLS * BATCH:
+        town.record(*(events.pop() for _ in range(BATCH)))
 
     victims = ["relay", "listener"] * (KILLS // 2)
     inputs.chance.shuffle(victims)
@@ -110,8 +110,8 @@ def test_random_kills_of_relays_and_listeners_lose_nothing_and_tell_nobody_twice
         goal = total * (kill + 1) * 3 // (KILLS * 4)
         wait_for(lambda goal=goal: progress(town) >= goal, fleet, f"{goal} of {total} are told", bound=BOUND)  # type: ignore[misc]
         # Relays are quicker: they get something to do just now, and are met in the middle of it.
-        town.record(*(events.pop() for _ in range(LOT)))
-        wait_for(lambda: waiting(town) < LOT, fleet, "relays are at it", bound=BOUND)
+        town.record(*(events.pop() for _ in range(BATCH)))
+        wait_for(lambda: waiting(town) < BATCH, fleet, "relays are at it", bound=BOUND)
         victim = running[kind].pop(inputs.chance.randrange(2))
         amid = waiting(town) > 0 if kind == "relay" else notified(town) < total
         victim.kill()

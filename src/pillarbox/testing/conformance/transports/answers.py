@@ -15,7 +15,7 @@ class AnswersConformance:
         assert await send(harness) == []
 
     async def test_a_full_lot_has_as_many_answers(self, harness: TransportHarness) -> None:
-        place, size = harness.address(), harness.transport.pace.lot
+        place, size = harness.address(), harness.transport.pace.batch_size
         assert await send(harness, *(outgoing(f"e{n}", place) for n in range(size))) == [None] * size
         assert len(await arrived_ids(harness, place, size)) == size
 
@@ -30,8 +30,8 @@ class AnswersConformance:
             assert isinstance(address, harness.transport.address_type)
 
     async def test_the_pace_allows_some_work(self, harness: TransportHarness) -> None:
-        assert harness.transport.pace.lot >= 1
-        assert harness.transport.pace.lots >= 1
+        assert harness.transport.pace.batch_size >= 1
+        assert harness.transport.pace.concurrency >= 1
 
     async def test_an_unroutable_message_is_rejected_and_may_be_tried_again(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
@@ -56,7 +56,7 @@ class AnswersConformance:
 
     async def test_a_lot_of_which_nothing_can_be_routed_is_rejected_one_by_one(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
-        size = min(harness.transport.pace.lot, 30)
+        size = min(harness.transport.pace.batch_size, 30)
         answers = await send(harness, *(outgoing(f"e{n}", harness.unroutable()) for n in range(size)))
         assert [type(answer) for answer in answers] == [RejectedError] * size
 
@@ -70,8 +70,8 @@ class AnswersConformance:
     async def test_a_message_that_can_never_be_sent_fails_for_good_and_alone(self, harness: TransportHarness) -> None:
         needs(harness, "refuses")
         place = harness.address()
-        lot = [outgoing("a", place), harness.spoiled(outgoing("b", place)), outgoing("c", place)]
-        before, refused, after = await send(harness, *lot)
+        batch = [outgoing("a", place), harness.spoiled(outgoing("b", place)), outgoing("c", place)]
+        before, refused, after = await send(harness, *batch)
         assert (before, after) == (None, None)
         assert isinstance(refused, PermanentError)
         assert set(await arrived_ids(harness, place, 2)) == {"a", "c"}
@@ -79,10 +79,10 @@ class AnswersConformance:
     async def test_sends_beside_one_with_a_failure_are_not_harmed(self, harness: TransportHarness) -> None:
         needs(harness, "refuses")
         good, bad = harness.address(0), harness.address(1)
-        lots = [[outgoing(f"good{n}", good)] for n in range(3)]
-        lots.insert(1, [harness.spoiled(outgoing("bad", bad))])
+        batches = [[outgoing(f"good{n}", good)] for n in range(3)]
+        batches.insert(1, [harness.spoiled(outgoing("bad", bad))])
         async with asyncio.timeout(BOUND):
-            first, failed, second, third = await asyncio.gather(*(send(harness, *lot) for lot in lots))
+            first, failed, second, third = await asyncio.gather(*(send(harness, *batch) for batch in batches))
         assert (first, second, third) == ([None], [None], [None])
         assert [type(answer) for answer in failed] == [PermanentError]
         assert set(await arrived_ids(harness, good, 3)) == {"good0", "good1", "good2"}

@@ -17,8 +17,8 @@ class ArrivalConformance:
 
     async def test_messages_arrive_where_they_were_sent_and_nowhere_else(self, harness: TransportHarness) -> None:
         here, there = harness.address(0), harness.address(1)
-        lot = [outgoing("a", here), outgoing("b", there), outgoing("c", here)]
-        assert await send(harness, *lot) == [None, None, None]
+        batch = [outgoing("a", here), outgoing("b", there), outgoing("c", here)]
+        assert await send(harness, *batch) == [None, None, None]
         assert sorted(await arrived_ids(harness, here, 2)) == ["a", "c"]
         assert await arrived_ids(harness, there, 1) == ["b"]
 
@@ -31,7 +31,7 @@ class ArrivalConformance:
     async def test_a_lot_arrives_in_order(self, harness: TransportHarness) -> None:
         needs(harness, "ordered")
         place, ids = harness.address(), [f"e{n}" for n in range(200)]
-        ids = ids[: harness.transport.pace.lot]
+        ids = ids[: harness.transport.pace.batch_size]
         assert await send(harness, *(outgoing(one, place) for one in ids)) == [None] * len(ids)
         assert await arrived_ids(harness, place, len(ids)) == ids
 
@@ -43,14 +43,14 @@ class ArrivalConformance:
 
     async def test_several_sends_at_once_all_arrive_each_once(self, harness: TransportHarness) -> None:
         pace = harness.transport.pace
-        size = min(pace.lot, 50)
-        places = [harness.address(n) for n in range(min(pace.lots, 4))]
-        lots = [[outgoing(f"{n}-{m}", place) for m in range(size)] for n, place in enumerate(places)]
-        answers = await asyncio.gather(*(send(harness, *lot) for lot in lots))
+        size = min(pace.batch_size, 50)
+        places = [harness.address(n) for n in range(min(pace.concurrency, 4))]
+        batches = [[outgoing(f"{n}-{m}", place) for m in range(size)] for n, place in enumerate(places)]
+        answers = await asyncio.gather(*(send(harness, *batch) for batch in batches))
         assert answers == [[None] * size] * len(places)
-        for place, lot in zip(places, lots, strict=True):
+        for place, batch in zip(places, batches, strict=True):
             ids = await arrived_ids(harness, place, size)
-            assert sorted(ids) == sorted(one.message.event_id for one in lot)
+            assert sorted(ids) == sorted(one.message.event_id for one in batch)
 
     async def test_what_was_accepted_survives_a_restart(self, harness: TransportHarness) -> None:
         needs(harness, "survives_restart")

@@ -9,7 +9,7 @@ import pytest
 from pillarbox.testing.conformance.transports.harness import TransportHarness
 
 _REASONS = {
-    "ordered": "this transport works on the messages of one lot side by side",
+    "ordered": "this transport works on the messages of one batch side by side",
     "routes": "this transport cannot tell whether anybody takes a message",
     "refuses": "there is no message that this transport could not send",
     "survives_restart": "there is no server behind this transport that could be started anew",

@@ -28,7 +28,7 @@ class ContentConformance:
 
     async def test_bodies_of_one_lot_are_not_mixed_up(self, harness: TransportHarness) -> None:
         place = harness.address()
-        bodies = {f"e{n}": bytes([n]) * (n * 1000) for n in range(min(harness.transport.pace.lot, 20))}
+        bodies = {f"e{n}": bytes([n]) * (n * 1000) for n in range(min(harness.transport.pace.batch_size, 20))}
         await send(harness, *(outgoing(one, place, body=body) for one, body in bodies.items()))
         found = await arrived(harness, place, len(bodies))
         assert {one.event_id: one.body for one in found} == bodies

@@ -28,7 +28,7 @@ class TransportCapabilities:
     """What a transport can do beyond the contract; the suite asks, and prints, these."""
 
     ordered: bool = True
-    """A lot to one address arrives in the order it was sent; else only one send after another does."""
+    """A batch to one address arrives in the order it was sent; else only one send after another does."""
     routes: bool = False
     """It can tell that nobody takes a message: `unroutable`."""
     refuses: bool = False

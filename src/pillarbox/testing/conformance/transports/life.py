@@ -51,21 +51,21 @@ class LifeConformance:
 
     @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
     async def test_what_is_being_sent_during_the_close_is_answered(self, harness: TransportHarness, turns: int) -> None:
-        place, size = harness.address(), harness.transport.pace.lot
-        lot = [outgoing(f"e{n}", place) for n in range(size)]
-        sending = asyncio.create_task(try_to_send(harness, *lot))
+        place, size = harness.address(), harness.transport.pace.batch_size
+        batch = [outgoing(f"e{n}", place) for n in range(size)]
+        sending = asyncio.create_task(try_to_send(harness, *batch))
         await pass_turns(turns)
         async with asyncio.timeout(BOUND):
             await harness.transport.aclose()
         answers = await sending
         assert len(answers) == size
         assert all(answer is None or isinstance(answer, UnavailableError) for answer in answers)
-        accepted = {one.message.event_id for one, answer in zip(lot, answers, strict=True) if answer is None}
+        accepted = {one.message.event_id for one, answer in zip(batch, answers, strict=True) if answer is None}
         assert accepted <= set(await arrived_ids(harness, place, len(accepted)) if accepted else [])
 
     @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
     async def test_a_cancelled_send_leaves_a_transport_that_works(self, harness: TransportHarness, turns: int) -> None:
-        place, other, size = harness.address(0), harness.address(1), min(harness.transport.pace.lot, 50)
+        place, other, size = harness.address(0), harness.address(1), min(harness.transport.pace.batch_size, 50)
         await send(harness, outgoing("warm", other))
         before = len(asyncio.all_tasks())
         for attempt in range(3):

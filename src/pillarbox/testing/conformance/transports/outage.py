@@ -57,14 +57,14 @@ class OutageConformance:
     async def test_nothing_accepted_around_an_outage_is_lost(self, harness: TransportHarness) -> None:
         needs(harness, "outages")
         answers: dict[str, Result] = {}
-        lots = count()
-        size = min(harness.transport.pace.lot, 20)
+        batches = count()
+        size = min(harness.transport.pace.batch_size, 20)
         over = asyncio.Event()
 
         async def stream(place_number: int) -> None:
             place = harness.address(place_number)
             while not over.is_set():
-                ids = [f"{place_number}-{next(lots)}-{n}" for n in range(size)]
+                ids = [f"{place_number}-{next(batches)}-{n}" for n in range(size)]
                 answers.update(zip(ids, await send(harness, *(outgoing(one, place) for one in ids)), strict=True))
                 await asyncio.sleep(0)
 

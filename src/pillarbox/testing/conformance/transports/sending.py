@@ -59,18 +59,18 @@ def outgoing(
     return Outgoing(message, address, body, content_type, headers or {}, attempt, epoch)
 
 
-async def send(harness: TransportHarness, *lot: Outgoing) -> list[Result]:
-    """Send one lot. Raises TimeoutError if it is not answered within the bound."""
+async def send(harness: TransportHarness, *batch: Outgoing) -> list[Result]:
+    """Send one batch. Raises TimeoutError if it is not answered within the bound."""
     async with asyncio.timeout(BOUND):
-        return await harness.transport.send(lot)
+        return await harness.transport.send(batch)
 
 
-async def try_to_send(harness: TransportHarness, *lot: Outgoing) -> list[Result]:
+async def try_to_send(harness: TransportHarness, *batch: Outgoing) -> list[Result]:
     """The same where the transport may be closed: an UnavailableError that is raised counts as the answer to each."""
     try:
-        return await send(harness, *lot)
+        return await send(harness, *batch)
     except UnavailableError as error:
-        return [error] * len(lot)
+        return [error] * len(batch)
 
 
 async def arrived(harness: TransportHarness, address: Address, number: int) -> list[Arrived]:
