@@ -1,26 +1,41 @@
-"""Waiting for facts instead of seconds."""
+"""Waiting for a condition instead of a number of seconds."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from inspect import isawaitable
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 
 BOUND = 60.0
-"""Seconds after which a fact that should be near is given up on: long enough for a machine that does much else."""
+"""Seconds after which the wait fails: long enough for a busy machine."""
 
 
-async def eventually(look: Callable[[], Awaitable[T]], *, within: float = BOUND, pause: float = 0.01) -> T:
-    """Look again and again until the answer is true in the sense of Python, and return it.
+@overload
+async def eventually(condition: Callable[[], Awaitable[T]], *, within: float = BOUND, pause: float = 0.01) -> T: ...
 
-    Raises AssertionError with the last answer after `within` seconds.
+
+@overload
+async def eventually(condition: Callable[[], T], *, within: float = BOUND, pause: float = 0.01) -> T: ...
+
+
+async def eventually(condition: Callable[[], Awaitable[T] | T], *, within: float = BOUND, pause: float = 0.01) -> T:
+    """Evaluate the condition, a plain or an async function, until its result is true, and return that result.
+
+    within, pause: in seconds; the longest wait, and the pause between two evaluations. Raises AssertionError with the
+    last result after `within` seconds.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + within
-    while not (answer := await look()):
+    while not (result := await _evaluated(condition)):
         if loop.time() >= end:
-            raise AssertionError(f"waited {within} s in vain; the last answer was {answer!r}")
+            raise AssertionError(f"the condition was not met within {within} s; its last result was {result!r}")
         await asyncio.sleep(pause)
-    return answer
+    return result
+
+
+async def _evaluated(condition: Callable[[], Awaitable[T] | T]) -> T:
+    result = condition()
+    return await result if isawaitable(result) else result

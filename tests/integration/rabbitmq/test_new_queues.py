@@ -18,7 +18,7 @@ from pillarbox.transports.rabbitmq.declaring import Second, declare
 from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.topology import Declaration
 from tests.integration.rabbitmq.conftest import MakeTransport
-from tests.integration.rabbitmq.consumer import Taken, channel, take_all
+from tests.integration.rabbitmq.consumer import channel, take_all
 
 NewName = Callable[[], str]
 
@@ -57,10 +57,6 @@ def declares(monkeypatch: pytest.MonkeyPatch) -> Declares:
     return seen
 
 
-async def answer(is_so: bool) -> bool:
-    return is_so
-
-
 def lot_for(names: Sequence[str]) -> list[Outgoing]:
     return [outgoing(f"e{n}", RabbitMQTransport.to(routing_key=name)) for n, name in enumerate(names)]
 
@@ -84,10 +80,7 @@ async def test_what_goes_to_a_queue_that_is_known_does_not_wait_for_new_ones(
     declares.may_go_on.clear()
     sending = asyncio.create_task(broker.send(lot_for([new_name(), known])))
 
-    async def arrived() -> list[Taken]:
-        return take_all(url, known)
-
-    assert len(await eventually(arrived)) == 1
+    assert len(await eventually(lambda: take_all(url, known))) == 1
     assert not sending.done()
     declares.may_go_on.set()
     assert await sending == [None, None]
@@ -101,7 +94,7 @@ async def test_sends_that_wait_for_new_queues_keep_neither_their_turn_nor_their_
     batches = broker.pace.concurrency
     declares.may_go_on.clear()
     sending = [asyncio.create_task(broker.send(lot_for([new_name()]))) for _ in range(batches)]
-    await eventually(lambda: answer(declares.at_once == 1 and broker.pace.concurrency == 2 * batches))
+    await eventually(lambda: declares.at_once == 1 and broker.pace.concurrency == 2 * batches)
     assert await broker.send(lot_for([known])) == [None]
     declares.may_go_on.set()
     assert await asyncio.gather(*sending) == [[None]] * batches
@@ -124,16 +117,16 @@ async def test_new_event_types_do_not_hold_up_those_that_are_known(
 
     async with Relay(store=store, transports={"broker": broker}, observers=[observe]):
         record(known)
-        await eventually(lambda: answer(delivered == [known]))
+        await eventually(lambda: delivered == [known])
         declares.may_go_on.clear()
         new = [new_name() for _ in range(broker.pace.concurrency)]
         for number, event_type in enumerate(new, start=1):
             record(event_type)
-            await eventually(lambda number=number: answer(broker._declaring == number))  # type: ignore[misc]
+            await eventually(lambda number=number: broker._declaring == number)  # type: ignore[misc]
         record(known)
-        await eventually(lambda: answer(delivered == [known, known]))
+        await eventually(lambda: delivered == [known, known])
         declares.may_go_on.set()
-        await eventually(lambda: answer(sorted(delivered[2:]) == sorted(new)))
+        await eventually(lambda: sorted(delivered[2:]) == sorted(new))
 
 
 async def test_a_connection_lost_among_many_new_queues_undoes_nothing_of_those_before(

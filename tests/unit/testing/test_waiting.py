@@ -1,4 +1,4 @@
-"""Waiting for a fact: it ends with the fact, or with an error that says what was seen last."""
+"""`eventually` ends when its condition is met, or with an error that has the last result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.testing.waiting import eventually
 
 
-def test_waiting_ends_with_the_first_true_answer() -> None:
+def test_it_returns_the_first_true_result() -> None:
     async def story(simulation: Simulation) -> tuple[str, float]:
         async def look() -> str:
             return "there" if simulation.clock.monotonic() >= 3 else ""
@@ -18,12 +18,24 @@ def test_waiting_ends_with_the_first_true_answer() -> None:
     assert simulate(story, seed=1) == ("there", 3)
 
 
-def test_waiting_in_vain_is_an_error_with_the_last_answer() -> None:
+def test_the_condition_may_be_a_plain_function() -> None:
+    async def story(simulation: Simulation) -> float:
+        assert await eventually(lambda: simulation.clock.monotonic() >= 3, within=10, pause=1)
+        return simulation.clock.monotonic()
+
+    assert simulate(story, seed=1) == 3
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_a_condition_that_is_not_met_in_time_raises_its_last_result(kind: str) -> None:
     async def story(simulation: Simulation) -> None:
         async def look() -> list[str]:
             return []
 
-        await eventually(look, within=10, pause=1)
+        if kind == "plain":
+            await eventually(list, within=10, pause=1)
+        else:
+            await eventually(look, within=10, pause=1)
 
-    with pytest.raises(AssertionError, match=r"10 s in vain; the last answer was \[\]"):
+    with pytest.raises(AssertionError, match=r"not met within 10 s; its last result was \[\]"):
         simulate(story, seed=1)
