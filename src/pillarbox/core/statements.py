@@ -90,7 +90,7 @@ class Names:
     @property
     def channel(self) -> str:
         """The wake-up channel: one per outbox of a database, and so also the outbox's name for its locks."""
-        own = f"{self.prefix}doorbell"
+        own = f"{self.prefix}wakeup"
         if self.schema is None:
             return own
         if len(full := f"{self.schema}.{own}") <= LONGEST_IDENTIFIER:

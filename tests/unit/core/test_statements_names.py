@@ -71,6 +71,6 @@ def test_what_is_filled_in_is_not_filled_in_again() -> None:
     assert Names().render("{fence}", fence="{message}") == "{message}"
 
 
-def test_each_outbox_of_a_database_has_a_doorbell_of_its_own() -> None:
+def test_each_outbox_of_a_database_has_a_wakeup_channel_of_its_own() -> None:
     assert Names(prefix="a_").channel != Names(prefix="b_").channel
     assert len(Names(prefix="x" * (LONGEST_IDENTIFIER - LONGEST_SUFFIX)).channel) <= LONGEST_IDENTIFIER

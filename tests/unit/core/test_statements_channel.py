@@ -1,4 +1,4 @@
-"""The doorbell's channel: one per schema and prefix, always short enough for PostgreSQL."""
+"""The wake-up channel: one per schema and prefix, always short enough for PostgreSQL."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +10,8 @@ prefixes = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,30}", fullmatch=True)
 
 
 def test_the_channel_reads_like_the_names_it_is_made_of() -> None:
-    assert Names(schema="public").channel == "public.outbox_doorbell"
-    assert Names().channel == "outbox_doorbell"
+    assert Names(schema="public").channel == "public.outbox_wakeup"
+    assert Names().channel == "outbox_wakeup"
 
 
 @given(schema=identifiers, prefix=prefixes)
