@@ -20,13 +20,11 @@ class PostgresInspection:
         self._lanes = statements.get("overview_lanes")
         self._relays = statements.get("overview_relays")
         self._consumers = statements.get("list_consumers")
-        self._recorded = statements.get("recorded_so_far")
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         [figures] = await self._connection.fetch(self._figures, counted, COUNTED)
-        backlog, oldest, exact, dead, blocked, oldest_event = figures
+        backlog, oldest, exact, dead, blocked, oldest_event, recorded = figures
         lanes = await self._connection.fetch(self._lanes)
-        [(recorded,)] = await self._connection.fetch(self._recorded)
         return Overview(
             backlog=backlog,
             oldest=oldest,

@@ -22,13 +22,11 @@ class SqliteInspection:
         self._lanes = statements.get("overview_lanes")
         self._relays = statements.get("overview_relays")
         self._consumers = statements.get("list_consumers")
-        self._recorded = statements.get("recorded_so_far")
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         def work(db: sqlite3.Connection) -> Overview:
             given = {"counted": counted, "most": COUNTED}
-            [(backlog, oldest, dead, blocked, oldest_event)] = db.execute(self._figures, given).fetchall()
-            [(recorded,)] = db.execute(self._recorded).fetchall()
+            [(backlog, oldest, dead, blocked, oldest_event, recorded)] = db.execute(self._figures, given).fetchall()
             return Overview(
                 backlog=backlog,
                 oldest=oldest,

@@ -41,7 +41,8 @@ SELECT CASE WHEN c.waiting <= $1::bigint THEN c.waiting
        c.waiting <= $1::bigint,
        (SELECT count(*) FROM (SELECT FROM {dead} LIMIT $2::int + 1) AS d),
        (SELECT count(*) FROM (SELECT FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT $2::int + 1) AS b),
-       (SELECT event_id FROM oldest)
+       (SELECT event_id FROM oldest),
+       ({recorded_so_far})
 FROM counted c
 
 -- name: overview_lanes

@@ -37,7 +37,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {message} LIMIT :counted + 1)),
        (SELECT round((julianday({now}) - julianday(since)) * 86400.0, 3) FROM oldest),
        (SELECT count(*) FROM (SELECT 1 FROM {dead} LIMIT :most + 1)),
        (SELECT count(*) FROM (SELECT 1 FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT :most + 1)),
-       (SELECT event_id FROM oldest)
+       (SELECT event_id FROM oldest),
+       ({recorded_so_far})
 
 -- name: overview_lanes
 -- List every lane and its owner.
