@@ -41,7 +41,7 @@ def place_order(sessions: sessionmaker[Session], customer: str, total: int) -> i
     with sessions.begin() as session:
         order = Order(customer=customer, total=total)
         session.add(order)
-        session.flush()  # now the order has its number
+        session.flush()  # assigns the id of the order
         payload = {"id": order.id, "customer": customer, "total": total}
         outbox.record(session, Event("order.placed", payload, aggregate_type="ORDER", aggregate_id=str(order.id)))
         if total > LIMIT:
@@ -49,8 +49,8 @@ def place_order(sessions: sessionmaker[Session], customer: str, total: int) -> i
         return order.id
 
 
-async def carry(store_url: str, broker_url: str) -> None:
-    """Send what waits. A service leaves this to `pillarbox relay`."""
+async def deliver(store_url: str, broker_url: str) -> None:
+    """Send all pending events. In production `pillarbox relay` does this."""
     store = PostgresStore(store_url)
     broker = RabbitMQTransport(
         broker_url,
@@ -69,7 +69,7 @@ async def carry(store_url: str, broker_url: str) -> None:
 
 
 def consume(broker_url: str) -> None:
-    """Print what lies in the queue. The message id is the event's, the same on every try: tell repeats by it."""
+    """Print the messages of the queue. The message id is the event id: detect duplicates by it."""
     with pika.BlockingConnection(pika.URLParameters(broker_url)) as connection:
         channel = connection.channel()
         while True:
@@ -96,7 +96,7 @@ def main(store_url: str, broker_url: str) -> None:
         except Declined:
             print("declined", customer)
     engine.dispose()
-    asyncio.run(carry(store_url, broker_url))
+    asyncio.run(deliver(store_url, broker_url))
     consume(broker_url)
 
 

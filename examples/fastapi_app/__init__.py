@@ -1,1 +1,1 @@
-"""FastAPI with the relay in the lifespan: requests record events, the relay in the same process carries them."""
+"""FastAPI with the relay in the lifespan: requests record events, the relay in the same process delivers them."""

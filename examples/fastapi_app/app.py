@@ -16,7 +16,7 @@ from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 
 
 class Wish(BaseModel):
-    """What a customer wants to order."""
+    """The order of a customer."""
 
     customer: str
     total: int
@@ -25,7 +25,7 @@ class Wish(BaseModel):
 def make_handlers(shop: Shop) -> Handlers:
     handlers = Handlers()
 
-    @handlers.on("order.placed", name="receipts")
+    @handlers.on("order.placed", name="invoicing")
     def write_receipt(event: ReceivedEvent, context: HandlerContext) -> None:
         order = event.payload
         shop.write_receipt(order["id"], f"{order['customer']} owes {order['total']}")
@@ -41,7 +41,7 @@ def create_app(database: Path) -> FastAPI:
         async with aclosing(SqliteStore(database)) as store:
             await store.schema.apply()
             shop.make_tables()
-            # Leaving the block drains: what is in flight is finished before the process ends.
+            # At the end of the block the relay drains: it finishes what is in flight.
             async with Relay(store=store, transports={"handlers": make_handlers(shop)}):
                 yield
 
@@ -52,12 +52,12 @@ def create_app(database: Path) -> FastAPI:
         try:
             return {"id": shop.place(wish.customer, wish.total)}
         except Declined:
-            raise HTTPException(402, "the order was declined, and nobody will hear of it") from None
+            raise HTTPException(402, "the order was declined; neither the order nor its event was stored") from None
 
     @app.get("/orders/{number}")
     def show(number: int) -> Order:
         if (order := shop.find(number)) is None:
-            raise HTTPException(404, "there is no such order")
+            raise HTTPException(404, "no such order")
         return order
 
     return app

@@ -1,4 +1,4 @@
-"""The shop's own tables and transactions; the web knows nothing of SQL, and this file nothing of the web."""
+"""The tables and transactions of the shop. The web side contains no SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS receipt (order_id INTEGER PRIMARY KEY REFERENCES orde
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order, and its receipt once it is written."""
+    """An order, with a receipt after the handler has run."""
 
     id: int
     customer: str
@@ -43,7 +43,7 @@ class Shop:
             connection.executescript(TABLES)
 
     def place(self, customer: str, total: int) -> int:
-        """The order and its event, or neither. Raises Declined."""
+        """Insert the order and its event, or neither. Raises Declined."""
         with closing(sqlite3.connect(self._path)) as connection, connection:
             number = connection.execute(
                 "INSERT INTO orders (customer, total) VALUES (?, ?) RETURNING id", (customer, total)
@@ -56,7 +56,7 @@ class Shop:
         return int(number)
 
     def write_receipt(self, number: int, text: str) -> None:
-        """Once per order, however often it is asked for: a handler may be called again."""
+        """Write the receipt of an order once, because a handler may be called again."""
         with closing(sqlite3.connect(self._path)) as connection, connection:
             connection.execute("INSERT OR IGNORE INTO receipt (order_id, text) VALUES (?, ?)", (number, text))
 

@@ -1,4 +1,4 @@
-"""A school: attendance and grades tell what happened, notifications listen; none of them calls another.
+"""A school: attendance and grades record events, notifications handle them; none of them calls another.
 
 attendance, grades ──record──▶ outbox ──relay──▶ notifications
 """

@@ -1,4 +1,4 @@
-"""Notifications: handlers, found by the type of the event, tell the parents. They know events, and no other module."""
+"""Notifications: handlers notify parents, by the type of the event. They depend on events and on no other module."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pillarbox import Handlers
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 
 Send = Callable[[UUID, str], None]
-"""To whom, and what. May raise: then it is tried again."""
+"""Sends a text to the parents of a student. If it raises, the relay retries."""
 
 
 class Notification(Base):
-    """What parents were told; the event's id tells a repeat."""
+    """A sent notification; the event id detects duplicates."""
 
     __tablename__ = "notification"
 
@@ -26,9 +26,9 @@ class Notification(Base):
 
 
 class NotificationService:
-    """Tells parents once per event, however often a handler is called with it.
+    """Notifies parents once per event, however often a handler is called with it.
 
-    Only a crash between sending and committing tells them twice: a gap that nobody but the receiver can close.
+    Only a crash between sending and committing notifies them twice; only the receiver can detect that.
     """
 
     def __init__(self, sessions: sessionmaker[Session], send: Send) -> None:

@@ -1,4 +1,4 @@
-"""The one place where the modules are put together."""
+"""The composition root: it connects the modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of all modules share."""
+"""The base class of the tables of all modules."""
 
 from sqlalchemy.orm import DeclarativeBase
 

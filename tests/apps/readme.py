@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.docs.walkthrough import Reader, Turn, steps
 
 ROOT = Path(__file__).resolve().parents[2]
-LOOKS = re.compile(r"""psql|curl -s (-H "[^"]*" )?"?http|grep|tail""")
+REPEATABLE = re.compile(r"""psql|curl -s (-H "[^"]*" )?"?http|grep|tail""")
 _CONSOLE = re.compile(r"^```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 _CONTINUED = re.compile(r" *\\\n *")
 _SERVERS = "make servers"
@@ -34,7 +34,7 @@ class NewUser(Reader):
     """Uses the servers that `make servers` started, wherever they are, in place of those on the page."""
 
     def __init__(self, tree: Path, home: Path, *, instead: Mapping[str, str], **variables: str) -> None:
-        super().__init__(tree, _environment(tree, home) | variables, instead=instead, looks=LOOKS)
+        super().__init__(tree, _environment(tree, home) | variables, instead=instead, repeatable=REPEATABLE)
         self._servers: dict[str, str] = {}
 
     def follow(self, page: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Self
 from tests.servers.processes import descendants
 
 BOUND = 120.0
-"""Seconds after which a fact that should be near is given up on."""
+"""The timeout in seconds of every wait."""
 
 _PROMPT = re.compile(r"<prompt (\d+)>")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -102,5 +102,5 @@ class Shell:
 
 
 def _take_terminal() -> None:
-    """Make standard input the terminal of this session, so that Ctrl-C reaches whoever is in the foreground."""
+    """Make standard input the terminal of this session, so that Ctrl-C reaches the foreground process."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

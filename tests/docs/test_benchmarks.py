@@ -42,7 +42,7 @@ def small_run() -> Run:
             Contender(name="Pillarbox", samples=[sample(0.5)]),
             Contender(name="slow, tuned", samples=[sample(2.0)]),
             Contender(name="fast, tuned", samples=[sample(1.0)]),
-            Contender(name="somebody else", skipped="it could not\nbe installed"),
+            Contender(name="another", skipped="it could not\nbe installed"),
         ],
     )
     latency = Latency(
@@ -77,7 +77,7 @@ def test_a_row_shows_medians_spreads_and_what_each_part_cost() -> None:
 
 def test_a_contender_that_was_not_measured_says_why_on_one_line() -> None:
     shown = tables.of_cell(small_run().cells[1], cores=2).splitlines()
-    assert shown[-1].startswith("| somebody else | not measured: it could not be installed |")
+    assert shown[-1].startswith("| another | not measured: it could not be installed |")
 
 
 def test_latency_is_shown_beside_its_floor() -> None:
@@ -103,7 +103,7 @@ def test_the_comparison_has_every_contender() -> None:
         "| Pillarbox | 20,000 |",
         "| slow, tuned | 5,000 |",
         "| fast, tuned | 10,000 |",
-        "| somebody else | not measured |",
+        "| another | not measured |",
     ]
     assert shown[-1] == "Times the rate of the fastest peer on a quorum queue (fast, tuned): Pillarbox: 2.00."
 

@@ -1,4 +1,4 @@
-"""The page on steering works as typed, beside a relay at work."""
+"""The page on the control of destinations works as typed, with a running relay."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Shop(NamedTuple):
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
-    """A folder with settings, a store in which a key stands still, and a relay that has sent something."""
+    """A folder with settings, a store with a blocked key, and a relay that has sent an event."""
     (tmp_path / "pillarbox.toml").write_text(SETTINGS)
     stock = Stock(f"sqlite:///{tmp_path / 'shop.db'}")
     stock.run(lambda store: store.schema.apply())
@@ -61,4 +61,4 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 
 def test_the_page_works_as_typed(shop: Shop) -> None:
     Reader(shop.home, environment(shop.home), instead={}).follow(ROOT / "docs/how-to/control-destinations.md")
-    assert shop.relay.wait(timeout=120) == 0  # it was asked to drain
+    assert shop.relay.wait(timeout=120) == 0  # the page drains it

@@ -75,7 +75,7 @@ def test_a_line_of_the_log_is_one_there_is(words: str) -> None:
     assert words in (ROOT / "src/pillarbox/telemetry/logs.py").read_text(encoding="utf-8")
 
 
-class Desk:
+class Shop:
     """A store with one event in it, a relay when it is wanted, and the commands of the page."""
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +88,7 @@ class Desk:
         with closing(sqlite3.connect(self.folder / "shop.db")) as file, file:
             Outbox().record(file, event)
 
-    def carry(self, error: Exception | None, **more: Any) -> None:
+    def deliver(self, error: Exception | None, **more: Any) -> None:
         """A relay with one handler, `orders`, that raises this."""
         handlers = Handlers()
 
@@ -124,58 +124,58 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
 
 
-def test_pending_because_no_relay_works(desk: Desk) -> None:
-    assert desk.typed("status").startswith("stopped: no relay is running")
-    assert "PENDING" in desk.typed("events", "list", "--status", "pending")
-    assert (desk.event()["destination"], desk.event()["retry_count"]) == ("", 0)
+def test_pending_because_no_relay_works(shop: Shop) -> None:
+    assert shop.typed("status").startswith("stopped: no relay is running")
+    assert "PENDING" in shop.typed("events", "list", "--status", "pending")
+    assert (shop.event()["destination"], shop.event()["retry_count"]) == ("", 0)
 
 
-def test_pending_because_the_destination_is_away(desk: Desk) -> None:
-    desk.carry(UnavailableError("closed for the night"))
-    found = desk.event()
+def test_pending_because_the_destination_is_away(shop: Shop) -> None:
+    shop.deliver(UnavailableError("closed for the night"))
+    found = shop.event()
     assert (found["status"], found["attempts"], found["last_error"].split(":")[0]) == ("PENDING", 0, "UnavailableError")
     assert found["retry_count"] > 0
     assert not any(found["charged"])
-    assert "evt-42" in desk.typed("events", "list", "--retrying")
+    assert "evt-42" in shop.typed("events", "list", "--retrying")
 
 
-def test_pending_behind_an_earlier_one_of_its_key(desk: Desk) -> None:
-    desk.record(Event("order.paid", {}, event_id="evt-43", key="ORDER:42"))
-    desk.carry(ValueError("not today"))
-    behind = desk.event("evt-43")
+def test_pending_behind_an_earlier_one_of_its_key(shop: Shop) -> None:
+    shop.record(Event("order.paid", {}, event_id="evt-43", key="ORDER:42"))
+    shop.deliver(ValueError("not today"))
+    behind = shop.event("evt-43")
     assert (behind["status"], behind["retry_count"], behind["last_error"]) == ("PENDING", 0, None)
-    shown = desk.typed("events", "list", "--key", "ORDER:42")
+    shown = shop.typed("events", "list", "--key", "ORDER:42")
     assert "evt-42" in shown
     assert "evt-43" in shown
 
 
-def test_pending_without_a_route(desk: Desk) -> None:
-    desk.carry(None, routes=[Route(event_type="invoice.*", to=["orders"])])
-    assert (desk.event()["status"], "no route for 'order.placed'" in desk.event()["last_error"]) == ("PENDING", True)
+def test_pending_without_a_route(shop: Shop) -> None:
+    shop.deliver(None, routes=[Route(event_type="invoice.*", to=["orders"])])
+    assert (shop.event()["status"], "no route for 'order.placed'" in shop.event()["last_error"]) == ("PENDING", True)
     assert "`no route for 'order.placed'`" in PAGE
 
 
-def test_a_high_retry_count_is_charged_where_the_event_is_at_fault(desk: Desk) -> None:
-    desk.carry(ValueError("not today"))
-    found = desk.event()
+def test_a_high_retry_count_is_charged_where_the_event_is_at_fault(shop: Shop) -> None:
+    shop.deliver(ValueError("not today"))
+    found = shop.event()
     assert (found["status"], found["attempts"], found["charged"]) == ("PENDING", 1, [True])
     assert found["last_error"].startswith("RejectedError")
-    assert "charged" in desk.typed("events", "show", "evt-42")
+    assert "charged" in shop.typed("events", "show", "evt-42")
 
 
-def test_failed_and_sent_again(desk: Desk) -> None:
-    desk.carry(PermanentError("no such customer"))
-    assert "no such customer" in desk.typed("dead", "list")
-    assert "FAILED" in desk.typed("dead", "show", "evt-42")
-    desk.typed("dead", "retry", "evt-42")
-    desk.carry(None)
-    assert desk.event()["status"] == "PUBLISHED"
+def test_failed_and_sent_again(shop: Shop) -> None:
+    shop.deliver(PermanentError("no such customer"))
+    assert "no such customer" in shop.typed("dead", "list")
+    assert "FAILED" in shop.typed("dead", "show", "evt-42")
+    shop.typed("dead", "retry", "evt-42")
+    shop.deliver(None)
+    assert shop.event()["status"] == "PUBLISHED"
 
 
-def test_a_repeat_is_refused_while_the_first_waits(desk: Desk) -> None:
-    done = pillarbox("record", "order.placed", "--id", "evt-42", PILLARBOX_STORE=desk.url)
+def test_a_repeat_is_refused_while_the_first_waits(shop: Shop) -> None:
+    done = pillarbox("record", "order.placed", "--id", "evt-42", PILLARBOX_STORE=shop.url)
     assert (done.returncode, "evt-42" in done.stderr) == (1, True)

@@ -16,7 +16,7 @@ TUTORIAL = ROOT / "docs/tutorial"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home folder of somebody who has done the first part."""
+    """A home folder after the first part."""
     home = tmp_path_factory.mktemp("home")
     Reader(home, environment(home), instead={}).follow(TUTORIAL / "first-outbox.md")
     return home

@@ -68,8 +68,8 @@ def _of_page(content: str) -> Source:
 def _of_python(content: str) -> Source:
     tokens = list(tokenize.generate_tokens(io.StringIO(content).readline))
     names = frozenset(token.string for token in tokens if token.type == tokenize.NAME)
-    texts = [token.string.lstrip("# ") for token in tokens if token.type in (tokenize.COMMENT, tokenize.STRING)]
-    return Source(_flat(_CODE.sub(" ", "\n".join(texts))), names)
+    texts = [token.string for token in tokens if token.type in (tokenize.COMMENT, tokenize.STRING)]
+    return Source(_flat("\n".join(_CODE.sub(" ", text).lstrip("# ") for text in texts)), names)
 
 
 def _flat(text: str) -> str:

@@ -31,7 +31,7 @@ _CHANGING = re.compile(  # ids, times, spans
     r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z|\d+\.\d s\b|…"
 )
 _PAUSE = 0.2
-_LOOKS = re.compile(r"pillarbox (status|events|dead list)\b")
+_REPEATABLE = re.compile(r"pillarbox (status|events|dead list)\b")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 class Reader:
-    """Somebody who does what the page says: in a home folder, with as many terminals as it takes."""
+    """Follows a page in a home folder, with as many terminals as the page uses."""
 
     def __init__(
         self,
@@ -105,12 +105,14 @@ class Reader:
         environment: Mapping[str, str],
         *,
         instead: Mapping[str, str],
-        looks: re.Pattern[str] = _LOOKS,
+        repeatable: re.Pattern[str] = _REPEATABLE,
     ) -> None:
-        """`instead`: addresses that differ here from those on the page. `looks`: commands that may be repeated until
-        they show what the page shows."""
+        """`instead`: addresses that differ here from those on the page.
+
+        `repeatable`: commands that may be repeated until they show what the page shows.
+        """
         self._home = home
-        self._looks = looks
+        self._repeatable = repeatable
         self._environment = environment
         self._instead = instead
         self._terminals: dict[str, Shell] = {}
@@ -163,11 +165,11 @@ class Reader:
         assert not shell.status, f"{turn.command} ended with {shell.status}:\n{shell.screen}"
 
     def _to_its_end(self, shell: Shell, turn: Turn) -> None:
-        """A look is repeated until it shows what the page shows: people type slower than this."""
-        again = time.monotonic() + BOUND if self._looks.match(turn.command) else 0
+        """Repeat a read-only command until it shows what the page shows: a reader types more slowly."""
+        again = time.monotonic() + BOUND if self._repeatable.match(turn.command) else 0
         while shell.wait_for(shell.idle) and turn.shows and not re.fullmatch(turn.pattern, _text(shell)):
             assert time.monotonic() < again, _differs(turn, shell)
-            time.sleep(_PAUSE)  # or the looks would take the CPU from what they wait for
+            time.sleep(_PAUSE)  # otherwise the repeated commands take the CPU from what they wait for
             shell.type(turn.command)
         assert shell.idle(), _differs(turn, shell)
 
