@@ -16,46 +16,46 @@ help: ## show this list
 # Exported, because the process list shows what stands on a command line.
 demo demo-notifications demo-ingestion: export DEMO_STORE = $(STORE)
 demo demo-notifications demo-ingestion: export DEMO_TRANSPORT = $(TRANSPORT)
-demo: venv ## see it work: ARGS="--seconds 10 --kill", STORE=postgresql://…, TRANSPORT=amqp://…
+demo: venv ## run the demo: ARGS="--seconds 10 --kill", STORE=postgresql://…, TRANSPORT=amqp://…
 	@$(BIN)/pillarbox demo $(ARGS)
 
-demo-notifications: venv ## four audiences, four channels, a mail server that breaks: ARGS, STORE and TRANSPORT as above
+demo-notifications: venv ## run the notifications demo, with a mail server that fails: ARGS, STORE and TRANSPORT as above
 	@$(BIN)/python -m apps.notifications.demo $(ARGS)
 
-demo-ingestion: venv ## documents uploaded, validated, enriched: ARGS, STORE and TRANSPORT as above
+demo-ingestion: venv ## run the document ingestion demo: ARGS, STORE and TRANSPORT as above
 	@$(BIN)/python -m apps.ingestion.demo $(ARGS)
 
-test: venv packages ## environment, servers, checks, every tier of tests, the built wheel
+test: venv packages ## run the checks, every tier of tests, and the tests of the built wheel
 	@$(BIN)/python -m tests.tiers
 
-check: venv ## format, lint, types and layers
+check: venv ## run the format, lint, type and layer checks
 	@$(BIN)/python -m tests.tiers check
 
-faults: venv packages ## the fault tests with ten times the events; FAULTS_TIMES=100 for more
+faults: venv packages ## run the fault tests with ten times the events; FAULTS_TIMES=100 for more
 	@FAULTS_TIMES=$${FAULTS_TIMES:-10} $(BIN)/python -m tests.tiers faults
 
-simulation: venv packages ## 1,000 schedules of the simulation instead of 200; SIMULATION_SCHEDULES=10000 for more
+simulation: venv packages ## run 1,000 schedules of the simulation instead of 200; SIMULATION_SCHEDULES=10000 for more
 	@SIMULATION_SCHEDULES=$${SIMULATION_SCHEDULES:-1000} $(BIN)/python -m tests.tiers simulation
 
-bench: venv packages ## beside the raw limit and beside peers, at most 60 min; ARGS=--quick: at most 5
+bench: venv packages ## run the benchmarks, at most 60 min; ARGS=--quick: at most 5
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-test-large: venv packages ## every page and listing on 5 million rows of history, with the time each took
+test-large: venv packages ## time every page and listing on 5 million rows of history
 	@$(BIN)/python -m tests.large
 
-fmt: venv ## format the code and apply the safe lint fixes
+fmt: venv ## format the code and apply safe lint fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: venv ## the documentation as a site in build/site; a link that leads nowhere fails
+docs: venv ## build the documentation into build/site; a broken link fails
 	@$(BIN)/python -m tests.docs.matrix
 	@$(BIN)/python -m tests.docs.settings_page
 	@$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
-servers: venv packages ## a private PostgreSQL and RabbitMQ until Ctrl-C
+servers: venv packages ## start a private PostgreSQL and RabbitMQ until Ctrl-C
 	@$(BIN)/python -m tests.servers
 
-lock: venv ## newest versions into requirements/*.txt
+lock: venv ## write the newest versions into requirements/*.txt
 	cd requirements && ../$(COMPILE) --allow-unsafe --output-file run.txt run.in
 	cd requirements && ../$(COMPILE) --allow-unsafe --output-file dev.txt dev.in
 	cd requirements && ../$(COMPILE) --unsafe-package greenlet --unsafe-package typing-extensions \
@@ -67,9 +67,9 @@ clean: ## remove the environment, caches and build products
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-venv: $(VENV)/.project $(VENV)/.pyright ## the virtual environment, from the locks
+venv: $(VENV)/.project $(VENV)/.pyright ## create the virtual environment from the locks
 
-packages: $(VENV)/.project ## install the servers the tests start, where that is possible
+packages: $(VENV)/.project ## install the servers that the tests start, if possible
 	@$(BIN)/python -m tests.servers.debian
 
 # Built anew when a lock changes, so that nothing lingers which the lock no longer names.
