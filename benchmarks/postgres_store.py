@@ -22,7 +22,7 @@ import asyncpg
 
 from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import LANES, RelayCard, epochs_of
-from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.stores.postgres import PostgresStore
 from tests.servers.postgres import PostgresServer
 
@@ -81,8 +81,8 @@ async def carry_by_lanes(url: str, name: str, start: Barrier, *, share: int, his
     start.wait()
     carried, quota = 0, BATCH // share + 1
     while found := await store.messages.read(Ready(lanes=lanes, bounds=Bounds(limit=BATCH, quota=quota))):
-        verdicts = [Verdict(message, DELIVERED, "orders", 0.0034) for message in found]
-        settled = await store.writes.settle(epochs, verdicts)
+        decisions = [Decision(message, DELIVERED, "orders", 0.0034) for message in found]
+        settled = await store.writes.settle(epochs, decisions)
         assert settled.count == len(found)
         carried += len(found)
         if len(found) < BATCH:

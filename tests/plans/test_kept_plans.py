@@ -11,10 +11,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from pillarbox.core.fetch import BehindHeads, Bounds, Due, Look, PutAside, Ready
+from pillarbox.core.fetch import Bounds, Due, FetchQuery, NextInQueues, Parked, Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
-from pillarbox.core.message import Held, Message, Probe, Slot
-from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
+from pillarbox.core.message import Held, KeyQueue, Message, Probe
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry, Split
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import Connection
 from tests.databases import Sql
@@ -159,12 +159,12 @@ async def test_a_fetch_planned_for_an_empty_table_stays_near_its_batch(postgres_
 
         async def waiting() -> None:
             rows = await sql.fetch("SELECT DISTINCT lane, key FROM outbox_message WHERE key IN ('stuck', 'flowing')")
-            slots = [Slot(row["lane"], row["key"], "orders") for row in rows] or [Slot(0, "flowing", "orders")]
+            slots = [KeyQueue(row["lane"], row["key"], "orders") for row in rows] or [KeyQueue(0, "flowing", "orders")]
             bounds = Bounds(limit=BATCH, quota=BATCH)
-            looks: list[Look] = [
+            looks: list[FetchQuery] = [
                 Due(lanes=lanes, bounds=bounds),
-                PutAside(lanes=lanes, destinations=["closed", "orders"], bounds=Bounds(limit=BATCH, quota=2)),
-                BehindHeads(slots=slots, bounds=bounds),
+                Parked(lanes=lanes, destinations=["closed", "orders"], bounds=Bounds(limit=BATCH, quota=2)),
+                NextInQueues(queues=slots, bounds=bounds),
             ]
             for look in looks:
                 await store.messages.read(look)
@@ -180,15 +180,15 @@ async def test_a_fetch_planned_for_an_empty_table_stays_near_its_batch(postgres_
         for analyzed in (False, True):
             if analyzed:
                 await sql.execute("ANALYZE")
-            in_flight = [message.place for message in await fetch(store, lanes, limit=3000)]
+            in_flight = [message.position for message in await fetch(store, lanes, limit=3000)]
             assert len(in_flight) > 2000
             check(plans, rows=2 * 3000 + 4 * LANES, compared=40 * 3000)
             for number in range(EXECUTIONS):
                 for flying in (0, 10, len(in_flight)) if number in CHECKED else (0,):
-                    bounds = Bounds(limit=BATCH, quota=2, in_hand=in_flight[:flying])
+                    bounds = Bounds(limit=BATCH, quota=2, in_flight=in_flight[:flying])
                     found = await store.messages.read(Ready(lanes=lanes, bounds=bounds))
                     assert len(found) == BATCH
-                    assert not {message.place for message in found} & set(in_flight[:flying])
+                    assert not {message.position for message in found} & set(in_flight[:flying])
                     check(plans, rows=MOST_ROWS + flying, compared=MOST_COMPARED + 4 * flying)
             await waiting()
 
@@ -234,5 +234,5 @@ async def test_a_write_planned_for_an_empty_table_stays_near_its_batch(postgres_
                 await write(BATCH if number in CHECKED else 1)
 
 
-def _all(messages: list[Message], outcome: Any) -> list[Verdict]:
-    return [Verdict(message, outcome, message.destination or "orders", 0.1) for message in messages]
+def _all(messages: list[Message], outcome: Any) -> list[Decision]:
+    return [Decision(message, outcome, message.destination or "orders", 0.1) for message in messages]

@@ -11,7 +11,7 @@ from pillarbox.core.fetch import Bounds, Due, Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Split, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Resolved, Retry, Split
 from pillarbox.ops.monitor.looking import Lookout
 from pillarbox.stores.postgres import PostgresStore
 
@@ -75,7 +75,7 @@ async def test_reading_and_settling_take_one_statement_each(
         found = await read(store, epochs)
     assert len(found) == messages
     with counter.expecting(1):
-        settled = await store.writes.settle(epochs, [Verdict(message, DELIVERED, "x") for message in found])
+        settled = await store.writes.settle(epochs, [Decision(message, DELIVERED, "x") for message in found])
     assert settled.count == messages
 
 
@@ -90,7 +90,7 @@ async def test_a_batch_of_every_outcome_takes_three(
     found = await read(store, epochs)
     with counter.expecting(3):
         await store.writes.settle(
-            epochs, [Verdict(message, MIXED[n % len(MIXED)], "x") for n, message in enumerate(found)]
+            epochs, [Decision(message, MIXED[n % len(MIXED)], "x") for n, message in enumerate(found)]
         )
     with counter.expecting(1):
         await store.messages.read(Due(lanes=list(epochs)))
@@ -123,7 +123,7 @@ async def test_a_ledger_costs_one_statement_more(
     with counter.expecting(1):
         await keeping.ledger.begin([Resolved(message, "x") for message in found])
     with counter.expecting(1):
-        await keeping.writes.settle(epochs, [Verdict(message, DELIVERED, "x") for message in found])
+        await keeping.writes.settle(epochs, [Decision(message, DELIVERED, "x") for message in found])
     await keeping.aclose()
 
 
@@ -133,7 +133,7 @@ async def test_a_look_for_metrics_and_health_takes_as_many_whatever_waits(
 ) -> None:
     epochs = await filled(store, postgres_url, messages, keys)
     blocked = Dead(error="no", block=True)
-    await store.writes.settle(epochs, [Verdict(message, blocked, "x") for message in await read(store, epochs)])
+    await store.writes.settle(epochs, [Decision(message, blocked, "x") for message in await read(store, epochs)])
     # Figures, lanes, relays and what people set.
     with counter.expecting(4):
         seen = await Lookout(store).look()

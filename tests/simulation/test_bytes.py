@@ -11,7 +11,7 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.errors import RejectedError, UnavailableError
-from pillarbox.core.fetch import Fetched, Look
+from pillarbox.core.fetch import Fetched, FetchQuery
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.config import BreakerConfig
 from pillarbox.relay.relay import Relay
@@ -86,7 +86,7 @@ def test_nothing_is_fetched_for_which_there_is_no_room(seed: int) -> None:
         stage.transport = MemoryTransport(clock=simulation.clock, latency=lambda: simulation.chance.uniform(0.5, 3))
         read, most = stage.store.messages.read, 0
 
-        async def weighed(look: Look) -> Fetched:
+        async def weighed(look: FetchQuery) -> Fetched:
             nonlocal most
             found = await read(look)
             most = max(most, relay._context.in_flight.bytes + sum(message.size for message in found))

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.fetch import Fetched, Look, Ready
+from pillarbox.core.fetch import Fetched, FetchQuery, Ready
 from pillarbox.relay.idle import (
     AWAKE_FOR,
     AWAKE_PAUSE,
@@ -275,7 +275,7 @@ class Slow(MemoryMessages):
     latency = 0.0
     fetching: asyncio.Event
 
-    async def read(self, look: Look) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
+    async def read(self, look: FetchQuery) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
         found = await super().read(look)
         if isinstance(look, Ready) and self.latency:
             self.fetching.set()

@@ -16,7 +16,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate
@@ -74,7 +74,7 @@ class World:
             await asyncio.sleep(0.5)
 
     async def _settle(self, epochs: dict[int, int], batch: list[Message]) -> None:
-        settled = await self.store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in batch])
+        settled = await self.store.writes.settle(epochs, [Decision(m, DELIVERED, "x") for m in batch])
         done = [m.event_id for m in batch if m.lane in settled.held]
         assert settled.count == len(done)
         self.settled += done

@@ -209,7 +209,7 @@ def test_a_row_that_the_database_refuses_is_tried_again_after_a_pause(what: str)
             if not refuses or (what == "attempt" and options.get("error") != BEING_SENT) or more[:1] == (Held.ASIDE,):
                 return await works(epochs, given, *more, **options)
             refusals += 1
-            raise RowsRefusedError("a trigger says no", places=[one.message.place for one in given])
+            raise RowsRefusedError("a trigger says no", positions=[one.message.position for one in given])
 
         setattr(stage.store.writes, verb, refusing)
         if what == "behind":

@@ -25,8 +25,8 @@ def refuse(stage: Stage, *event_ids: str, takes: float = 0.0) -> set[str]:
     async def refusing(epochs: Any, verdicts: Any) -> Any:
         await stage.rest(takes)
         written = await settle(epochs, [one for one in verdicts if one.message.event_id not in refused])
-        if places := [one.message.place for one in verdicts if one.message.event_id in refused]:
-            raise RowsRefusedError("a trigger says no", places=places)
+        if places := [one.message.position for one in verdicts if one.message.event_id in refused]:
+            raise RowsRefusedError("a trigger says no", positions=places)
         return written
 
     stage.store.writes.settle = refusing  # type: ignore[method-assign, assignment]

@@ -12,9 +12,9 @@ import pytest
 
 from pillarbox import Event, Route
 from pillarbox.core.errors import PermanentError
-from pillarbox.core.fetch import Due, Fetched, Look, Ready
+from pillarbox.core.fetch import Due, Fetched, FetchQuery, Ready
 from pillarbox.core.lane import Epochs, Settled
-from pillarbox.core.outcome import Verdict
+from pillarbox.core.outcome import Decision
 from pillarbox.relay.fetch import DUE_EVERY
 from pillarbox.relay.idle import LONGEST_FETCH_PAUSE
 from pillarbox.stores.memory.messages import MemoryMessages
@@ -35,7 +35,7 @@ class Counted:
     """The statements of one relay."""
 
     def __init__(self, stage: Stage) -> None:
-        self.fetches: Counter[type[Look]] = Counter()
+        self.fetches: Counter[type[FetchQuery]] = Counter()
         self.settlements = 0
         messages, writes = _Messages(stage.store._tables), _Writes(stage.store._tables, history=True, ledger=False)
         messages.counted = writes.counted = self
@@ -45,7 +45,7 @@ class Counted:
 class _Messages(MemoryMessages):
     counted: Counted
 
-    async def read(self, look: Look) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
+    async def read(self, look: FetchQuery) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
         self.counted.fetches[type(look)] += 1
         await asyncio.sleep(STATEMENT)
         return await super().read(look)
@@ -54,10 +54,10 @@ class _Messages(MemoryMessages):
 class _Writes(MemoryWrites):
     counted: Counted
 
-    async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:  # type: ignore[override] # to mypy an `async def` has another type
+    async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:  # type: ignore[override] # to mypy an `async def` has another type
         self.counted.settlements += 1
         await asyncio.sleep(STATEMENT)
-        return await super().settle(epochs, verdicts)
+        return await super().settle(epochs, decisions)
 
 
 def staged(simulation: Simulation, *, confirm: float = CONFIRM) -> tuple[Stage, Counted]:

@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Event, Relay
 from pillarbox.core.errors import NackedError, UnavailableError
-from pillarbox.core.fetch import Fetched, Look
+from pillarbox.core.fetch import Fetched, FetchQuery
 from pillarbox.core.message import Held
 from pillarbox.core.observations import BreakerChanged, EventRetried
 from pillarbox.relay.admission import NO_ROUTE_RATE
@@ -115,7 +115,7 @@ def test_an_outage_puts_nothing_aside_for_the_sake_of_destinations_that_may_not_
         stage.transport.outage()
         read = stage.store.messages.read
 
-        async def read_slowly(look: Look) -> Fetched:
+        async def read_slowly(look: FetchQuery) -> Fetched:
             found = await read(look)
             # Long enough for an outage to begin while what was found is on its way.
             await simulation.clock.sleep(simulation.chance.uniform(0, 0.2))

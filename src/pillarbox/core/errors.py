@@ -80,10 +80,10 @@ class RowsRefusedError(StoreUnavailableError):
 
     retryable = False
 
-    def __init__(self, message: str, *, places: Iterable[tuple[int, str]] = ()) -> None:
+    def __init__(self, message: str, *, positions: Iterable[tuple[int, str]] = ()) -> None:
         super().__init__(message)
-        self.places = frozenset(places)
-        """The messages concerned, as `Message.place` names them, where that is known."""
+        self.positions = frozenset(positions)
+        """The messages concerned, as `Message.position` names them, where that is known."""
 
 
 class SendError(PillarboxError):

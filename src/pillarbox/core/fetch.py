@@ -1,4 +1,4 @@
-"""The looks a relay takes at a store: which messages, and how many of them at most."""
+"""The queries with which a relay fetches messages from a store: which ones, and how many at most."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.message import Message, Slot
+from pillarbox.core.message import KeyQueue, Message
 
 MAX_BYTES = 8 * 1024 * 1024
-"""The most bytes of payload and headers that one read brings, whatever its limit."""
+"""The most bytes of payload and headers that one fetch brings, whatever its limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much one read may bring, and what it leaves out.
+    """How much one fetch may bring, and what it leaves out.
 
     With `recorded_after` or `recorded_before` (each with a time zone) it brings only messages that were recorded from
-    the one on and before the other, and leaves a key alone from its first message outside that range on: whatever the
+    the one on and before the other, and nothing of a key from its first message outside that range on: whatever the
     state of that message, and per destination, where '' counts for all. Raises ConfigurationError.
     """
 
     limit: int = 500
     quota: int = 500
-    """The most of one lane (of one line, for `BehindHeads`): confines a hot key to its lane."""
+    """The most of one lane (of one ordering queue, for `NextInQueues`): confines a hot key to its lane."""
     max_bytes: int = MAX_BYTES
     """Payload and headers, bounded before anything is transferred."""
     alone: bool = True
     """Bring the first message even if it is larger than `max_bytes`: alone."""
-    in_hand: Collection[tuple[int, str]] = ()
-    """Places (id, destination) as `Message.place` tells them. A read never continues from a position."""
+    in_flight: Collection[tuple[int, str]] = ()
+    """Positions of messages to leave out, see `Message.position`. A fetch never continues from a position."""
     recorded_after: datetime | None = None
     recorded_before: datetime | None = None
 
@@ -38,7 +38,9 @@ class Bounds:
         for name in ("recorded_after", "recorded_before"):
             time = getattr(self, name)
             if time is not None and time.utcoffset() is None:
-                raise ConfigurationError(f"{name} has no time zone, so nobody knows when it is; pass one with tzinfo")
+                raise ConfigurationError(
+                    f"{name} has no time zone, so its time is ambiguous; pass a datetime with tzinfo"
+                )
         if self.recorded_after and self.recorded_before and self.recorded_after >= self.recorded_before:
             raise ConfigurationError(
                 f"recorded_after {self.recorded_after} is not before recorded_before {self.recorded_before}: "
@@ -50,14 +52,14 @@ class Bounds:
         return self.recorded_after is not None or self.recorded_before is not None
 
     def covers(self, recorded_at: datetime) -> bool:
-        """Does a message recorded then lie in the range?"""
+        """Whether a message recorded then lies in the range."""
         return (self.recorded_after is None or recorded_at >= self.recorded_after) and (
             self.recorded_before is None or recorded_at < self.recorded_before
         )
 
 
 class Fetched(list[Message]):
-    """The messages of one look."""
+    """The messages of one fetch."""
 
     left_out: Message | None = None
     """The first one that did not fit into `max_bytes`, without its payload and headers; more may follow it."""
@@ -65,7 +67,7 @@ class Fetched(list[Message]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """Messages that wait for nothing, in order of their place."""
+    """Messages that wait for nothing, by sequence."""
 
     lanes: Sequence[int]
     bounds: Bounds = Bounds()
@@ -80,8 +82,8 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutAside:
-    """Messages put aside for these destinations, in order of their place."""
+class Parked:
+    """Messages parked for these destinations, by sequence."""
 
     lanes: Sequence[int]
     destinations: Sequence[str]
@@ -89,11 +91,11 @@ class PutAside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BehindHeads:
-    """Messages that wait behind in these lines and have no head in front of them any more, in order."""
+class NextInQueues:
+    """The next waiting messages of these ordering queues, where nothing precedes them any more, by sequence."""
 
-    slots: Sequence[Slot]
+    queues: Sequence[KeyQueue]
     bounds: Bounds = Bounds()
 
 
-Look = Ready | Due | PutAside | BehindHeads
+FetchQuery = Ready | Due | Parked | NextInQueues

@@ -13,15 +13,15 @@ LANES = 64
 """How many lanes a store with many writers has: the most relays that can share the work."""
 
 EVERY_RELAY = "*"
-"""In place of a relay: all that live."""
+"""Instead of a relay: all that are alive."""
 
 Epochs = Mapping[int, int]
-"""Lane → epoch under which its owner holds it: the fencing token of everything a relay writes."""
+"""Lane → epoch under which its owner acquired it: the fencing token of everything a relay writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayCard:
-    """How a relay introduces itself. The id is random per process start; the name is only a label."""
+    """How a relay registers. The id is random per process start; the name is only a label."""
 
     id: str
     name: str = ""
@@ -31,7 +31,7 @@ class RelayCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InHand:
-    """A message that a relay has had in hand for longer than a second: shown as PROCESSING."""
+    """A message that has been in flight for longer than a second: shown as PROCESSING."""
 
     event_id: str
     destination: str
@@ -40,9 +40,9 @@ class InHand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What a relay's heartbeat holds for as long as its process lives: a database session, or a lock on a file.
+    """What a relay's heartbeat holds while its process is alive: a database session, or a lock on a file.
 
-    A session that ended tells that the process is dead or cut off; only the epochs tell who may write.
+    A session that ended shows that the process is dead or disconnected; only the epochs decide who may write.
     """
 
     relay: str
@@ -57,14 +57,14 @@ class Renewal:
     relays: int
     """Relays whose lease runs, this one included: the divisor of the fair share."""
     others: tuple[Mapping[str, str], ...] = ()
-    """How the breakers of each other one of them stand (destination → state): who could send what this one cannot."""
+    """The breakers of each other relay (destination → state): which of them could send what this one cannot."""
     drain: bool = False
-    """A person asked this relay to drain."""
+    """An operator asked this relay to drain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A lane in one relay's hands."""
+    """A lane that a relay owns."""
 
     lane: int
     epoch: int
@@ -79,13 +79,13 @@ def epochs_of(leases: Sequence[Lease]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What became of a fenced write."""
+    """The result of a fenced write."""
 
     held: frozenset[int]
-    """The lanes of the write that were still ours; for all others nothing was written."""
+    """The lanes of the write that the relay still owned; for all others nothing was written."""
     count: int
     """Rows written."""
     duplicates: int = 0
-    """Messages that met their own (event id, destination) already waiting and were dropped as repeats."""
+    """Messages whose (event id, destination) was already pending, dropped as duplicates."""
     lost: frozenset[int] = field(default=frozenset())
-    """The lanes of the write that somebody else owns by now: drop what is in hand for them."""
+    """The lanes of the write that another relay owns: drop what is in flight for them."""

@@ -1,13 +1,13 @@
 """A message: an event as it is stored and moved.
 
-    ready ──────────────── held is None, available_at is None: the reader's way
-    scheduled ──────────── held is None, available_at set: a delayed event (never tried) or a retry (tried)
-    held = behind ──────── an earlier message of its key waits; it comes when its key is read on
-    held = aside ───────── its destination takes nothing now; the first of its key, or without key
-    held = blocked ─────── given up under `block`; its key waits for a person; shown as FAILED
+    ready ──────────────── held is None, available_at is None: the next fetch may bring it
+    scheduled ──────────── held is None, available_at set: a delayed event (no attempt yet) or a retry
+    waiting ────────────── held = behind: an earlier message of its key is pending
+    parked ─────────────── held = aside: its destination is unavailable; the first of its key, or without key
+    blocked ────────────── held = blocked: dead-lettered with `on_exhausted = "block"`; an operator must decide; FAILED
 
-Within a key, and per destination ('' counts for all), a message waits for every earlier one that is a retry,
-due, or held. A delayed event takes its place when it is due and stands in nobody's way before.
+Within a key, and per destination ('' counts for all), a message waits for every earlier one that is a retry, due, or
+held. A delayed event takes its position in the key when it is due, and holds nothing back before.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
-"""What a store tells for a time before Python's calendar begins, or for one that is no time at all."""
+"""What a store returns for a time before Python's calendar begins, or for one that is no time at all."""
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
-"""What a store tells for a time after Python's calendar ends. `record` refuses both."""
+"""What a store returns for a time after Python's calendar ends. `record` refuses both."""
 _ENDS = (EARLIEST, LATEST)
 
 
 class Status(StrEnum):
-    """The one vocabulary for what people see."""
+    """The states of an event that operators see."""
 
     PENDING = "PENDING"
     PROCESSING = "PROCESSING"
@@ -36,7 +36,7 @@ class Status(StrEnum):
 
 
 class Held(StrEnum):
-    """Why a message is out of the reader's way although it has no time to wait for."""
+    """Why no fetch for ready messages brings a message, although it is not scheduled."""
 
     BEHIND = "behind"
     ASIDE = "aside"
@@ -51,16 +51,16 @@ class Message(NamedTuple):
     """
 
     id: int
-    """The place in line; copies of one event for several destinations share it."""
+    """The sequence; copies of one event for several destinations share it."""
     lane: int
     event_id: str
     destination: str
-    """Where it goes; '' until a route is found."""
+    """Its destination; '' until a route is found."""
     event_type: str
     aggregate_type: str | None
     aggregate_id: str | None
     key: str | None
-    """What is kept in order; None means no order."""
+    """The ordering key; None: no order."""
     payload: bytes
     content_type: str
     headers_json: str
@@ -75,11 +75,11 @@ class Message(NamedTuple):
     attempts: int
     tries: int
     behind: bool
-    """An earlier message of its key waits (for '' as destination: for any destination): do not send it yet."""
+    """An earlier message of its key is pending (for '' as destination: for any destination): do not send it yet."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, decoded when asked for."""
+        """The headers, decoded on each access."""
         decoded: dict[str, str] = json.loads(self.headers_json)
         return decoded
 
@@ -109,17 +109,17 @@ class Message(NamedTuple):
         return size
 
     def without_content(self) -> Message:
-        """The same message without what counts for its size: where it is, and what it waits for."""
+        """The same message without what counts for its size."""
         return self._replace(payload=b"", headers_json="{}", correlation_id=None, causation_id=None, trace_id=None)
 
     @property
     def failures(self) -> int:
-        """Sends that failed so far, charged or not."""
+        """Sends that failed so far: attempts and deferrals."""
         return self.attempts + self.tries
 
     @property
     def identity(self) -> tuple[str, str]:
-        """What the table knows it by."""
+        """Event id and destination, unique among pending messages."""
         return self.event_id, self.destination
 
     def to(self, destination: str) -> Message:
@@ -127,8 +127,8 @@ class Message(NamedTuple):
         return self._replace(destination=destination)
 
     @property
-    def place(self) -> tuple[int, str]:
-        """What reading ahead excludes it by."""
+    def position(self) -> tuple[int, str]:
+        """Sequence and destination: what a fetch leaves out while the message is in flight."""
         return self.id, self.destination
 
 
@@ -140,8 +140,8 @@ def _bytes_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
-class Slot(NamedTuple):
-    """The line in which a message waits: its key, per destination, in its lane."""
+class KeyQueue(NamedTuple):
+    """An ordering queue: the messages of a key for one destination, in their lane."""
 
     lane: int
     key: str
@@ -149,7 +149,7 @@ class Slot(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A question: does anything earlier than `id` wait in this line?"""
+    """A question: is anything earlier than `id` pending in this ordering queue?"""
 
     lane: int
     key: str

@@ -1,8 +1,8 @@
-"""What can become of a message: closed types, matched exhaustively.
+"""What becomes of a message: closed types, matched exhaustively.
 
-Delivered   the transport confirmed it: it leaves for the history
-Retry       it waits and comes again; charged against its attempts, or not (an outage, a nack)
-Dead        given up: it leaves for the dead letters, or blocks its key where the policy says so
+Delivered   the transport confirmed it: it moves to the history
+Retry       it is sent again later; counted as an attempt, or as a deferral (an outage, a nack)
+Dead        it moves to the dead letters, or blocks its key where `on_exhausted` says so
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """It comes again after `delay` seconds of the database's clock."""
+    """Send it again after `delay` seconds of the database's clock."""
 
     delay: float
     error: str
     charge: bool = True
-    """False adds to `tries` instead of `attempts`: the message is not at fault."""
+    """False counts a deferral (`tries`) instead of an attempt: the message is not at fault."""
     noted: bool = False
-    """The attempt was charged before the send: it is not charged again, or taken back if it is not to be charged."""
+    """The attempt was counted before the send: it is not counted again, or taken back if it is not to count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dead:
-    """Given up. With `block` it stays at the head of its key, shown as FAILED, until a person decides."""
+    """Dead-letter it. With `block` it stays first in its key, shown as FAILED, until an operator decides."""
 
     error: str
     block: bool = False
     charge: bool = True
     """False where it was never sent (no route, cannot be encoded)."""
     noted: bool = False
-    """The attempt was charged before the send."""
+    """The attempt was counted before the send."""
 
 
 Outcome = Delivered | Retry | Dead
@@ -48,7 +48,7 @@ Outcome = Delivered | Retry | Dead
 DELIVERED = Delivered()
 
 
-class Verdict(NamedTuple):
+class Decision(NamedTuple):
     """A message, what became of it, the destination it was resolved to, and how long the send took."""
 
     message: Message
@@ -59,7 +59,7 @@ class Verdict(NamedTuple):
 
 
 class Split(NamedTuple):
-    """One message to become one per destination; the copies keep the event's id and its place in line."""
+    """One message to become one per destination; the copies keep the event's id and its sequence."""
 
     message: Message
     destinations: tuple[str, ...]
@@ -73,7 +73,7 @@ class Resolved(NamedTuple):
 
 
 LONGEST_DELAY = 100 * 365.25 * 86_400
-"""A hundred years in seconds: beyond it some clock or other runs out, and a settlement must not fail for that."""
+"""A hundred years in seconds: beyond it a database's clock may overflow, and a settlement must not fail for that."""
 
 LONGEST_ERROR = 8000
 _ILLEGIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

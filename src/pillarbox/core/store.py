@@ -21,11 +21,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from pillarbox.core.fetch import Fetched, Look
+from pillarbox.core.fetch import Fetched, FetchQuery
 from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session, Settled
 from pillarbox.core.ledger import Before, LedgerKind
-from pillarbox.core.message import Held, Probe, Slot
-from pillarbox.core.outcome import Resolved, Split, Verdict
+from pillarbox.core.message import Held, KeyQueue, Probe
+from pillarbox.core.outcome import Decision, Resolved, Split
 from pillarbox.core.retention import Retention
 from pillarbox.core.schema import SchemaStatus
 from pillarbox.core.statements import StatementSet
@@ -119,15 +119,15 @@ class CarriedOut(NamedTuple):
 class Headless(NamedTuple):
     """A bite of the search for lines that wait behind a head which is no longer there."""
 
-    slots: list[Slot]
-    after: Slot | None
+    slots: list[KeyQueue]
+    after: KeyQueue | None
     """Where the next bite goes on; None once every line was looked at."""
 
 
 class Messages(Protocol):
     """What there is to do. Reads lock nothing."""
 
-    async def read(self, look: Look) -> Fetched:
+    async def read(self, look: FetchQuery) -> Fetched:
         """The messages of one look, each line in order, within its bounds; earlier lanes of the look first, where a
         bound cuts it off."""
         ...
@@ -136,8 +136,8 @@ class Messages(Protocol):
         """For each probe: does an earlier message of that key wait for that destination, or for ''?"""
         ...
 
-    async def headless(self, lanes: Sequence[int], *, limit: int, after: Slot | None = None) -> Headless:
-        """Look at up to `limit` lines beyond `after` for those that wait although nothing holds them."""
+    async def headless(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> Headless:
+        """FetchQuery at up to `limit` lines beyond `after` for those that wait although nothing holds them."""
         ...
 
     async def aside(self, lanes: Sequence[int]) -> list[str]:
@@ -152,13 +152,13 @@ class Writes(Protocol):
     same, else it becomes a dead letter; it is never an error.
     """
 
-    async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        """Write verdicts. The first settlement after a takeover clears the lane's crashes.
+    async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
+        """Write decisions. The first settlement after a takeover clears the lane's crashes.
 
-        A verdict concerns the row that was read: one with the same event id and destination in another place, such as
+        A decision concerns the row that was read: one with the same event id and destination in another place, such as
         a dead letter that was edited and sent again meanwhile, is left alone. So do all verbs here.
 
-        What counts a try is written only if the message has failed as often as it says itself: a verdict that
+        What counts a try is written only if the message has failed as often as it says itself: a decision that
         is written again, because the answer to the first time was lost, is not charged twice. The same goes for `note`.
         """
         ...

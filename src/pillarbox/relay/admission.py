@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.lane import Epochs, Settled
-from pillarbox.core.message import Held, Message, Probe, Slot
+from pillarbox.core.message import Held, KeyQueue, Message, Probe
 from pillarbox.core.observations import LanesLost, StoreFailed
 from pillarbox.core.outcome import Dead, Outcome, Resolved, Retry, Split
 from pillarbox.relay.breaker import UNLIMITED, DestinationState
@@ -109,14 +109,14 @@ class Admission:
         to = self._admit_in_order(fetched[:fitting], held_back)
         to.stay = await self._write(to)
         # Nothing else brings what stays where it is, such as a second message in quarantine.
-        in_flight = self._in_flight.places
-        self._fetch_again([one for one in fetched[:fitting] if one.waited and one.message.place not in in_flight])
+        in_flight = self._in_flight.positions
+        self._fetch_again([one for one in fetched[:fitting] if one.waited and one.message.position not in in_flight])
         return to
 
     async def _held_back(self, fetched: Sequence[FetchedMessage]) -> set[tuple[int, str]]:
         """Which of those that the fetch flagged wait for an earlier one: the flag is exact for messages with a
         destination; for others the store is asked once more, with theirs."""
-        held_back = {one.message.place for one in fetched if one.message.destination}
+        held_back = {one.message.position for one in fetched if one.message.destination}
         asked = [
             one
             for one in fetched
@@ -125,7 +125,7 @@ class Admission:
         if asked:
             probes = [Probe(m.lane, m.key or "", names[0], m.id) for m, names, *_ in asked]
             answers = await self._context.store.messages.earlier(probes)
-            held_back |= {one.message.place for one, answer in zip(asked, answers, strict=True) if answer}
+            held_back |= {one.message.position for one, answer in zip(asked, answers, strict=True) if answer}
         return held_back
 
     def _in_their_turn(
@@ -140,7 +140,7 @@ class Admission:
         later: list[FetchedMessage] = []
         for one in waiting:
             message = one.message
-            comes = message.id < frontier.get(message.lane, -1) or message.place in held_back or len(one.names) > 1
+            comes = message.id < frontier.get(message.lane, -1) or message.position in held_back or len(one.names) > 1
             (turn if comes else later).append(one)
         self._fetch_again(later)
         return turn
@@ -150,13 +150,15 @@ class Admission:
         waiting = [one.message for one in later if one.waited]
         if waiting:
             self._context.schedule.continue_queues(
-                Slot(m.lane, m.key, m.destination) for m in waiting if m.held == Held.BEHIND.value and m.key is not None
+                KeyQueue(m.lane, m.key, m.destination)
+                for m in waiting
+                if m.held == Held.BEHIND.value and m.key is not None
             )
             self._context.schedule.due_within(0.05)
 
     def _admit_in_order(self, fetched: Sequence[FetchedMessage], held_back: Collection[tuple[int, str]]) -> Round:
         to = Round(self._context.clock.monotonic(), held_back)
-        epochs, in_flight = self._context.ownership.fetchable_epochs, self._in_flight.places
+        epochs, in_flight = self._context.ownership.fetchable_epochs, self._in_flight.positions
         simple = self._is_simple(to)
         add = self._in_flight.add
         for message, names, fetch, waited, epoch, size in fetched:
@@ -220,7 +222,7 @@ class Admission:
         if queue in to.left:
             return
         # The flags come from two snapshots: whatever follows a stopped message in this round waits for it.
-        if queue in to.stopped or item.place in to.held_back:
+        if queue in to.stopped or item.position in to.held_back:
             to.stopped.add(queue)
             if message.held != Held.BEHIND.value:
                 to.waiting.append(Resolved(message, item.destination))
@@ -308,7 +310,9 @@ class Admission:
         if to.waiting:
             stay += await self._unless_refused(epochs, writes.hold(epochs, to.waiting, Held.BEHIND))
             # The message that they wait for may be gone meanwhile: a fetch begun from here on knows.
-            context.schedule.continue_queues(Slot(m.lane, m.key, name) for m, name in to.waiting if m.key is not None)
+            context.schedule.continue_queues(
+                KeyQueue(m.lane, m.key, name) for m, name in to.waiting if m.key is not None
+            )
         if to.quarantined is not None:
             counting = self._crash_guard.count_before_send(context, epochs, to.quarantined)
             stay += await self._unless_refused(epochs, counting)
@@ -324,7 +328,7 @@ class Admission:
             written = await write
         except RowsRefusedError as error:
             context.announce(StoreFailed(relay=context.relay, error=str(error), delay=0.0))
-            return len(error.places)
+            return len(error.positions)
         # Other relays own the lanes that a write reports as lost: to fetch from them again would never end.
         if dropped := context.ownership.lose(written.lost, epochs):
             context.announce(LanesLost(relay=context.relay, lanes=tuple(dropped)))

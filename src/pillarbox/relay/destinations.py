@@ -178,10 +178,10 @@ class Destinations:
 
     def _announce_override(self, name: str, before: Override, now: Override) -> None:
         if now._replace(last_error=None) != before._replace(last_error=None):
-            limit, breaker = now.rate_limit, now.breaker
+            paused, breaker, limit = now.paused, now.breaker, now.rate_limit
             self._announce(
                 DestinationOverridden(
-                    relay=self.relay, destination=name, paused=now.paused, breaker=breaker, rate_limit=limit
+                    relay=self.relay, destination=name, paused=paused, breaker=breaker, rate_limit=limit
                 )
             )
 

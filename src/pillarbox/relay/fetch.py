@@ -16,8 +16,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pillarbox import failpoints
-from pillarbox.core.fetch import MAX_BYTES, BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
-from pillarbox.core.message import Message, Slot
+from pillarbox.core.fetch import MAX_BYTES, Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
+from pillarbox.core.message import KeyQueue, Message
 from pillarbox.core.observations import BatchFetched, EmptyFetch
 from pillarbox.relay.admission import Admission, FetchedMessage, Round
 
@@ -49,7 +49,7 @@ MAX_ROWS = 1_000_000
 class Large(NamedTuple):
     """A message that is larger than a fetch: the kind of fetch that met it, its lane and its destination."""
 
-    query: type[Look]
+    query: type[FetchQuery]
     lane: int
     destination: str
 
@@ -91,7 +91,7 @@ class ByteBudget:
         """Whether the first message of a fetch may be larger than it: nothing else is in flight."""
         return not len(self._in_flight) and not self._brought
 
-    def brought(self, query: Look, found: Fetched, size: int, *, waited: bool) -> None:
+    def brought(self, query: FetchQuery, found: Fetched, size: int, *, waited: bool) -> None:
         """Count what a fetch brought, of that size, and note what it could not bring."""
         self._brought += size
         if waited:
@@ -133,12 +133,12 @@ class Fetcher:
         self._unmet: set[str] = set()
         self._quota = 1
         self._turn = 0
-        self._kinds: deque[tuple[type[Look], Callable[[list[int]], Awaitable[_Messages]]]] = deque(
+        self._kinds: deque[tuple[type[FetchQuery], Callable[[list[int]], Awaitable[_Messages]]]] = deque(
             [
-                (BehindHeads, self._fetch_waiting),
+                (NextInQueues, self._fetch_waiting),
                 (Due, self._fetch_due),
-                (PutAside, self._fetch_unmet),
-                (PutAside, self._fetch_parked),
+                (Parked, self._fetch_unmet),
+                (Parked, self._fetch_parked),
             ]
         )
         # Fetches of what is not ready; the one whose turn it is first.
@@ -195,7 +195,7 @@ class Fetcher:
 
     # -- the queries -------------------------------------------------------------------------------------------------
 
-    async def _query(self, query: Look, *, waited: bool) -> _Found:
+    async def _query(self, query: FetchQuery, *, waited: bool) -> _Found:
         context = self._context
         context.barrier.fetches += 1
         number, epochs = context.barrier.fetches, context.ownership.epochs
@@ -220,7 +220,7 @@ class Fetcher:
             quota=quota or limit,
             max_bytes=max(1, self._budget.left if most_bytes is None else most_bytes),
             alone=self._budget.alone,
-            in_hand=list(self._in_flight.places),
+            in_flight=list(self._in_flight.positions),
             recorded_after=self.recorded_after,
             recorded_before=self.recorded_before,
         )
@@ -252,7 +252,7 @@ class Fetcher:
             await self._find_orphans(lanes)
         if thoroughly:
             self._schedule.next_due = 0.0
-        if large is not None and large.query is PutAside:
+        if large is not None and large.query is Parked:
             # First and alone: it would not fit beside a small event for another destination.
             return (await self._query_parked(lanes, [large.destination], self.room // 2))[0]
         fetched: _Messages = []
@@ -311,7 +311,7 @@ class Fetcher:
         return fetched
 
     async def _query_parked(self, lanes: list[int], names: list[str], most: int) -> _Found:
-        return await self._query(PutAside(lanes=lanes, destinations=names, bounds=self._bounds(most)), waited=True)
+        return await self._query(Parked(lanes=lanes, destinations=names, bounds=self._bounds(most)), waited=True)
 
     async def _fetch_waiting(self, _: list[int]) -> _Messages:
         """The next messages of queues whose first one is gone."""
@@ -321,13 +321,13 @@ class Fetcher:
         if not queues:
             return []
         bounds = self._bounds(self.room // 2)
-        fetched, left_out = await self._query(BehindHeads(slots=queues, bounds=bounds), waited=True)
+        fetched, left_out = await self._query(NextInQueues(queues=queues, bounds=bounds), waited=True)
         if len(fetched) >= bounds.limit or left_out is not None:
             met = {(one.message.lane, one.message.key, one.message.destination) for one in fetched}
             schedule.continue_queues(queue for queue in queues if queue not in met)
         if left_out is not None and not fetched and left_out.key is not None:
             # It comes alone, and first: the fetch for it must not meet another one before it.
-            queue = Slot(left_out.lane, left_out.key, left_out.destination)
+            queue = KeyQueue(left_out.lane, left_out.key, left_out.destination)
             schedule.queues.remove(queue)
             schedule.queues.appendleft(queue)
         return fetched

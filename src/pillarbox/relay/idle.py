@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pillarbox.core.clock import Clock, seconds
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.core.message import Message, Slot
+from pillarbox.core.message import KeyQueue, Message
 from pillarbox.relay.in_flight import QueueKey, queue_of
 
 if TYPE_CHECKING:
@@ -98,16 +98,16 @@ class FetchSchedule:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.queues: deque[Slot] = deque()  # ordering queues whose first message is gone: the waiting ones may come
+        self.queues: deque[KeyQueue] = deque()  # ordering queues whose first message is gone: the waiting ones may come
         self._retries: set[float] = set()  # times at which retries that this relay wrote are due
         self.next_due = 0.0  # when to fetch scheduled messages next, on the monotonic clock
         self.next_orphans = 0.0  # when to search for orphaned queues next, on the monotonic clock
-        self.orphans_after: Slot | None = None  # where that search continues; None: at the beginning
+        self.orphans_after: KeyQueue | None = None  # where that search continues; None: at the beginning
         self.exhausted = False
         """The last round put everything in flight that it could have seen: there is no more to fetch until something
         commits or falls due."""
 
-    def continue_queues(self, queues: Iterable[Slot]) -> None:
+    def continue_queues(self, queues: Iterable[KeyQueue]) -> None:
         """Fetch the next waiting messages of these ordering queues."""
         known = set(self.queues)
         self.queues.extend(queue for queue in dict.fromkeys(queues) if queue not in known)

@@ -16,21 +16,21 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 
 from pillarbox.core.lane import InHand
-from pillarbox.core.message import Message, Slot
+from pillarbox.core.message import KeyQueue, Message
 
 QueueKey = tuple[int, str, str, bool]
 """Lane, key or event id, destination, and whether it is a key: an id may look like one."""
 
 
 class Item:
-    """A message in flight, with its queue, place and size computed once."""
+    """A message in flight, with its queue, position and size computed once."""
 
     __slots__ = (
         "destination",
         "is_probe",
         "message",
         "noted",
-        "place",
+        "position",
         "queue",
         "queued",
         "since",
@@ -42,27 +42,27 @@ class Item:
     def __init__(self, message: Message, destination: str, waited: bool, since: float, size: int | None = None) -> None:
         self.destination = destination
         self.waited = waited
-        """It came from among those that wait: others may wait behind it in the table."""
+        """It was scheduled, waiting or parked: later ones of its key may wait for it in the table."""
         self.since = since
         self.noted = False
-        """Its attempt was written before it was sent: it is suspected of ending its relay."""
+        """Its attempt was counted before the send: it is in quarantine."""
         self.queued = False
         """It waits in its queue for its turn."""
         self.is_probe = False
-        """It is sent to find out whether its destination takes anything."""
+        """It is sent to find out whether its destination is available."""
         self.took: float | None = None
         """How long the send took that it was part of; None if it was not sent."""
         self.size = message.size if size is None else size
         # As `become` does, without its calls: this runs for every message.
         self.message = message
-        self.place = message.id, message.destination
+        self.position = message.id, message.destination
         key = message.key
         self.queue: QueueKey = (message.lane, message.event_id if key is None else key, destination, key is not None)
 
     def become(self, message: Message) -> None:
         """It is this message from now on: the same event, as the table has it by now."""
         self.message = message
-        self.place = message.place
+        self.position = message.position
         self.queue = queue_of(message, self.destination)
 
     @property
@@ -72,9 +72,9 @@ class Item:
         return message.attempts + message.tries + (0 if self.noted else 1)
 
     @property
-    def slot(self) -> Slot | None:
+    def key_queue(self) -> KeyQueue | None:
         message = self.message
-        return None if message.key is None else Slot(message.lane, message.key, self.destination)
+        return None if message.key is None else KeyQueue(message.lane, message.key, self.destination)
 
 
 def queue_of(message: Message, destination: str) -> QueueKey:
@@ -115,7 +115,7 @@ class InFlight:
         return self._counts[destination]
 
     @property
-    def places(self) -> Collection[tuple[int, str]]:
+    def positions(self) -> Collection[tuple[int, str]]:
         """What a fetch leaves out."""
         return self._items.keys()
 
@@ -190,7 +190,7 @@ class InFlight:
         for item in items:
             # As `sends` and `confirmed` say, without their calls: this runs for every message.
             queue = self._queues.get(item.queue)
-            if queue is not None and item in queue.sending and self._items.get(item.place) is item:
+            if queue is not None and item in queue.sending and self._items.get(item.position) is item:
                 del queue.sending[item]
                 if not queue.sending:
                     self._continue(queue)
@@ -207,7 +207,7 @@ class InFlight:
 
     def holds(self, item: Item) -> bool:
         """Whether this very item is in flight; once its lane was lost it is not, even if its message is again."""
-        return self._items.get(item.place) is item
+        return self._items.get(item.position) is item
 
     def sends(self, item: Item) -> bool:
         """Whether this very item is what its queue waits for; an answer to any other one is stale."""
@@ -229,7 +229,7 @@ class InFlight:
     def forget(self, items: Iterable[Item]) -> None:
         """These are no longer in flight: settled, or let go of."""
         for item in items:
-            if self._items.get(item.place) is item:
+            if self._items.get(item.position) is item:
                 self._remove(item)
             if item.queued:
                 item.queued = False
@@ -246,11 +246,11 @@ class InFlight:
             for item in queue.waiting
         ]
 
-    def unsent_from(self, places: Iterable[tuple[int, str]]) -> list[Item]:
+    def unsent_from(self, positions: Iterable[tuple[int, str]]) -> list[Item]:
         """Those of these that wait for their turn, and everything behind them in their queues."""
         found: list[Item] = []
-        for place in places:
-            item = self._items.get(place)
+        for position in positions:
+            item = self._items.get(position)
             queue = None if item is None else self._queues.get(item.queue)
             if item is not None and queue is not None and item.queued:
                 found += queue.waiting[queue.waiting.index(item) :]
@@ -300,16 +300,16 @@ class InFlight:
             self._queues.pop(queue.key, None)
 
     def _put(self, item: Item) -> None:
-        place = item.place
-        if (before := self._items.get(place)) is not None:
+        position = item.position
+        if (before := self._items.get(position)) is not None:
             self._remove(before)
-        self._items[place] = item
+        self._items[position] = item
         self._counts[item.destination] += 1
         self._by_lane[item.queue[0]] += 1
         self.bytes += item.size
 
     def _remove(self, item: Item) -> None:
-        del self._items[item.place]
+        del self._items[item.position]
         self.bytes -= item.size
         self._by_lane[item.queue[0]] -= 1
         destination = item.destination

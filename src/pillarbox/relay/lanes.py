@@ -323,7 +323,7 @@ class Coordinator:
             self._context.wakeups.all()
 
     async def _carry_out(self) -> CarriedOut:
-        in_flight = set(self._in_flight.places)
+        in_flight = set(self._in_flight.positions)
         return await self._store.writes.carry_out(self._ownership.epochs, limit=REQUESTS_PER_ROUND, in_flight=in_flight)
 
 

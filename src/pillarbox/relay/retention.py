@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.core.observations import Pruned, StoreFailed
-from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 from pillarbox.core.pruning import bites
 from pillarbox.core.statistics import EVERY as REPORT_EVERY
 from pillarbox.core.statistics import OUTBOX, Carried, Level, bucket
@@ -65,7 +65,7 @@ class Statistics:
         self._counts: defaultdict[str, Carried] = defaultdict(Carried)
         self._next_report = 0.0
 
-    def count(self, decisions: Iterable[Verdict], now: datetime) -> None:
+    def count(self, decisions: Iterable[Decision], now: datetime) -> None:
         """Count decisions that were written."""
         recorded: defaultdict[str, list[datetime]] = defaultdict(list)
         for message, outcome, destination, _ in decisions:

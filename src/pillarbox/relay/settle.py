@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pillarbox import failpoints
 from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.core.observations import BatchSettled, LanesLost, StoreFailed
-from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Resolved, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Resolved, Retry
 from pillarbox.core.retry import Backoff
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ GATHER = 0.02
 GATHER_PER_DECISION = 0.0008
 """The same per decision that is enough for a write: a small window fills soon, and then fetches wait for the write."""
 
-_decision: Callable[[Iterable[Any]], Verdict] = partial(tuple.__new__, Verdict)
-"""Of its fields, in half the time of `Verdict(…)`."""
+_decision: Callable[[Iterable[Any]], Decision] = partial(tuple.__new__, Decision)
+"""Of its fields, in half the time of `Decision(…)`."""
 
 
 class _Entry:
@@ -145,7 +145,7 @@ class Settlement:
                 if any(entry.refused for entry in taken):
                     self._refusals.reset()
             except StoreUnavailableError as error:
-                if isinstance(error, RowsRefusedError) and not error.places.isdisjoint(_places(taken)):
+                if isinstance(error, RowsRefusedError) and not error.positions.isdisjoint(_positions(taken)):
                     self._refuse(taken, error)
                 else:
                     self._pending = taken + self._pending
@@ -184,7 +184,7 @@ class Settlement:
     def _refuse(self, taken: list[_Entry], error: RowsRefusedError) -> None:
         """These decisions wait until the database accepts them: others do not wait, and nothing is sent twice."""
         for entry in taken:
-            entry.refused = entry.item.place in error.places
+            entry.refused = entry.item.position in error.positions
         self._has_refused = True
         # Behind the others that are refused: there may be more of them than are written together.
         self._pending = sorted(self._pending + taken, key=attrgetter("refused"))
@@ -254,10 +254,10 @@ class Settlement:
         if waited:
             # The next message of their queues may come; a deferred one (None) comes again itself.
             schedule.continue_queues(
-                slot
+                queue
                 for entry in waited
                 if entry.outcome is None or not _stops(entry.outcome)
-                if (slot := entry.item.slot) is not None
+                if (queue := entry.item.key_queue) is not None
             )
             # A scheduled message that is due may have waited for them.
             schedule.due_within(0)
@@ -271,8 +271,8 @@ class Settlement:
         context.wakeups.send()
 
 
-def _places(entries: list[_Entry]) -> list[tuple[int, str]]:
-    return [entry.item.place for entry in entries]
+def _positions(entries: list[_Entry]) -> list[tuple[int, str]]:
+    return [entry.item.position for entry in entries]
 
 
 def _is_awaited(item: Item) -> bool:
@@ -287,7 +287,7 @@ def _stops(outcome: Outcome | None) -> bool:
     return outcome is None or isinstance(outcome, Retry) or (isinstance(outcome, Dead) and outcome.block)
 
 
-def _summary(relay: str, decisions: list[Verdict], duplicates: int, took: float) -> BatchSettled:
+def _summary(relay: str, decisions: list[Decision], duplicates: int, took: float) -> BatchSettled:
     outcomes = [decision.outcome for decision in decisions]
     delivered = outcomes.count(DELIVERED)
     dead = sum(isinstance(outcome, Dead) for outcome in outcomes) if delivered < len(outcomes) else 0

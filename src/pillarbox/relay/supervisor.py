@@ -80,7 +80,7 @@ class RelayContext:
         for item in items:
             self.barrier.released(item.queue)
         self.in_flight.forget(items)
-        self.schedule.continue_queues(slot for item in items if item.waited and (slot := item.slot) is not None)
+        self.schedule.continue_queues(queue for item in items if item.waited and (queue := item.key_queue) is not None)
         self.wakeups.fetch()
 
 

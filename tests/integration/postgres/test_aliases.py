@@ -9,7 +9,7 @@ import pytest
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry
 from pillarbox.relay.envelope import outgoing_headers
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
@@ -228,9 +228,9 @@ async def test_each_outbox_sees_its_own_status_words(store: PostgresStore, sql: 
     await store.writes.settle(
         epochs,
         [
-            Verdict(done, DELIVERED, "x"),
-            Verdict(tried, Retry(delay=3600, error="no"), "x"),
-            Verdict(dead, Dead(error="no"), "x"),
+            Decision(done, DELIVERED, "x"),
+            Decision(tried, Retry(delay=3600, error="no"), "x"),
+            Decision(dead, Dead(error="no"), "x"),
         ],
     )
     await store.writes.note(epochs, [Resolved(deferred, "x")], error="broker down")
@@ -262,7 +262,7 @@ async def test_dead_letters_are_moved_by_the_statements_people_know(store: Postg
     await insert(sql, "dead", "stuck", "fresh")
     dead, stuck, _ = sorted(await read(store, epochs), key=lambda m: m.id)
     await store.writes.settle(
-        epochs, [Verdict(dead, Dead(error="no"), "x"), Verdict(stuck, Retry(delay=3600, error="no"), "x")]
+        epochs, [Decision(dead, Dead(error="no"), "x"), Decision(stuck, Retry(delay=3600, error="no"), "x")]
     )
     await sql.execute("UPDATE outbox_dead SET attempts = 5")
     await sql.execute("UPDATE outbox_message SET attempts = 6 WHERE event_id = 'stuck'")
@@ -299,7 +299,7 @@ async def test_published_events_are_archived_and_deleted_by_the_statements_peopl
 ) -> None:
     epochs = await own_everything(store)
     await insert(sql, "ancient", "old", "today")
-    await store.writes.settle(epochs, [Verdict(message, DELIVERED, "x") for message in await read(store, epochs)])
+    await store.writes.settle(epochs, [Decision(message, DELIVERED, "x") for message in await read(store, epochs)])
     for event_id, days in (("ancient", 31), ("old", 8)):
         await sql.execute(
             f"UPDATE outbox_history SET published_at = published_at - interval '{days} days' WHERE event_id = $1",

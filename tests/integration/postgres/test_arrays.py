@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pillarbox.core.fetch import BehindHeads, Due, PutAside, Ready
+from pillarbox.core.fetch import Due, NextInQueues, Parked, Ready
 from pillarbox.core.lane import InHand, RelayCard, epochs_of
-from pillarbox.core.message import Held, Probe, Slot
-from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
+from pillarbox.core.message import Held, KeyQueue, Probe
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry, Split
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.arrays import literal
 from tests.databases import Sql
@@ -80,7 +80,7 @@ async def test_strange_names_are_read_and_settled(store: PostgresStore, sql: Sql
     epochs = epochs_of(await store.lanes.take("a", most=64))
     found = await store.messages.read(Ready(lanes=list(epochs)))
     assert [message.event_id for message in found] == STRANGE
-    settled = await store.writes.settle(epochs, [Verdict(m, DELIVERED, f"{m.destination}!", 0.25) for m in found])
+    settled = await store.writes.settle(epochs, [Decision(m, DELIVERED, f"{m.destination}!", 0.25) for m in found])
     assert settled.count == len(STRANGE)
     rows = await sql.fetch("SELECT event_id, destination, seconds FROM outbox_history ORDER BY id")
     assert [tuple(row) for row in rows] == [(name, f"{name}!", 0.25) for name in STRANGE]
@@ -100,20 +100,20 @@ async def test_no_connection_of_a_relay_asks_for_types(store: PostgresStore, sql
         "INSERT INTO outbox_message (event_type, payload, ordering_key)"
         " SELECT 'a', 'x', 'k' || g FROM generate_series(1, 6) g"
     )
-    slot = Slot(lanes[0], "k", "orders")
-    for look in (Due(lanes=lanes), PutAside(lanes=lanes, destinations=["orders"]), BehindHeads(slots=[slot])):
+    slot = KeyQueue(lanes[0], "k", "orders")
+    for look in (Due(lanes=lanes), Parked(lanes=lanes, destinations=["orders"]), NextInQueues(queues=[slot])):
         assert await store.messages.read(look) == []
     delivered, retried, dead, held, split, noted = await store.messages.read(Ready(lanes=lanes))
     await store.messages.earlier([Probe(*slot, 1)])
     await store.messages.headless(lanes, limit=10)
     await store.messages.aside(lanes)
     outcomes = ((delivered, DELIVERED), (retried, Retry(delay=60, error="no")), (dead, Dead(error="no")))
-    verdicts = [Verdict(message, outcome, "orders", 0.25) for message, outcome in outcomes]
-    assert (await store.writes.settle(epochs, verdicts)).count == len(verdicts)
+    decisions = [Decision(message, outcome, "orders", 0.25) for message, outcome in outcomes]
+    assert (await store.writes.settle(epochs, decisions)).count == len(decisions)
     await store.writes.hold(epochs, [Resolved(held, "orders")], Held.ASIDE)
     await store.writes.split(epochs, [Split(split, ("x", "y"))])
     await store.writes.note(epochs, [Resolved(noted, "orders")], error="no")
-    await store.writes.carry_out(epochs, in_flight=[noted.place])
+    await store.writes.carry_out(epochs, in_flight=[noted.position])
     await store.lanes.release("a", epochs)
     assert asked
     assert not [query for query in asked if "typeinfo" in query]

@@ -13,7 +13,7 @@ from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Split, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry, Split
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.waiting import eventually
@@ -114,12 +114,12 @@ async def test_lowering_the_payload_limit_stops_nothing_that_was_recorded(postgr
     assert (await store.writes.split(epochs, [Split(split, ("a", "b"))])).count == 2
     assert (await store.writes.hold(epochs, [Resolved(held, "x")], Held.BEHIND)).count == 1
     assert (await store.writes.note(epochs, [Resolved(moved, "x")], error="no")).count == 1
-    verdicts = [
-        Verdict(retried, Retry(delay=60, error="no"), ""),
-        Verdict(dead, Dead(error="no"), "x"),
-        *(Verdict(message, DELIVERED, "x") for message in delivered),
+    decisions = [
+        Decision(retried, Retry(delay=60, error="no"), ""),
+        Decision(dead, Dead(error="no"), "x"),
+        *(Decision(message, DELIVERED, "x") for message in delivered),
     ]
-    assert (await store.writes.settle(epochs, verdicts)).count == len(verdicts)
+    assert (await store.writes.settle(epochs, decisions)).count == len(decisions)
     [letter] = await dead_letters(store)
     assert await store.admin.dead_letters.retry([letter.id]) == 1
     assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 6
@@ -147,7 +147,7 @@ async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(store: 
         await insert(sql, f"e{number}", attempts="5" if number in (3, 17) else "0")
     await sql.execute("ALTER TABLE outbox_message ADD CONSTRAINT few CHECK (attempts < 6)")
     epochs, messages = await claimed(store)
-    answer = await store.writes.settle(epochs, [Verdict(m, Retry(delay=60, error="no"), "x") for m in messages])
+    answer = await store.writes.settle(epochs, [Decision(m, Retry(delay=60, error="no"), "x") for m in messages])
     assert (answer.count, answer.lost) == (20, frozenset())
     letters = await dead_letters(store)
     assert {letter.event_id for letter in letters} == {"e3", "e17"}
@@ -160,7 +160,7 @@ async def test_a_history_that_refuses_a_row_keeps_no_other_from_being_settled(st
         await insert(sql, f"e{number}")
     await sql.execute("ALTER TABLE outbox_history ADD CONSTRAINT odd CHECK (event_id <> 'e4')")
     epochs, messages = await claimed(store)
-    assert (await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])).count == 10
+    assert (await store.writes.settle(epochs, [Decision(m, DELIVERED, "x") for m in messages])).count == 10
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
     [letter] = await dead_letters(store)
     assert (letter.event_id, "it was delivered" in letter.error) == ("e4", True)
@@ -171,7 +171,7 @@ async def test_counters_end_where_the_table_ends(store: PostgresStore, sql: Sql)
     epochs, [message] = await claimed(store)
     assert (await store.writes.note(epochs, [Resolved(message, "x")], error="no")).count == 1
     [message] = await store.messages.read(Ready(lanes=list(epochs)))
-    assert (await store.writes.settle(epochs, [Verdict(message, Retry(delay=0, error="no"), "x")])).count == 1
+    assert (await store.writes.settle(epochs, [Decision(message, Retry(delay=0, error="no"), "x")])).count == 1
     assert await sql.fetchval("SELECT (attempts, tries) = (1000000000, 1000000000) FROM outbox_message")
     with pytest.raises(asyncpg.CheckViolationError):
         await insert(sql, "f", attempts="2147483647")
@@ -187,8 +187,8 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_waits_alone(s
     await sql.execute("INSERT INTO referring VALUES ('e6')")
     epochs, messages = await claimed(store)
     with pytest.raises(RowsRefusedError) as refused:
-        await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])
-    assert refused.value.places == {m.place for m in messages if m.event_id == "e6"}
+        await store.writes.settle(epochs, [Decision(m, DELIVERED, "x") for m in messages])
+    assert refused.value.positions == {m.position for m in messages if m.event_id == "e6"}
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
     await store.lanes.release("a")
     async with relaying(store) as handled:
@@ -259,7 +259,7 @@ async def test_whatever_others_attach_to_the_history_refuses_one_row_only(
     url = postgres_url.replace("postgres@", f"{roles['relay']}@")
     async with aclosing(PostgresStore(url)) as store:
         epochs, messages = await claimed(store)
-        assert (await store.writes.settle(epochs, [Verdict(m, DELIVERED, "x") for m in messages])).count == 10
+        assert (await store.writes.settle(epochs, [Decision(m, DELIVERED, "x") for m in messages])).count == 10
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
     [letter] = await sql.fetch("SELECT event_id, error FROM outbox_dead")
     assert (letter["event_id"], "it was delivered" in letter["error"]) == ("e4", True)

@@ -8,7 +8,7 @@ from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import Epochs
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
@@ -33,7 +33,7 @@ async def test_a_settlement_that_a_deadlock_ends_is_simply_done_again(
     store: PostgresStore, sql: Sql, meddler: Sql
 ) -> None:
     messages, epochs = await many_in_hand(store, sql)
-    verdicts = [Verdict(message, DELIVERED, "orders") for message in messages]
+    decisions = [Decision(message, DELIVERED, "orders") for message in messages]
     first, *_, last = sorted({message.lane for message in messages})
     # Whoever looks for a deadlock first is the one to end: not the stranger.
     await meddler.execute("SET deadlock_timeout = '1min'")
@@ -41,7 +41,7 @@ async def test_a_settlement_that_a_deadlock_ends_is_simply_done_again(
     await stranger.start()
     # From behind: a settlement takes the lanes in their order and stops before the last.
     await meddler.fetch(LOCK_A_LANE, last)
-    settlement = asyncio.create_task(store.writes.settle(epochs, verdicts))
+    settlement = asyncio.create_task(store.writes.settle(epochs, decisions))
     await eventually(lambda: waits_for_a_lock(sql))
     ring = asyncio.create_task(meddler.fetch(LOCK_A_LANE, first))
     with pytest.raises(StoreUnavailableError, match="deadlock detected"):
@@ -49,7 +49,7 @@ async def test_a_settlement_that_a_deadlock_ends_is_simply_done_again(
     await ring
     await stranger.rollback()
     assert await sql.fetchval("SELECT count(*) FROM outbox_message") == COUNT
-    assert (await store.writes.settle(epochs, verdicts)).count == COUNT
+    assert (await store.writes.settle(epochs, decisions)).count == COUNT
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == COUNT
 
 
@@ -60,7 +60,7 @@ async def test_settlements_over_the_same_lanes_wait_for_each_other(store: Postgr
     beside = [store.beside() for _ in range(4)]
     settled = await asyncio.gather(
         *(
-            one.writes.settle(backwards if n % 2 else epochs, [Verdict(m, DELIVERED, "") for m in messages[n::4]])
+            one.writes.settle(backwards if n % 2 else epochs, [Decision(m, DELIVERED, "") for m in messages[n::4]])
             for n, one in enumerate(beside)
         )
     )

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.core.event import Event
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
-from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 from pillarbox.core.retention import Retention
 from pillarbox.record.outbox import Outbox
 from pillarbox.stores.postgres import PostgresStore
@@ -59,12 +59,12 @@ async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: 
         await store.lanes.join(RelayCard(id="a"), lease=60)
         epochs = epochs_of(await store.lanes.take("a", most=64))
         delivered, retried, dead = await store.messages.read(Ready(lanes=list(epochs)))
-        verdicts = [
-            Verdict(delivered, DELIVERED, "x"),
-            Verdict(retried, Retry(delay=60, error="no"), "x"),
-            Verdict(dead, Dead(error="no"), "x"),
+        decisions = [
+            Decision(delivered, DELIVERED, "x"),
+            Decision(retried, Retry(delay=60, error="no"), "x"),
+            Decision(dead, Dead(error="no"), "x"),
         ]
-        assert (await store.writes.settle(epochs, verdicts)).count == 3
+        assert (await store.writes.settle(epochs, decisions)).count == 3
         await store.schema.prepare()
         await store.upkeep.prune(Retention(history=0, dead=0, receipts=0, ledger=0, audit=0))
         await store.wakeup.request("a", 1)

@@ -8,7 +8,7 @@ import asyncio
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
@@ -40,7 +40,7 @@ async def settled_under_a_lost_lane(store: PostgresStore, other: PostgresStore, 
     holding = meddler.transaction()
     await holding.start()
     await meddler.execute("SELECT FROM outbox_message FOR UPDATE")
-    settlement = asyncio.create_task(store.writes.settle(epochs, [Verdict(message, DELIVERED, "")]))
+    settlement = asyncio.create_task(store.writes.settle(epochs, [Decision(message, DELIVERED, "")]))
     await eventually(lambda: waits_for_a_lock(sql))
 
     await sql.execute("UPDATE outbox_relay SET lease_until = now() - interval '1 second' WHERE id = 'a'")
@@ -73,7 +73,7 @@ async def test_a_settlement_that_waited_for_a_takeover_writes_nothing(
     takeover = meddler.transaction()
     await takeover.start()
     await meddler.execute("UPDATE outbox_lane SET owner = 'b', epoch = epoch + 1 WHERE lane = $1", message.lane)
-    settlement = asyncio.create_task(store.writes.settle(epochs, [Verdict(message, DELIVERED, "")]))
+    settlement = asyncio.create_task(store.writes.settle(epochs, [Decision(message, DELIVERED, "")]))
     await eventually(lambda: waits_for_a_lock(sql))
     await takeover.commit()
 

@@ -9,7 +9,7 @@ from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.observations import StoreFailed
-from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.core.retention import Retention
 from pillarbox.relay.retention import EVERY
 from pillarbox.stores.postgres import PostgresStore
@@ -55,7 +55,7 @@ async def deliver_one(store: PostgresStore, sql: Sql) -> str:
     epochs = epochs_of(await store.lanes.take("a", most=64))
     await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
     [message] = await store.messages.read(Ready(lanes=list(epochs)))
-    settled = await store.writes.settle(epochs, [Verdict(message, DELIVERED, "x")])
+    settled = await store.writes.settle(epochs, [Decision(message, DELIVERED, "x")])
     assert settled.count == 1
     place: str = await sql.fetchval("SELECT tableoid::regclass::text FROM outbox_history")
     return place

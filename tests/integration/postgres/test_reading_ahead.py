@@ -24,7 +24,7 @@ async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -
     in_hand: list[Message] = []
 
     async def read_on() -> None:
-        bounds = Bounds(in_hand=[message.place for message in in_hand])
+        bounds = Bounds(in_flight=[message.position for message in in_hand])
         in_hand.extend(await store.messages.read(Ready(lanes=lanes, bounds=bounds)))
 
     late = slow.transaction()

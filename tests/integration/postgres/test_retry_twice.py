@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from pillarbox.core.outcome import Dead, Verdict
+from pillarbox.core.outcome import Dead, Decision
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.waiting import eventually
@@ -26,7 +26,7 @@ async def test_a_dead_letter_that_somebody_else_sends_again_is_left_to_them(
     store: PostgresStore, sql: Sql, meddler: Sql, operator: Sql, in_sql: bool
 ) -> None:
     message, epochs = await one_in_hand(store, sql)
-    await store.writes.settle(epochs, [Verdict(message, Dead(error="no"), "orders")])
+    await store.writes.settle(epochs, [Decision(message, Dead(error="no"), "orders")])
     [letter] = await dead_letters(store)
     # As somebody else's retry does, whose message a relay delivers before this one goes on.
     other = meddler.transaction()

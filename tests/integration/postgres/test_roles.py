@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import RelayCard, epochs_of
-from pillarbox.core.outcome import DELIVERED, Dead, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 from pillarbox.core.retention import Retention
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
@@ -110,9 +110,9 @@ async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url:
         settled = await store.writes.settle(
             epochs,
             [
-                Verdict(delivered, DELIVERED, "x"),
-                Verdict(retried, Retry(delay=60, error="no"), "x"),
-                Verdict(dead, Dead(error="no"), "x"),
+                Decision(delivered, DELIVERED, "x"),
+                Decision(retried, Retry(delay=60, error="no"), "x"),
+                Decision(dead, Dead(error="no"), "x"),
             ],
         )
         assert settled.count == 3

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, InHand, RelayCard, epochs_of
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters, find_event
 from tests.databases import Sql
@@ -97,9 +97,9 @@ async def one_of_each(store: PostgresStore, sql: Sql) -> Epochs:
     await store.writes.settle(
         epochs,
         [
-            Verdict(done, DELIVERED, "docs"),
-            Verdict(tried, Retry(delay=3600, error="connection refused"), "docs"),
-            Verdict(dead, Dead(error="no such queue"), "docs"),
+            Decision(done, DELIVERED, "docs"),
+            Decision(tried, Retry(delay=3600, error="connection refused"), "docs"),
+            Decision(dead, Dead(error="no such queue"), "docs"),
         ],
     )
     await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('bad', 'a', '\\xff00fe')")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import DELIVERED, Verdict
+from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.messages import TOGETHER
 from pillarbox.testing.conformance.owner import Owner
@@ -37,8 +37,8 @@ async def statements(store: SqliteStore) -> list[str]:
     return sent
 
 
-def delivered(*messages: Message) -> list[Verdict]:
-    return [Verdict(message, DELIVERED, "x") for message in messages]
+def delivered(*messages: Message) -> list[Decision]:
+    return [Decision(message, DELIVERED, "x") for message in messages]
 
 
 async def test_a_look_is_one_statement_and_so_is_a_settlement(lean: SqliteStore, rows: sqlite3.Connection) -> None:
@@ -93,12 +93,12 @@ async def test_what_is_kept_of_deliveries_has_its_own_destination_and_seconds(
         owner = await Owner.of(store)
         rows.executemany(INSERT, [(name, b"", "") for name in "abcd"])
         answers = [("x", 0.25), ("y", 0.25), ("x", None), ("x", 1e-05)]
-        verdicts = [
-            Verdict(message, DELIVERED, *answer) for message, answer in zip(await owner.ready(), answers, strict=True)
+        decisions = [
+            Decision(message, DELIVERED, *answer) for message, answer in zip(await owner.ready(), answers, strict=True)
         ]
-        assert (await store.writes.settle({LANE: owner.epochs[LANE] + 1}, verdicts)).lost == {LANE}
+        assert (await store.writes.settle({LANE: owner.epochs[LANE] + 1}, decisions)).lost == {LANE}
         assert rows.execute("SELECT count(*) FROM outbox_history").fetchone() == (0,)
-        assert (await store.writes.settle(owner.epochs, verdicts)).count == 4
+        assert (await store.writes.settle(owner.epochs, decisions)).count == 4
         kept = rows.execute("SELECT event_id, destination, seconds FROM outbox_history ORDER BY event_id").fetchall()
         noted = rows.execute("SELECT event_id, destination, status FROM outbox_ledger ORDER BY event_id").fetchall()
     assert kept == [(name, *answer) for name, answer in zip("abcd", answers, strict=True)]

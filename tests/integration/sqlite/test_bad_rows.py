@@ -8,7 +8,7 @@ from pillarbox import FixedDelay, Handlers, Relay
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import RowsRefusedError
-from pillarbox.core.outcome import DELIVERED, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Decision, Retry
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.waiting import eventually
@@ -128,7 +128,7 @@ async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(
         "BEGIN SELECT RAISE(ABORT, 'few attempts'); END"
     )
     messages = await owner.ready()
-    settled = await store.writes.settle(owner.epochs, [Verdict(m, Retry(delay=60, error="no"), "x") for m in messages])
+    settled = await store.writes.settle(owner.epochs, [Decision(m, Retry(delay=60, error="no"), "x") for m in messages])
     assert (settled.count, settled.lost) == (20, frozenset())
     letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=10)
     assert {letter.event_id for letter in letters.letters} == {"e3", "e17"}
@@ -147,8 +147,8 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_is_named(
     )
     messages = await owner.ready()
     with pytest.raises(RowsRefusedError, match="e6 stays") as refused:
-        await store.writes.settle(owner.epochs, [Verdict(m, DELIVERED, "x") for m in messages])
-    assert refused.value.places == {messages[6].place}
+        await store.writes.settle(owner.epochs, [Decision(m, DELIVERED, "x") for m in messages])
+    assert refused.value.positions == {messages[6].position}
     assert sql.execute("SELECT count(*) FROM outbox_history").fetchone() == (8,)
 
 

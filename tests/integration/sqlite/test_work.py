@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pillarbox.core.message import Held, Slot
-from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Split, Verdict
+from pillarbox.core.message import Held, KeyQueue
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry, Split
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
 
@@ -52,7 +52,7 @@ async def meter(store: SqliteStore) -> Meter:
 async def test_reads_do_not_walk_over_what_waits(
     owner: Owner, sql: sqlite3.Connection, store: SqliteStore, meter: Meter
 ) -> None:
-    slot = Slot(0, "hot", "x")
+    slot = KeyQueue(0, "hot", "x")
     looks: dict[str, Callable[[], Awaitable[object]]] = {
         "ready": lambda: owner.ready(limit=100),
         "due": lambda: owner.due(limit=100),
@@ -116,7 +116,7 @@ async def test_a_line_is_read_on_at_the_price_of_the_batch(owner: Owner, sql: sq
     steps = {}
     for key in ("short", "long"):
         meter.reset()
-        assert len(await owner.behind(Slot(0, key, "x"), limit=100, quota=100)) == 100
+        assert len(await owner.behind(KeyQueue(0, key, "x"), limit=100, quota=100)) == 100
         steps[key] = meter.steps
     assert steps["long"] <= 2 * steps["short"]
 
@@ -142,9 +142,9 @@ async def test_a_settlement_is_as_many_statements_for_one_as_for_many(
         sql.execute(INSERT, (size, None, None, None, 0))
         messages = await owner.ready()
         assert len(messages) == size
-        verdicts = [Verdict(m, outcomes[n % 4], f"to {n % 7}") for n, m in enumerate(messages)]
+        decisions = [Decision(m, outcomes[n % 4], f"to {n % 7}") for n, m in enumerate(messages)]
         meter.reset()
-        assert (await store.writes.settle(owner.epochs, verdicts)).count == size
+        assert (await store.writes.settle(owner.epochs, decisions)).count == size
         counts.add(len(meter.statements))
     assert len(counts) == 1
 
@@ -155,9 +155,9 @@ async def test_a_settlement_of_deliveries_takes_fewer_statements(
     counts = []
     for outcome in (DELIVERED, Dead(error="no")):
         sql.execute(INSERT, (50, None, None, None, 0))
-        verdicts = [Verdict(message, outcome, "x") for message in await owner.ready()]
+        decisions = [Decision(message, outcome, "x") for message in await owner.ready()]
         meter.reset()
-        assert (await store.writes.settle(owner.epochs, verdicts)).count == 50
+        assert (await store.writes.settle(owner.epochs, decisions)).count == 50
         counts.append(len(meter.statements))
     assert counts[0] <= counts[1] - 4
 

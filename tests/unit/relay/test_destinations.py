@@ -2,8 +2,8 @@
 
 from pillarbox.relay.breaker import NEVER, UNLIMITED, CircuitBreaker, DestinationState
 from pillarbox.relay.routing import Destination, Endpoint
+from tests.unit.relay.endpoints import QueueAddress, Queues
 from tests.unit.relay.messages import Fixed
-from tests.unit.relay.places import QueueAddress, Queues
 
 LATER = 3600.0
 

@@ -71,9 +71,9 @@ def test_what_is_settled_stays_in_hand_until_it_is_forgotten() -> None:
     in_flight.add(item(1))
     [first] = in_flight.sendable("d", 10)
     in_flight.confirmed(first)
-    assert list(in_flight.places) == [(1, "")]
+    assert list(in_flight.positions) == [(1, "")]
     in_flight.forget([first])
-    assert list(in_flight.places) == []
+    assert list(in_flight.positions) == []
 
 
 def test_lost_lanes_leave_nothing() -> None:
@@ -81,7 +81,7 @@ def test_lost_lanes_leave_nothing() -> None:
     in_flight.add(item(1, "a", lane=1))
     in_flight.add(item(2, "b", lane=2))
     in_flight.drop_lanes({1})
-    assert list(in_flight.places) == [(2, "")]
+    assert list(in_flight.positions) == [(2, "")]
     assert ids(in_flight.sendable("d", 10)) == [2]
 
 

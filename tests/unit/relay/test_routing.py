@@ -10,8 +10,8 @@ from pillarbox.core.message import Message
 from pillarbox.relay import routing as module
 from pillarbox.relay.envelope import Envelope, Payload
 from pillarbox.relay.routing import Destination, Endpoint, Route, Routing
+from tests.unit.relay.endpoints import HandlerAddress, QueueAddress, Queues, Registry
 from tests.unit.relay.messages import inserted_by_plain_sql, message
-from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry
 
 ORDERS = QueueAddress(queue="orders")
 MAILER = HandlerAddress(handler="mailer")

@@ -9,7 +9,7 @@ import pytest
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.transport import Pace, Transport
 from pillarbox.relay.routing import Destination, Route, Routing, per_second, rate_text
-from tests.unit.relay.places import HandlerAddress, QueueAddress, Queues, Registry
+from tests.unit.relay.endpoints import HandlerAddress, QueueAddress, Queues, Registry
 
 ORDERS = QueueAddress(queue="orders")
 

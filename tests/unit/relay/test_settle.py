@@ -9,7 +9,7 @@ import pytest
 from pillarbox import Event, Outbox
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, RelayCard, Settled
-from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry
 from pillarbox.relay.in_flight import Item
 from pillarbox.relay.settle import Settlement
 from pillarbox.relay.supervisor import RelayContext
@@ -36,11 +36,11 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
     writes: asyncio.Queue[asyncio.Event] = asyncio.Queue()
     settle = store.writes.settle
 
-    async def settle_when_allowed(epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
+    async def settle_when_allowed(epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
         allowed = asyncio.Event()
         writes.put_nowait(allowed)
         await allowed.wait()
-        return await settle(epochs, verdicts)
+        return await settle(epochs, decisions)
 
     monkeypatch.setattr(store.writes, "settle", settle_when_allowed)
     barrier, in_flight = context.barrier, context.in_flight

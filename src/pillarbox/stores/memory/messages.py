@@ -8,8 +8,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, assert_never
 
-from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
-from pillarbox.core.message import Held, Message, Probe, Slot
+from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
+from pillarbox.core.message import Held, KeyQueue, Message, Probe
 from pillarbox.core.store import Headless
 from pillarbox.stores.memory.tables import Place, Stored, Tables, concerns, verb
 
@@ -24,7 +24,7 @@ class MemoryMessages:
         self._tables = tables
 
     @verb
-    def read(self, look: Look) -> Fetched:
+    def read(self, look: FetchQuery) -> Fetched:
         match look:
             case Ready():
                 lines = (self._rows(self._tables.lanes[lane].ready) for lane in look.lanes)
@@ -32,21 +32,21 @@ class MemoryMessages:
             case Due():
                 lines = (self._due(lane) for lane in look.lanes)
                 return self._fetched(self._bounded(lines, look.bounds), key=_by_time)
-            case PutAside():
+            case Parked():
                 lines = (self._aside(lane, look.destinations) for lane in look.lanes)
                 return self._fetched(self._bounded(lines, look.bounds), key=_by_place)
-            case BehindHeads():
-                lines = (self._tables.behind(slot) for slot in look.slots)
+            case NextInQueues():
+                lines = (self._tables.behind(slot) for slot in look.queues)
                 return self._fetched(self._bounded(lines, look.bounds), key=_by_place, flag=False)
             case _:
                 assert_never(look)
 
     @verb
     def earlier(self, probes: Sequence[Probe]) -> list[bool]:
-        return [self._tables.earlier(Slot(p.lane, p.key, p.destination), p.id) for p in probes]
+        return [self._tables.earlier(KeyQueue(p.lane, p.key, p.destination), p.id) for p in probes]
 
     @verb
-    def headless(self, lanes: Sequence[int], *, limit: int, after: Slot | None = None) -> Headless:
+    def headless(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> Headless:
         lines = sorted(slot for slot in self._lines(lanes) if after is None or slot > after)
         looked_at = lines[:limit]
         found = [slot for slot in looked_at if any(True for _ in self._tables.behind(slot))]
@@ -67,10 +67,10 @@ class MemoryMessages:
         return fetched
 
     def _bounded(self, lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
-        in_hand = frozenset(bounds.in_hand)
+        in_hand = frozenset(bounds.in_flight)
         open_to = self._range(bounds)
         return _in_turn(
-            ((s for s in line if s.message.place not in in_hand and open_to(s.message)) for line in lines), bounds
+            ((s for s in line if s.message.position not in in_hand and open_to(s.message)) for line in lines), bounds
         )
 
     def _range(self, bounds: Bounds) -> Callable[[Message], bool]:
@@ -104,13 +104,13 @@ class MemoryMessages:
 
     def _flagged(self, stored: Stored) -> Message:
         m = stored.message
-        if m.key is not None and self._tables.earlier(Slot(m.lane, m.key, m.destination), m.id):
+        if m.key is not None and self._tables.earlier(KeyQueue(m.lane, m.key, m.destination), m.id):
             return m._replace(behind=True)
         return m
 
-    def _lines(self, lanes: Sequence[int]) -> set[Slot]:
+    def _lines(self, lanes: Sequence[int]) -> set[KeyQueue]:
         return {
-            Slot(lane, key, stored.message.destination)
+            KeyQueue(lane, key, stored.message.destination)
             for lane in lanes
             for key in self._tables.lanes[lane].keys
             for stored in self._tables.of_key(lane, key)

@@ -24,7 +24,7 @@ from pillarbox.admin.listing import Failure
 from pillarbox.admin.requests import Action
 from pillarbox.core.clock import Clock
 from pillarbox.core.lane import InHand, RelayCard
-from pillarbox.core.message import Held, Message, Slot
+from pillarbox.core.message import Held, KeyQueue, Message
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.row import Receipt, Tally
 from pillarbox.core.statistics import Sample
@@ -198,35 +198,35 @@ class Tables:
     def put(self, stored: Stored) -> None:
         """Add a row whose identity is free."""
         m = stored.message
-        self.waiting[m.identity] = self.places[m.place] = stored
+        self.waiting[m.identity] = self.places[m.position] = stored
         lane = self.lanes[m.lane]
         if m.held is None and m.available_at is None:
-            lane.ready.add(m.place)
+            lane.ready.add(m.position)
             return
         if m.key is not None:
-            lane.keys[m.key].add(m.place)
+            lane.keys[m.key].add(m.position)
         if m.held is None and m.available_at is not None:
-            lane.scheduled.add((m.available_at, *m.place))
+            lane.scheduled.add((m.available_at, *m.position))
         elif m.held == Held.ASIDE:
-            lane.aside[m.destination].add(m.place)
+            lane.aside[m.destination].add(m.position)
 
     def take_out(self, identity: Identity) -> Stored:
         """Remove a row that is there."""
         stored = self.waiting.pop(identity)
         m = stored.message
-        del self.places[m.place]
+        del self.places[m.position]
         lane = self.lanes[m.lane]
         if m.held is None and m.available_at is None:
-            lane.ready.remove(m.place)
+            lane.ready.remove(m.position)
             return stored
         if m.key is not None:
-            lane.keys[m.key].remove(m.place)
+            lane.keys[m.key].remove(m.position)
             if not lane.keys[m.key]:
                 del lane.keys[m.key]
         if m.held is None and m.available_at is not None:
-            lane.scheduled.remove((m.available_at, *m.place))
+            lane.scheduled.remove((m.available_at, *m.position))
         elif m.held == Held.ASIDE:
-            lane.aside[m.destination].remove(m.place)
+            lane.aside[m.destination].remove(m.position)
         return stored
 
     def bury(self, stored: Stored, error: str) -> None:
@@ -259,7 +259,7 @@ class Tables:
         """The rows of a key that are not ready, in order of their place."""
         return (self.places[place] for place in self.lanes[lane].keys.get(key, ()))
 
-    def earlier(self, slot: Slot, before: int) -> bool:
+    def earlier(self, slot: KeyQueue, before: int) -> bool:
         """Does anything stand in the way of place `before` in this line?"""
         now = self.now()
         for stored in self.of_key(slot.lane, slot.key):
@@ -270,7 +270,7 @@ class Tables:
                 return True
         return False
 
-    def behind(self, slot: Slot) -> Iterator[Stored]:
+    def behind(self, slot: KeyQueue) -> Iterator[Stored]:
         """What waits behind in this line, up to the first message that still heads it."""
         now = self.now()
         for stored in self.of_key(slot.lane, slot.key):

@@ -10,11 +10,11 @@ from typing import Any, TypeVar, assert_never
 from pillarbox.admin.listing import Failure
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import Dead, Delivered, Outcome, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.outcome import Dead, Decision, Delivered, Outcome, Resolved, Retry, Split, legible
 from pillarbox.core.store import CarriedOut
 from pillarbox.stores.memory.tables import Attempt, Identity, Published, Request, Stored, Tables, verb
 
-W = TypeVar("W", Verdict, Resolved, Split)
+W = TypeVar("W", Decision, Resolved, Split)
 
 
 @dataclass(slots=True)
@@ -34,16 +34,16 @@ class MemoryWrites:
         self._ledger = ledger
 
     @verb
-    def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        held, mine = self._fence(epochs, verdicts)
+    def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
+        held, mine = self._fence(epochs, decisions)
         for lane in held:
             self._tables.lanes[lane].crashes = 0
         tally, now = Tally(), self._tables.now()
         # Those that leave make room for those that change their destination.
-        for verdict in sorted(mine, key=lambda verdict: not _leaves(verdict.outcome)):
-            if self._waits(verdict.message, counted=not _leaves(verdict.outcome)):
-                self._write(self._tables.take_out(verdict.message.identity), verdict, tally, now)
-        return _settled(held, verdicts, tally)
+        for decision in sorted(mine, key=lambda decision: not _leaves(decision.outcome)):
+            if self._waits(decision.message, counted=not _leaves(decision.outcome)):
+                self._write(self._tables.take_out(decision.message.identity), decision, tally, now)
+        return _settled(held, decisions, tally)
 
     @verb
     def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
@@ -87,8 +87,8 @@ class MemoryWrites:
             stored = self._tables.waiting.get(request.identity)
             if stored is not None and self._tables.lanes[stored.message.lane].epoch != epochs.get(stored.message.lane):
                 continue
-            if stored is not None and stored.message.place in in_flight:
-                deferred.append(stored.message.place)
+            if stored is not None and stored.message.position in in_flight:
+                deferred.append(stored.message.position)
             elif len(mine) < limit:
                 mine.append(number)
         for number in mine:
@@ -115,33 +115,33 @@ class MemoryWrites:
             return False
         return not counted or (stored.message.attempts, stored.message.tries) == (message.attempts, message.tries)
 
-    def _write(self, stored: Stored, verdict: Verdict, tally: Tally, now: datetime) -> None:
+    def _write(self, stored: Stored, decision: Decision, tally: Tally, now: datetime) -> None:
         """What becomes of a row that was taken out."""
-        stored = _changed(stored, destination=verdict.destination)
-        match verdict.outcome:
+        stored = _changed(stored, destination=decision.destination)
+        match decision.outcome:
             case Delivered():
                 tally.count += 1
                 self._note(stored, "SUCCESS")
                 if self._history:
                     self._tables.history[self._tables.draw()] = Published(
-                        stored=stored, published_at=now, seconds=verdict.seconds
+                        stored=stored, published_at=now, seconds=decision.seconds
                     )
             case Retry(delay=delay, error=error, charge=charge, noted=noted):
                 stored = self._failed(stored, error, charged=charge - noted, tried=int(not charge))
-                self._remember(stored, verdict.outcome, verdict.seconds)
+                self._remember(stored, decision.outcome, decision.seconds)
                 self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), tally)
             case Dead(error=error, block=True, charge=charge, noted=noted):
                 stored = self._failed(stored, error, charged=charge - noted)
-                self._remember(stored, verdict.outcome, verdict.seconds)
+                self._remember(stored, decision.outcome, decision.seconds)
                 self._place(_changed(stored, held=Held.BLOCKED.value), tally)
             case Dead(error=error, charge=charge, noted=noted):
                 tally.count += 1
                 self._note(stored, "FAILED")
                 stored = self._failed(stored, error, charged=charge - noted)
-                self._remember(stored, verdict.outcome, verdict.seconds)
+                self._remember(stored, decision.outcome, decision.seconds)
                 self._tables.bury(stored, legible(error))
             case _:
-                assert_never(verdict.outcome)
+                assert_never(decision.outcome)
 
     def _note(self, stored: Stored, status: str) -> None:
         if self._ledger:
@@ -214,6 +214,6 @@ def _changed(stored: Stored, **fields: Any) -> Stored:
     return replace(stored, message=stored.message._replace(**fields))
 
 
-def _settled(held: frozenset[int], writes: Iterable[Verdict | Resolved | Split], tally: Tally) -> Settled:
+def _settled(held: frozenset[int], writes: Iterable[Decision | Resolved | Split], tally: Tally) -> Settled:
     lanes = frozenset(write.message.lane for write in writes)
     return Settled(held=held, count=tally.count, duplicates=tally.duplicates, lost=lanes - held)

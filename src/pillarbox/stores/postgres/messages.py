@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import assert_never
 
-from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
-from pillarbox.core.message import Probe, Slot, message_of
+from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
+from pillarbox.core.message import KeyQueue, Probe, message_of
 from pillarbox.core.store import Headless
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
-_BEFORE_ALL = Slot(-1, "", "")
+_BEFORE_ALL = KeyQueue(-1, "", "")
 _ANY_SIZE = 1 << 62
 _by_place = attrgetter("id")
 _by_time = attrgetter("available_at", "id")
@@ -40,7 +40,7 @@ class PostgresMessages:
         self._headless = statements.get("find_orphaned_queues")
         self._put_aside = statements.get("parked_destinations")
 
-    async def read(self, look: Look) -> Fetched:
+    async def read(self, look: FetchQuery) -> Fetched:
         match look:
             case Ready():
                 return await self._read(self._ready, look.lanes, look.bounds)
@@ -48,19 +48,19 @@ class PostgresMessages:
                 found = await self._read(self._due, look.lanes, look.bounds)
                 found.sort(key=_by_time)
                 return found
-            case PutAside():
+            case Parked():
                 return await self._read(self._aside, look.lanes, look.bounds, literal(look.destinations))
-            case BehindHeads():
-                lanes = [slot.lane for slot in look.slots]
-                keys = [slot.key for slot in look.slots]
-                destinations = [slot.destination for slot in look.slots]
+            case NextInQueues():
+                lanes = [slot.lane for slot in look.queues]
+                keys = [slot.key for slot in look.queues]
+                destinations = [slot.destination for slot in look.queues]
                 return await self._read(self._behind, lanes, look.bounds, literal(keys), literal(destinations))
             case _:
                 assert_never(look)
 
     async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:
         times = (bounds.recorded_after, bounds.recorded_before) if bounds.has_range else ()
-        in_hand = _by_destination(bounds.in_hand)
+        in_hand = _by_destination(bounds.in_flight)
         rows = await self._connection.fetch(
             read.ranged if times else read.plain,
             literal(lanes),
@@ -90,9 +90,9 @@ class PostgresMessages:
         )
         return [row["behind"] for row in rows]
 
-    async def headless(self, lanes: Sequence[int], *, limit: int, after: Slot | None = None) -> Headless:
+    async def headless(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> Headless:
         rows = await self._connection.fetch(self._headless, literal(lanes), *(after or _BEFORE_ALL), limit)
-        seen = [Slot(row["lane"], row["key"], row["destination"]) for row in rows]
+        seen = [KeyQueue(row["lane"], row["key"], row["destination"]) for row in rows]
         slots = [slot for slot, row in zip(seen, rows, strict=True) if row["headless"]]
         return Headless(slots, seen[-1] if len(seen) == limit else None)
 

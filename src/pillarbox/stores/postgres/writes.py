@@ -13,7 +13,7 @@ from typing import NamedTuple, assert_never
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import LONGEST_DELAY, Dead, Delivered, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.outcome import LONGEST_DELAY, Dead, Decision, Delivered, Resolved, Retry, Split, legible
 from pillarbox.core.store import CarriedOut
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
@@ -63,8 +63,8 @@ class Unit(NamedTuple):
     rows: Sequence[Burial] | Sequence[Placement]
 
 
-Units = Sequence[Unit] | Sequence[Verdict]
-"""What one statement writes. Delivered messages, of which there are most, go as their verdicts: they need no rows."""
+Units = Sequence[Unit] | Sequence[Decision]
+"""What one statement writes. Delivered messages, of which there are most, go as their decisions: they need no rows."""
 
 
 class PostgresWrites:
@@ -87,11 +87,11 @@ class PostgresWrites:
         self._carry_out = statements.get("execute_requests")
         self._refuse = statements.get("reject_request")
 
-    async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        arrivals = [verdict for verdict in verdicts if isinstance(verdict.outcome, Delivered)]
+    async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
+        arrivals = [decision for decision in decisions if isinstance(decision.outcome, Delivered)]
         burials: list[Unit] = []
         placements: list[Unit] = []
-        for message, outcome, destination, seconds in verdicts if len(arrivals) < len(verdicts) else ():
+        for message, outcome, destination, seconds in decisions if len(arrivals) < len(decisions) else ():
             match outcome:
                 case Delivered():
                     continue
@@ -168,7 +168,7 @@ class PostgresWrites:
             if units:
                 await self._isolating(sql, epochs, units, results, refused)
         if refused:
-            raise RowsRefusedError(str(refused[0]), places=frozenset().union(*(one.places for one in refused)))
+            raise RowsRefusedError(str(refused[0]), positions=frozenset().union(*(one.positions for one in refused)))
         return _together(results)
 
     async def _isolating(
@@ -183,7 +183,7 @@ class PostgresWrites:
                 await self._isolating(sql, epochs, units[:half], results, refused)
                 await self._isolating(sql, epochs, units[half:], results, refused)
             elif sql == self._bury:
-                refused.append(RowsRefusedError(str(error), places=[units[0].message.place]))
+                refused.append(RowsRefusedError(str(error), positions=[units[0].message.position]))
             else:
                 burial = _refused(units[0], str(error))
                 await self._isolating(self._bury, epochs, [Unit(units[0].message, [burial])], results, refused)
@@ -199,9 +199,9 @@ class PostgresWrites:
         return Settled(held=held, count=row["count"], duplicates=row["duplicates"], lost=frozenset(wanted) - held)
 
 
-def _refused(unit: Unit | Verdict, error: str) -> Burial:
+def _refused(unit: Unit | Decision, error: str) -> Burial:
     """A message whose row the database refuses becomes a dead letter, under the destination it was meant for."""
-    if isinstance(unit, Verdict):
+    if isinstance(unit, Decision):
         what, resolved = "it was delivered, and its settlement", unit.destination
     else:
         what, resolved = "its settlement", unit.rows[0].resolved if len(unit.rows) == 1 else unit.message.destination
@@ -236,18 +236,18 @@ def _charged(outcome: Retry | Dead) -> int:
 def _columns(units: Units, *, history: bool) -> list[list[object]]:
     """The arrays that the statement for these units takes: `deliver` takes the seconds of each send as well,
     `deliver_without_history` does not."""
-    delivered = [unit for unit in units if isinstance(unit, Verdict)]
+    delivered = [unit for unit in units if isinstance(unit, Decision)]
     if not delivered:
         rows = [row for unit in units if isinstance(unit, Unit) for row in unit.rows]
         return [list(column) for column in zip(*rows, strict=True)]
-    messages = [verdict.message for verdict in delivered]
+    messages = [decision.message for decision in delivered]
     columns: list[list[object]] = [
         [message.event_id for message in messages],
         [message.destination for message in messages],
         [message.id for message in messages],
-        [verdict.destination for verdict in delivered],
+        [decision.destination for decision in delivered],
     ]
-    return [*columns, [verdict.seconds for verdict in delivered]] if history else columns
+    return [*columns, [decision.seconds for decision in delivered]] if history else columns
 
 
 def _together(results: Sequence[Settled]) -> Settled:

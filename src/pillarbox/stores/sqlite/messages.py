@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, Look, PutAside, Ready
-from pillarbox.core.message import Message, Probe, Slot, message_of
+from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
+from pillarbox.core.message import KeyQueue, Message, Probe, message_of
 from pillarbox.core.store import Headless
 from pillarbox.stores.sqlite.connection import Connection, legible_rows
 from pillarbox.stores.sqlite.lanes import LANE
@@ -55,28 +55,28 @@ class SqliteMessages:
         self._headless = statements.get("find_orphaned_queues")
         self._put_aside = statements.get("parked_destinations")
 
-    async def read(self, look: Look) -> Fetched:
+    async def read(self, look: FetchQuery) -> Fetched:
         match look:
             case Ready(lanes=lanes, bounds=bounds):
                 pick, given = self._ready, _within_one_lane(lanes, bounds)
             case Due(lanes=lanes, bounds=bounds):
                 pick, given = self._due, _within_one_lane(lanes, bounds)
-            case PutAside(lanes=lanes, destinations=destinations, bounds=bounds):
+            case Parked(lanes=lanes, destinations=destinations, bounds=bounds):
                 pick = self._aside
                 given = _within_one_lane(lanes, bounds) | {"destinations": json.dumps(list(destinations))}
-            case BehindHeads(slots=slots, bounds=bounds):
+            case NextInQueues(queues=slots, bounds=bounds):
                 pick = self._behind
                 lines = [[slot.key, slot.destination] for slot in slots if slot.lane == LANE]
                 given = {"limit": bounds.limit, "quota": bounds.quota, "slots": json.dumps(lines)}
             case _:
                 assert_never(look)
-        given["unrouted"] = json.dumps([place for place, destination in bounds.in_hand if not destination])
+        given["unrouted"] = json.dumps([place for place, destination in bounds.in_flight if not destination])
         given["in_hand"] = json.dumps(
-            [f"{place} {destination}" for place, destination in bounds.in_hand if destination]
+            [f"{place} {destination}" for place, destination in bounds.in_flight if destination]
         )
         given |= {"after": _time(bounds.recorded_after), "before": _time(bounds.recorded_before)}
         # What is read on in a line was found to have nothing in front of it but its own line.
-        given |= {"judge": not isinstance(look, BehindHeads), "most": min(bounds.max_bytes, TOGETHER)}
+        given |= {"judge": not isinstance(look, NextInQueues), "most": min(bounds.max_bytes, TOGETHER)}
         read, at_once = (pick.ranged, pick.ranged_at_once) if bounds.has_range else (pick.plain, pick.plain_at_once)
 
         def small(db: sqlite3.Connection) -> Fetched | None:
@@ -108,7 +108,7 @@ class SqliteMessages:
         answers = await self._connection.read(lambda db: db.execute(self._earlier, given).fetchall())
         return [bool(answer) for (answer,) in answers]
 
-    async def headless(self, lanes: Sequence[int], *, limit: int, after: Slot | None = None) -> Headless:
+    async def headless(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> Headless:
         if LANE not in lanes:
             return Headless([], None)
         given = {
@@ -117,7 +117,7 @@ class SqliteMessages:
             "limit": limit,
         }
         rows = await self._connection.read(lambda db: db.execute(self._headless, given).fetchall())
-        seen = [Slot(LANE, key, destination) for key, destination, _ in rows]
+        seen = [KeyQueue(LANE, key, destination) for key, destination, _ in rows]
         slots = [slot for slot, (_, _, headless) in zip(seen, rows, strict=True) if headless]
         return Headless(slots, seen[-1] if seen and len(seen) == limit else None)
 

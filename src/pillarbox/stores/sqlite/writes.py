@@ -19,7 +19,7 @@ from typing import NamedTuple, assert_never
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held
-from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Resolved, Retry, Split, Verdict, legible
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Delivered, Resolved, Retry, Split, legible
 from pillarbox.core.store import CarriedOut
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.lanes import LANE
@@ -68,17 +68,17 @@ class SqliteWrites:
         self._moved: int | None = None
         """The epoch under which crashes were forgotten: more are counted only with the next one."""
 
-    async def settle(self, epochs: Epochs, verdicts: Sequence[Verdict]) -> Settled:
-        if verdicts and all(verdict.outcome is DELIVERED for verdict in verdicts):
+    async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
+        if decisions and all(decision.outcome is DELIVERED for decision in decisions):
             with suppress(RowsRefusedError):  # which of them it is comes out below
-                if count := await self._deliver(epochs.get(LANE), verdicts):
+                if count := await self._deliver(epochs.get(LANE), decisions):
                     return Settled(held=OURS, count=count)
-        entries = [_settled(verdict) for verdict in verdicts]
+        entries = [_settled(decision) for decision in decisions]
         return await self._fenced(epochs, entries, self._settle)
 
-    async def _deliver(self, epoch: int | None, verdicts: Sequence[Verdict]) -> int:
+    async def _deliver(self, epoch: int | None, decisions: Sequence[Decision]) -> int:
         """What most settlements are, without the temporary table; returns how many went: none if the lane was lost."""
-        given = {"epoch": epoch, "delivered": _delivered(verdicts)}
+        given = {"epoch": epoch, "delivered": _delivered(decisions)}
         moved = self._moved == epoch
 
         def work(db: sqlite3.Connection) -> int:
@@ -111,14 +111,14 @@ class SqliteWrites:
         return Settled(held=OURS, count=count - duplicates, duplicates=duplicates)
 
     async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
-        entries = [Entry(*message.place, destination, "hold") for message, destination in messages]
+        entries = [Entry(*message.position, destination, "hold") for message, destination in messages]
         return await self._stay(epochs, entries, "hold", {"held": held.value})
 
     async def note(
         self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
     ) -> Settled:
         entries = [
-            Entry(*message.place, destination, "note", attempts=message.attempts, tries=message.tries)
+            Entry(*message.position, destination, "note", attempts=message.attempts, tries=message.tries)
             for message, destination in messages
         ]
         given = {"error": legible(error), "charge": charge, "noted": noted}
@@ -142,7 +142,7 @@ class SqliteWrites:
 
     async def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
         entries = [
-            Entry(*message.place, destination, "split")
+            Entry(*message.position, destination, "split")
             for message, destinations in splits
             for destination in destinations
         ]
@@ -209,7 +209,7 @@ class SqliteWrites:
         refused: list[RowsRefusedError] = []
         await self._isolating(epochs, entries, work, results, refused)
         if refused:
-            raise RowsRefusedError(str(refused[0]), places=frozenset().union(*(one.places for one in refused)))
+            raise RowsRefusedError(str(refused[0]), positions=frozenset().union(*(one.positions for one in refused)))
         return Settled(
             held=frozenset.intersection(*(result.held for result in results)),
             count=sum(result.count for result in results),
@@ -238,7 +238,7 @@ class SqliteWrites:
                 await self._isolating(epochs, list(chain(*units[:half])), work, results, refused)
                 await self._isolating(epochs, list(chain(*units[half:])), work, results, refused)
             elif first.outcome == "dead":
-                refused.append(RowsRefusedError(str(error), places=[(first.id, first.destination)]))
+                refused.append(RowsRefusedError(str(error), positions=[(first.id, first.destination)]))
             else:
                 await self._isolating(epochs, [_refused(entries, str(error))], self._settle, results, refused)
 
@@ -265,10 +265,10 @@ def _refused(entries: Sequence[Entry], error: str) -> Entry:
     return Entry(first.id, first.destination, resolved, "dead", error=told)
 
 
-def _delivered(verdicts: Sequence[Verdict]) -> str:
+def _delivered(decisions: Sequence[Decision]) -> str:
     """As `delivered_at_once` reads them; those that were answered together have everything but the id in common."""
     groups: defaultdict[tuple[str, str, float | None], list[int]] = defaultdict(list)
-    for message, _, destination, seconds in verdicts:
+    for message, _, destination, seconds in decisions:
         groups[message.destination, destination, seconds].append(message.id)
     nested: dict[str, dict[str, dict[float | None, list[int]]]] = {}
     for (waits_for, destination, seconds), ids in groups.items():
@@ -276,8 +276,8 @@ def _delivered(verdicts: Sequence[Verdict]) -> str:
     return json.dumps(nested)
 
 
-def _settled(verdict: Verdict) -> Entry:
-    message, outcome, destination, seconds = verdict
+def _settled(decision: Decision) -> Entry:
+    message, outcome, destination, seconds = decision
     entry = Entry(message.id, message.destination, destination, "delivered", seconds=seconds)
     if outcome is DELIVERED:  # as most are
         return entry

@@ -121,7 +121,7 @@ class AppendConformance:
             await harness.commit(event("early", "k"))
             [early] = await owner.ready()
             assert early.event_id == "early"
-        [found] = await owner.ready(in_hand=[early.place])
+        [found] = await owner.ready(in_flight=[early.position])
         assert (found.event_id, found.id < early.id) == ("late", True)
         assert ids(await owner.ready()) == ["late", "early"]
 

@@ -46,7 +46,7 @@ class AsideConformance:
         assert len(await owner.put_aside("x", limit=3)) == 3
         assert len(await owner.put_aside("x", max_bytes=250)) == 2
         first, *rest = await owner.put_aside("x")
-        assert await owner.put_aside("x", in_hand=[first.place]) == rest
+        assert await owner.put_aside("x", in_flight=[first.position]) == rest
 
     async def test_the_destinations_of_what_was_put_aside_can_be_asked_for(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

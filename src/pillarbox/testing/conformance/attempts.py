@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pillarbox.admin.listing import Failure
-from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry
 from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -32,8 +32,8 @@ async def _settled(harness: StoreHarness, outcome: Outcome) -> None:
     """One event for each length, in one write."""
     owner = await Owner.of(harness.store)
     await harness.commit(*(event(name, destination="x") for name in LENGTHS))
-    verdicts = [Verdict(m, outcome, "x", LENGTHS[m.event_id]) for m in await owner.ready()]
-    assert (await harness.store.writes.settle(owner.epochs, verdicts)).count == len(LENGTHS)
+    decisions = [Decision(m, outcome, "x", LENGTHS[m.event_id]) for m in await owner.ready()]
+    assert (await harness.store.writes.settle(owner.epochs, decisions)).count == len(LENGTHS)
 
 
 class AttemptsConformance:

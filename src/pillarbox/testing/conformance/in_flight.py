@@ -57,7 +57,7 @@ class InFlightConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("delivered", "k"), event("rejected", "j"))
         before = await owner.ready()
-        in_flight = [message.place for message in before]
+        in_flight = [message.position for message in before]
         await harness.store.admin.requests.add(action, [("delivered", ""), ("rejected", "")], delay=HOUR, by="ada")
         done, deferred = await harness.store.writes.carry_out(owner.epochs, in_flight=in_flight)
         assert (done, sorted(deferred)) == (0, sorted(in_flight))
@@ -73,7 +73,7 @@ class InFlightConformance:
     async def test_others_are_not_kept_from_their_turn(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(name, name) for name in ("a", "b", "c", "d")))
-        in_flight = [message.place for message in await owner.ready() if message.event_id in ("a", "b")]
+        in_flight = [message.position for message in await owner.ready() if message.event_id in ("a", "b")]
         await harness.store.admin.requests.add("discard", [(name, "") for name in ("a", "b", "c", "d")])
         done, deferred = await harness.store.writes.carry_out(owner.epochs, limit=1, in_flight=in_flight)
         assert (done, sorted(deferred)) == (1, sorted(in_flight))
@@ -84,7 +84,7 @@ class InFlightConformance:
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
         await owner.split(whole, "x", "y")
-        in_flight = [message.place for message in await owner.ready() if message.destination == "x"]
+        in_flight = [message.position for message in await owner.ready() if message.destination == "x"]
         await harness.store.admin.requests.add("discard", [("a", "x"), ("a", "y")])
         done, deferred = await harness.store.writes.carry_out(owner.epochs, in_flight=in_flight)
         assert (done, deferred) == (1, in_flight)

@@ -147,7 +147,7 @@ class LinesConformance:
         assert ids(await owner.behind(slot(b), quota=2)) == ["b", "c"]
         assert ids(await owner.behind(slot(b), limit=1)) == ["b"]
         assert ids(await owner.behind(slot(b), max_bytes=1)) == ["b"]
-        assert ids(await owner.behind(slot(b), in_hand=[b.place])) == ["c", "d"]
+        assert ids(await owner.behind(slot(b), in_flight=[b.position])) == ["c", "d"]
 
     async def test_what_is_read_on_is_not_behind_any_more(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

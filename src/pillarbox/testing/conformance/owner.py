@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.core.fetch import BehindHeads, Bounds, Due, Fetched, PutAside, Ready
+from pillarbox.core.fetch import Bounds, Due, Fetched, NextInQueues, Parked, Ready
 from pillarbox.core.lane import Lease, RelayCard, Settled, epochs_of
-from pillarbox.core.message import Held, Message, Slot
-from pillarbox.core.outcome import Outcome, Resolved, Split, Verdict
+from pillarbox.core.message import Held, KeyQueue, Message
+from pillarbox.core.outcome import Decision, Outcome, Resolved, Split
 
 LONG = 3600.0
 """A lease that does not end during a test."""
@@ -65,13 +65,13 @@ class Owner:
         return await self.store.messages.read(Due(lanes=self.lanes, bounds=Bounds(**bounds)))
 
     async def put_aside(self, *destinations: str, **bounds: Any) -> Fetched:
-        look = PutAside(lanes=self.lanes, destinations=destinations, bounds=Bounds(**bounds))
+        look = Parked(lanes=self.lanes, destinations=destinations, bounds=Bounds(**bounds))
         return await self.store.messages.read(look)
 
-    async def behind(self, *slots: Slot, **bounds: Any) -> Fetched:
-        return await self.store.messages.read(BehindHeads(slots=slots, bounds=Bounds(**bounds)))
+    async def behind(self, *slots: KeyQueue, **bounds: Any) -> Fetched:
+        return await self.store.messages.read(NextInQueues(queues=slots, bounds=Bounds(**bounds)))
 
-    async def headless(self, *, limit: int = 100) -> list[Slot]:
+    async def headless(self, *, limit: int = 100) -> list[KeyQueue]:
         """All lines without a head, found in bites of `limit` lines."""
         found, after = await self.store.messages.headless(self.lanes, limit=limit)
         while after is not None:
@@ -83,8 +83,8 @@ class Owner:
         self, outcome: Outcome, *messages: Message, to: str | None = None, seconds: float | None = None
     ) -> Settled:
         """The same outcome for all; `to` is the destination they were resolved to (default: their own)."""
-        verdicts = [Verdict(m, outcome, m.destination if to is None else to, seconds) for m in messages]
-        return await self.store.writes.settle(self.epochs, verdicts)
+        decisions = [Decision(m, outcome, m.destination if to is None else to, seconds) for m in messages]
+        return await self.store.writes.settle(self.epochs, decisions)
 
     async def hold(self, held: Held, *messages: Message, to: str | None = None) -> Settled:
         return await self.store.writes.hold(self.epochs, resolved(messages, to), held)
@@ -118,7 +118,7 @@ def ids(messages: Collection[Message]) -> list[str]:
     return [m.event_id for m in messages]
 
 
-def slot(message: Message, destination: str | None = None) -> Slot:
+def slot(message: Message, destination: str | None = None) -> KeyQueue:
     """The line in which this message stands."""
     assert message.key is not None
-    return Slot(message.lane, message.key, message.destination if destination is None else destination)
+    return KeyQueue(message.lane, message.key, message.destination if destination is None else destination)

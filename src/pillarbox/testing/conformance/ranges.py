@@ -100,7 +100,7 @@ class RangesConformance:
         then = await _moment(harness, owner)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
-        assert await owner.ready(recorded_after=then, in_hand=[a.place]) == [b]
+        assert await owner.ready(recorded_after=then, in_flight=[a.position]) == [b]
 
     async def test_what_is_due_comes_by_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

@@ -91,14 +91,14 @@ class ReadingConformance:
         assert (len(whole), whole.left_out) == (4, None)
         part = await owner.ready(max_bytes=2500)
         assert part.left_out is not None
-        assert (ids(part), part.left_out.place, part.left_out.size) == (["0", "1"], whole[2].place, 2)
+        assert (ids(part), part.left_out.position, part.left_out.size) == (["0", "1"], whole[2].position, 2)
         assert (await owner.ready(max_bytes=2500, limit=2)).left_out is None
         exactly = await owner.ready(max_bytes=whole[0].size + whole[1].size)
         assert exactly.left_out is not None
-        assert (ids(exactly), exactly.left_out.place) == (["0", "1"], whole[2].place)
+        assert (ids(exactly), exactly.left_out.position) == (["0", "1"], whole[2].position)
         alone = await owner.ready(max_bytes=1)
         assert alone.left_out is not None
-        assert (ids(alone), alone.left_out.place) == (["0"], whole[1].place)
+        assert (ids(alone), alone.left_out.position) == (["0"], whole[1].position)
 
     async def test_a_read_that_is_not_alone_brings_nothing_larger_than_its_bound(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -137,9 +137,9 @@ class ReadingConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, c = await owner.ready()
-        assert await owner.ready(in_hand=[a.place, c.place]) == [b]
-        assert await owner.ready(in_hand=[a.place], limit=1) == [b]
-        assert await owner.ready(in_hand={a.place, b.place, c.place}, limit=1) == []
+        assert await owner.ready(in_flight=[a.position, c.position]) == [b]
+        assert await owner.ready(in_flight=[a.position], limit=1) == [b]
+        assert await owner.ready(in_flight={a.position, b.position, c.position}, limit=1) == []
 
     async def test_what_is_in_hand_is_told_by_place_and_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -148,21 +148,21 @@ class ReadingConformance:
         await owner.split(whole, "x", "y")
         x, y = sorted(await owner.ready(), key=lambda m: m.destination)
         assert (x.id, x.destination, y.id, y.destination) == (whole.id, "x", whole.id, "y")
-        assert await owner.ready(in_hand=[x.place]) == [y]
-        assert await owner.ready(in_hand=[whole.place], quota=1) != []
+        assert await owner.ready(in_flight=[x.position]) == [y]
+        assert await owner.ready(in_flight=[whole.position], quota=1) != []
 
     async def test_what_is_in_hand_is_left_out_of_the_due_ones(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
         await owner.settle(Retry(delay=0, error="x"), *await owner.ready())
         a, b = sorted(await owner.due(), key=lambda m: m.event_id)
-        assert await owner.due(in_hand=[a.place]) == [b]
+        assert await owner.due(in_flight=[a.position]) == [b]
 
     async def test_much_in_hand_is_no_trouble(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n:04}", f"key {n % 20}") for n in range(600)))
         first = await owner.ready(limit=500)
-        rest = await owner.ready(in_hand=[m.place for m in first])
+        rest = await owner.ready(in_flight=[m.position for m in first])
         assert sorted(ids(first) + ids(rest)) == [f"{n:04}" for n in range(600)]
 
     async def test_a_message_that_was_not_settled_comes_back_as_it_was(self, harness: StoreHarness) -> None:

@@ -1,8 +1,8 @@
-"""Settlement: what was delivered leaves, once, and mixed verdicts each have their effect."""
+"""Settlement: what was delivered leaves, once, and mixed decisions each have their effect."""
 
 from __future__ import annotations
 
-from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry, Verdict
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry
 from pillarbox.testing.conformance.events import HOUR, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
@@ -101,8 +101,8 @@ class SettlementConformance:
             "blocked": Dead(error="b", block=True),
         }
         await harness.commit(*(event(name) for name in outcomes))
-        verdicts = [Verdict(m, outcomes[m.event_id], "orders") for m in await owner.ready()]
-        settled = await harness.store.writes.settle(owner.epochs, verdicts)
+        decisions = [Decision(m, outcomes[m.event_id], "orders") for m in await owner.ready()]
+        settled = await harness.store.writes.settle(owner.epochs, decisions)
         assert settled.count == 5
         found = {name: (await find_event(harness.store, name))[0] for name in outcomes}
         told = {name: (row.status, row.attempts, row.retry_count) for name, row in found.items()}

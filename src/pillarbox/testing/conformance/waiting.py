@@ -152,7 +152,7 @@ class WaitingConformance:
         [a] = await owner.ready()
         await owner.note("about to be sent", a, charge=True, to="orders")
         a = a.to("orders")
-        assert await owner.ready(in_hand=[a.place]) == []
+        assert await owner.ready(in_flight=[a.position]) == []
         assert (await owner.settle(DELIVERED, a)).count == 1
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.destination, row.attempts) == ("PUBLISHED", "orders", 1)

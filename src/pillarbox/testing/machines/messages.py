@@ -11,7 +11,7 @@ from hypothesis.stateful import invariant, rule
 from pillarbox.admin.requests import Action
 from pillarbox.core.errors import DuplicateEventError
 from pillarbox.core.event import Event
-from pillarbox.core.message import Held, Message, Slot
+from pillarbox.core.message import Held, KeyQueue, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.retention import Retention
 from pillarbox.testing.conformance.owner import Owner
@@ -255,5 +255,5 @@ def _told(message: Message) -> tuple[Identity, int, int, bool]:
     return message.identity, message.attempts, message.tries, message.behind
 
 
-def _line(slot: Slot) -> Line:
+def _line(slot: KeyQueue) -> Line:
     return slot.key, slot.destination
