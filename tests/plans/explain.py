@@ -8,6 +8,7 @@ import asyncpg
 
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import SETTINGS
+from pillarbox.stores.postgres.dialect import numbered
 
 OURS = ("outbox_",)
 
@@ -35,6 +36,11 @@ class Explainer:
 
     def __init__(self, url: str) -> None:
         self._url = url
+
+    async def cost_of_named(self, sql: str, *, prepare: str = "", **given: object) -> Cost:
+        """The cost of a statement of the operators' half, which takes its parameters by name."""
+        sent, names = numbered(sql)
+        return await self.cost(sent, *(given[name] for name in names), prepare=prepare)
 
     async def cost(self, sql: str, *arguments: object, prepare: str = "") -> Cost:
         settings = dict(SETTINGS) | {"plan_cache_mode": "force_custom_plan"}

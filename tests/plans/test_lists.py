@@ -148,23 +148,23 @@ async def test_a_page_of_dead_letters(
 
 
 async def test_dead_letters_by_their_numbers(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("dead_letter_details"), list(range(1, 100 * LIMIT, 100)))
+    cost = await explain.cost_of_named(STATEMENTS.get("dead_letter_details"), letters=list(range(1, 100 * LIMIT, 100)))
     assert (cost.returned, cost.everywhere) == (LIMIT, LIMIT), cost
 
 
 async def test_all_of_one_event(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("show_event"), "h7")
+    cost = await explain.cost_of_named(STATEMENTS.get("show_event"), event_id="h7")
     assert cost.everywhere <= 10, cost
 
 
 async def test_a_glance_counts_no_more_than_it_says(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("overview"), COUNTED, COUNTED)
+    cost = await explain.cost_of_named(STATEMENTS.get("overview"), counted=COUNTED, most=COUNTED)
     # What waits, dead letters, blocked keys, lanes and the first of each.
     assert cost.everywhere <= 3 * (COUNTED + 1) + 64 + 64, cost
 
 
 async def test_whoever_wants_more_counted_pays_for_that_only(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("overview"), 5 * COUNTED, COUNTED)
+    cost = await explain.cost_of_named(STATEMENTS.get("overview"), counted=5 * COUNTED, most=COUNTED)
     assert cost.everywhere <= 5 * COUNTED + 1 + 3 * (COUNTED + 1) + 64 + 64, cost
 
 
@@ -176,12 +176,15 @@ async def test_a_bite_of_old_history(
         [*_, last] = await store.admin.archive.read("history", older=0, limit=LIMIT)
         after = (last.recorded_at, last.id, last.destination)
     older = "UPDATE public.outbox_history SET published_at = now() - interval '10 days' WHERE id <= 20000"
-    cost = await explain.cost(
+    recorded_at, number, destination = after
+    cost = await explain.cost_of_named(
         STATEMENTS.get("archive_read_history"),
-        86400.0,
-        LIMIT,
-        8 * 1024 * 1024,
-        *after,
+        older=86400.0,
+        limit=LIMIT,
+        bytes=8 * 1024 * 1024,
+        recorded_at=recorded_at,
+        id=number,
+        destination=destination,
         prepare=f"{older}; ANALYZE public.outbox_history",
     )
     assert cost.returned == LIMIT

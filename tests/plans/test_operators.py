@@ -25,6 +25,8 @@ ANALYZE public.outbox_stat, public.outbox_audit, public.outbox_ledger;
 ANALYZE public.outbox_inbox, public.outbox_inbox_statistics;
 """
 
+BLOCKED = {"limit": 100, "most": BEHIND, "lines": LINES}
+
 
 ASKED = """
 INSERT INTO public.outbox_request (action, event_id, destination)
@@ -42,19 +44,21 @@ async def test_a_bite_of_what_people_asked_for_does_not_look_at_the_rest(explain
 
 
 async def test_what_was_asked_of_one_event_is_found_among_all_that_is_open(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("show_requests"), "r7", prepare=ASKED)
+    cost = await explain.cost_of_named(STATEMENTS.get("show_requests"), event_id="r7", prepare=ASKED)
     assert "outbox_request_event_idx" in cost.plan, cost
     assert (cost.everywhere, cost.returned) == (1, 1), cost
 
 
 async def test_blocked_keys_count_a_bounded_number_behind_each(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("keys_blocked"), 100, BEHIND, LINES, prepare=SOME)
+    cost = await explain.cost_of_named(
+        STATEMENTS.get("keys_blocked"), limit=100, most=BEHIND, lines=LINES, prepare=SOME
+    )
     assert cost.rows <= BEHIND + 10, cost
     assert cost.returned == 1
 
 
 async def test_keys_whose_head_waits_for_its_retry_do_so_too(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("keys_blocked"), 100, BEHIND, LINES)
+    cost = await explain.cost_of_named(STATEMENTS.get("keys_blocked"), **BLOCKED)
     assert cost.rows <= BEHIND + 10, cost
     assert cost.returned == 1
 
@@ -69,14 +73,16 @@ SELECT 'n' || g, 'orders', 'order.placed', 'x', 'many ' || g, 'behind' FROM gene
 
 
 async def test_of_thousands_of_keys_that_wait_a_bounded_number_is_looked_at(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("keys_blocked"), 100, BEHIND, LINES, prepare=MANY_LINES)
+    cost = await explain.cost_of_named(
+        STATEMENTS.get("keys_blocked"), limit=100, most=BEHIND, lines=LINES, prepare=MANY_LINES
+    )
     # Each line, its head, and whoever is behind those that are shown.
     assert cost.rows <= 2 * LINES + 100 + 2 * BEHIND + 10, cost
     assert cost.returned == 100
 
 
 async def test_the_busiest_keys_are_those_of_a_sample(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("keys_busiest"), 20, SAMPLE)
+    cost = await explain.cost_of_named(STATEMENTS.get("keys_busiest"), limit=20, most=SAMPLE)
     assert cost.rows <= SAMPLE + 10, cost
     assert cost.returned > 0
 
@@ -88,21 +94,30 @@ async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
     connection = await asyncpg.connect(bad_day)
     place = await connection.fetchval("SELECT id FROM outbox_message WHERE event_id = 'b50000'")
     await connection.close()
-    at = (datetime(2026, 1, 1, tzinfo=UTC), place, destination)
-    cost = await explain.cost(STATEMENTS.get("keys_queue"), "stuck", *at, 5, NEXT)
+    cost = await explain.cost_of_named(
+        STATEMENTS.get("keys_queue"),
+        key="stuck",
+        recorded_at=datetime(2026, 1, 1, tzinfo=UTC),
+        id=place,
+        destination=destination,
+        limit=5,
+        walk=NEXT,
+    )
     # What nobody has read yet may be looked at in vain; the head and the next few are found at once.
     assert cost.rows <= NEXT + 50, cost
     assert cost.returned == found
 
 
 async def test_an_hour_of_figures_reads_an_hour(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("statistics_since"), 3600.0, 20_000, prepare=SOME)
+    cost = await explain.cost_of_named(STATEMENTS.get("statistics_since"), seconds=3600.0, most=20_000, prepare=SOME)
     assert cost.everywhere <= 400, cost
     assert cost.returned >= 359
 
 
 async def test_consumers_cost_their_names_a_bounded_count_and_a_day_of_tallies(explain: Explainer) -> None:
-    cost = await explain.cost(STATEMENTS.get("list_consumers"), 100, 51, 86_400.0, prepare=SOME)
+    cost = await explain.cost_of_named(
+        STATEMENTS.get("list_consumers"), limit=100, most=51, lately=86_400.0, prepare=SOME
+    )
     assert cost.returned == 12
     assert cost.everywhere <= 10 * 51 + 12 * 24 + 2 * 13, cost
 

@@ -20,9 +20,17 @@ LETTERS: dict[str, object] = {
 }  # fmt: skip
 REPLAY: dict[str, object] = {
     "recorded_at": "0000", "id": 1, "place": "", "since": "0000", "until": "9999", "type": "t", "key": "k",
-    "destination": None, "events": "[]", "to": None, "look": 9,
+    "destination": None, "events": "[]", "to": None, "look": 9, "enough": 9,
 }  # fmt: skip
-OLD: dict[str, object] = {"older": 1, "limit": 9, "letter": 0, "recorded_at": "0000", "id": 0, "destination": ""}
+OLD: dict[str, object] = {
+    "older": 1,
+    "limit": 9,
+    "letter": 0,
+    "recorded_at": "0000",
+    "id": 0,
+    "destination": "",
+    "bytes": 9,
+}
 
 
 def plan(db: sqlite3.Connection, sql: str, given: dict[str, object]) -> list[str]:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 ALLOWED = {
     "src/pillarbox/core/clock.py": "the codec",
     "src/pillarbox/stores/sqlite/messages.py": "the text that SQLite keeps and compares",
-    "src/pillarbox/stores/sqlite/events.py": "the text that SQLite keeps and compares",
+    "src/pillarbox/stores/sqlite/dialect.py": "the text that SQLite keeps and compares",
     "src/pillarbox/record/sqlite.py": "the text that SQLite keeps and compares",
     "src/pillarbox/record/encoding.py": "a value of the caller's payload, with the caller's offset",
     "src/pillarbox/ops/settings/kinds.py": "a value of a settings file, on its way to being read",

@@ -9,10 +9,11 @@ from pillarbox.core.lane import LANES
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.statements import Names
 from pillarbox.core.store import EVERY_REQUEST, Capabilities
-from pillarbox.stores.postgres.admin import PostgresAdmin
+from pillarbox.stores.admin.admin import SqlAdmin
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.destinations import PostgresDestinations
 from pillarbox.stores.postgres.diagnosis import PATIENCE, PostgresDiagnosis
+from pillarbox.stores.postgres.dialect import PostgresDialect
 from pillarbox.stores.postgres.lanes import PostgresLanes
 from pillarbox.stores.postgres.ledger import ledger_of
 from pillarbox.stores.postgres.messages import PostgresMessages
@@ -85,7 +86,7 @@ class PostgresStore:
         self.ledger = ledger_of(ledger, history=history, reading=reading, writing=writing, statements=statements)
         self.destinations = PostgresDestinations(living, statements)
         self.statistics = PostgresStatistics(living, statements)
-        self.admin = PostgresAdmin(listing, living, statements)
+        self.admin = SqlAdmin(PostgresDialect(living, statements), listing=PostgresDialect(listing, statements))
         self.upkeep = PostgresUpkeep(living, statements)
         self.wakeup = PostgresWakeup(listening, statements)
         self.schema = PostgresSchema(living, statements, max_payload=max_payload)

@@ -15,8 +15,10 @@ from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import LONGEST_DELAY, Dead, Decision, Delivered, Resolved, Retry, Split, legible
 from pillarbox.core.store import CarriedOut
+from pillarbox.stores.admin.requests import SqlRequests
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.dialect import PostgresDialect
 from pillarbox.stores.postgres.statements import Statements
 
 NOTHING = Settled(held=frozenset(), count=0)
@@ -77,7 +79,7 @@ class PostgresWrites:
 
     def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
-        self._request = statements.get("add_requests")
+        self._requests = SqlRequests(PostgresDialect(self._connection, statements))
         noted = ("ledger",) if ledger else ()
         self._deliver = statements.get("deliver" if history else "deliver_without_history", *noted)
         self._history = history
@@ -154,8 +156,7 @@ class PostgresWrites:
         )
 
     async def request_retry(self, events: Sequence[tuple[str, str]], *, by: str) -> None:
-        event_ids, destinations = [event_id for event_id, _ in events], [destination for _, destination in events]
-        await self._connection.fetch(self._request, "retry", event_ids, destinations, 0.0, by, None)
+        await self._requests.add("retry", events, by=by)
 
     async def _put(self, epochs: Epochs, units: Sequence[Unit]) -> Settled:
         return await self._all(epochs, [(self._place, units)])

@@ -11,10 +11,11 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.statements import Names
 from pillarbox.core.store import EVERY_REQUEST, Capabilities
-from pillarbox.stores.sqlite.admin import SqliteAdmin
+from pillarbox.stores.admin.admin import SqlAdmin
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.destinations import SqliteDestinations
 from pillarbox.stores.sqlite.diagnosis import SqliteDiagnosis
+from pillarbox.stores.sqlite.dialect import SqliteDialect
 from pillarbox.stores.sqlite.lanes import SqliteLanes
 from pillarbox.stores.sqlite.ledger import ledger_of
 from pillarbox.stores.sqlite.messages import SqliteMessages
@@ -70,8 +71,9 @@ class SqliteStore:
         self.writes = SqliteWrites(connection, statements, history=history, ledger=ledger is True)
         self.ledger = ledger_of(ledger, history=history, connection=connection, statements=statements)
         self.destinations = SqliteDestinations(connection, statements)
+        dialect = SqliteDialect(connection, statements)
         self.statistics = SqliteStatistics(connection, statements)
-        self.admin = SqliteAdmin(connection, statements)
+        self.admin = SqlAdmin(dialect, listing=dialect)
         self.upkeep = SqliteUpkeep(connection, statements)
         self.wakeup = SqliteWakeup(connection, statements, bell)
         self.schema = SqliteSchema(connection, statements, max_payload=max_payload)

@@ -21,7 +21,9 @@ from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Delivered, Resolved, Retry, Split, legible
 from pillarbox.core.store import CarriedOut
+from pillarbox.stores.admin.requests import SqlRequests
 from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.dialect import SqliteDialect
 from pillarbox.stores.sqlite.lanes import LANE
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -59,6 +61,7 @@ class SqliteWrites:
 
     def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
+        self._requests = SqlRequests(SqliteDialect(self._connection, statements))
         self._history = history
         self._ledger = ledger
         self._sql = statements.get
@@ -184,8 +187,7 @@ class SqliteWrites:
         return await self._connection.write(work)
 
     async def request_retry(self, events: Sequence[tuple[str, str]], *, by: str) -> None:
-        given = {"action": "retry", "events": json.dumps(list(events)), "delay": 0, "by": by, "act": None}
-        await self._connection.write(lambda db: db.execute(self._sql("add_requests"), given).close())
+        await self._requests.add("retry", events, by=by)
 
     def _carry_out(self, db: sqlite3.Connection, request: dict[str, object]) -> None:
         again = request["action"] in ("retry", "reschedule")

@@ -1,6 +1,6 @@
 -- name: list_events
 -- A page of events from one snapshot of hot table, history and dead letters. Each is walked along an index from position
--- ($1, $2, $3) back to time $4, for at most $11, $12 and $13 rows; the last of these is brought whether it is wanted or not.
+-- (:recorded_at, :id, :place) back to time :since, for at most :waiting, :delivered and :dead rows; the last of these is brought whether it is wanted or not.
 -- variant blocked: of_waiting=list_blocked
 -- variant in_flight: of_waiting=list_in_flight
 -- variant of_key: of_history=list_of_key
@@ -15,8 +15,8 @@ WITH hand AS MATERIALIZED (
           SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
                  m.tries, m.last_error, m.last_attempt_at, m.available_at, m.held
           FROM {message} m
-          WHERE {list_from_position} AND m.recorded_at >= $4 {of_waiting}
-          ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $11) m) w
+          WHERE {list_from_position} AND m.recorded_at >= :since {of_waiting}
+          ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT :waiting) m) w
   LEFT JOIN hand h ON h.event_id = w.event_id AND h.destination = w.destination
   LEFT JOIN {outages} d ON d.destination = w.destination AND (w.destination = '' OR w.held = 'aside' OR w.tries > 0)
                       AND w.held IS DISTINCT FROM 'blocked' AND w.held IS DISTINCT FROM 'behind'
@@ -25,15 +25,15 @@ WITH hand AS MATERIALIZED (
     SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
            m.tries, m.last_error, m.last_attempt_at, m.published_at
     FROM {history} m
-    WHERE {list_from_position} AND m.recorded_at >= $4 {of_history}
-    ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $12) m
+    WHERE {list_from_position} AND m.recorded_at >= :since {of_history}
+    ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT :delivered) m
 ), dead AS (
   SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
     SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
            m.tries, m.error AS last_error, m.last_attempt_at
     FROM {dead} m
-    WHERE {list_from_position} AND m.recorded_at >= $4
-    ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT $13) m
+    WHERE {list_from_position} AND m.recorded_at >= :since
+    ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT :dead) m
 )
 SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts,
        CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count, last_error, last_attempt_at, next_retry_at,
@@ -42,30 +42,30 @@ FROM (
   (SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, tries,
           coalesce(last_error, outage) AS last_error, last_attempt_at,
           CASE WHEN held IS DISTINCT FROM 'blocked' THEN coalesce(available_at, next_try_at) END AS next_retry_at,
-          NULL::timestamptz AS published_at, wanted, n = $11 AS edge
-   FROM waiting m CROSS JOIN LATERAL (SELECT {list_wanted} AND status = coalesce($5, status)
-     AND (NOT $9 OR (attempts + tries > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED'))) AS w(wanted)
-   WHERE wanted OR n = $11 ORDER BY n LIMIT $10)
+          NULL::timestamptz AS published_at, wanted, n = :waiting AS edge
+   FROM waiting m CROSS JOIN LATERAL (SELECT {list_wanted} AND status = coalesce(:status, status)
+     AND (NOT :retrying OR (attempts + tries > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED'))) AS w(wanted)
+   WHERE wanted OR n = :waiting ORDER BY n LIMIT :most)
   UNION ALL
   (SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts, tries, last_error,
-          last_attempt_at, NULL, published_at, wanted, n = $12
-   FROM delivered m CROSS JOIN LATERAL (SELECT {list_wanted}) AS w(wanted) WHERE wanted OR n = $12 ORDER BY n LIMIT $10)
+          last_attempt_at, NULL, published_at, wanted, n = :delivered
+   FROM delivered m CROSS JOIN LATERAL (SELECT {list_wanted}) AS w(wanted) WHERE wanted OR n = :delivered ORDER BY n LIMIT :most)
   UNION ALL
   (SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts, tries, last_error, last_attempt_at, NULL,
-          NULL, wanted, n = $13
-   FROM dead m CROSS JOIN LATERAL (SELECT {list_wanted}) AS w(wanted) WHERE wanted OR n = $13 ORDER BY n LIMIT $10)
+          NULL, wanted, n = :dead
+   FROM dead m CROSS JOIN LATERAL (SELECT {list_wanted}) AS w(wanted) WHERE wanted OR n = :dead ORDER BY n LIMIT :most)
 ) AS found
 
 -- fragment: list_from_position
--- From position ($1, $2, $3) back. A strict comparison of all three would let the planner take rows of that very time
+-- From position (:recorded_at, :id, :place) back. A strict comparison of all three would let the planner take rows of that very time
 -- for none, although one transaction may have recorded a million: it would read and sort them all.
-(m.recorded_at, m.id) <= ($1, $2) AND ((m.recorded_at, m.id) <> ($1, $2) OR m.destination < $3)
+(m.recorded_at, m.id) <= (:recorded_at, :id) AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination < :place)
 
 -- fragment: list_wanted
 -- Is a row of the type, the key, the destination and the aggregate that were asked for, and has it that error?
-m.event_type = coalesce($6, m.event_type) AND ($7::text IS NULL OR m.key = $7) AND m.destination = coalesce($8, m.destination)
-AND ($14::text IS NULL OR m.aggregate_type = $14) AND ($15::text IS NULL OR m.aggregate_id = $15)
-AND ($16::text IS NULL OR strpos(m.last_error, $16) > 0)
+m.event_type = coalesce(:type, m.event_type) AND (:key::text IS NULL OR m.key = :key) AND m.destination = coalesce(:destination, m.destination)
+AND (:aggregate_type::text IS NULL OR m.aggregate_type = :aggregate_type) AND (:aggregate_id::text IS NULL OR m.aggregate_id = :aggregate_id)
+AND (:error::text IS NULL OR strpos(m.last_error, :error) > 0)
 
 -- fragment: list_blocked
 -- Of what waits, only that which holds its key until a person decides.
@@ -77,11 +77,11 @@ AND (m.event_id, m.destination) IN (SELECT event_id, destination FROM hand)
 
 -- fragment: list_of_key
 -- Of what was delivered, only one key, by its own index.
-AND m.key = $7
+AND m.key = :key
 
 -- fragment: list_of_type
 -- Of what was delivered, only one type, by its own index.
-AND m.event_type = $6
+AND m.event_type = :type
 
 -- name: show_event
 -- All of one event: waiting, delivered and given up, with the number of its dead letter.
@@ -93,47 +93,47 @@ FROM {event} v
 LEFT JOIN {history} h
   ON h.event_id = v.event_id AND h.id = v.id AND h.destination = v.destination AND h.published_at = v.published_at
 LEFT JOIN {dead} d ON v.status = 'FAILED' AND d.event_id = v.event_id AND d.id = v.id AND d.destination = v.destination
-WHERE v.event_id = $1 ORDER BY v.created_at, v.id, v.destination
+WHERE v.event_id = :event_id ORDER BY v.created_at, v.id, v.destination
 
 -- name: show_failures
 -- The latest failed sends of one event.
 SELECT destination, attempt, charged, error, attempted_at, seconds
-FROM {attempt} WHERE event_id = $1 ORDER BY attempt_id DESC LIMIT 100
+FROM {attempt} WHERE event_id = :event_id ORDER BY attempt_id DESC LIMIT 100
 
 -- name: show_requests
 -- What people asked for of one event and no relay did yet, in the order of asking.
 SELECT action, destination, delay, asked_by, asked_at
-FROM {request} WHERE event_id = $1 AND done_at IS NULL ORDER BY request_id LIMIT 100
+FROM {request} WHERE event_id = :event_id AND done_at IS NULL ORDER BY request_id LIMIT 100
 
 -- name: list_dead_letters
--- A page of dead letters, the newest first: at most $8 rows are looked at from number $1 on; the last of these is brought
+-- A page of dead letters, the newest first: at most :walk rows are looked at from number :before on; the last of these is brought
 -- whether it is wanted or not.
 -- variant of_event: narrowed=dead_of_event
 -- variant of_key: narrowed=dead_of_key
 -- variant of_type: narrowed=dead_of_type
 SELECT m.dead_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts, m.recorded_at, m.first_failed_at,
-       m.died_at, w.wanted, m.n = $8 AS edge
+       m.died_at, w.wanted, m.n = :walk AS edge
 FROM (SELECT m.*, row_number() OVER (ORDER BY m.dead_id DESC) AS n FROM (
         SELECT m.dead_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts, m.recorded_at,
                m.first_failed_at, m.died_at
-        FROM {dead} m WHERE m.dead_id < $1 {narrowed} ORDER BY m.dead_id DESC LIMIT $8) m) m
+        FROM {dead} m WHERE m.dead_id < :before {narrowed} ORDER BY m.dead_id DESC LIMIT :walk) m) m
 CROSS JOIN LATERAL (SELECT
-  m.event_type = coalesce($2, m.event_type) AND ($3::text IS NULL OR m.key = $3)
-  AND m.destination = coalesce($4, m.destination) AND m.died_at >= $5
-  AND ($6::text IS NULL OR strpos(m.error, $6) > 0) AND m.event_id = coalesce($9, m.event_id)) AS w(wanted)
-WHERE w.wanted OR m.n = $8 ORDER BY m.n LIMIT $7
+  m.event_type = coalesce(:type, m.event_type) AND (:key::text IS NULL OR m.key = :key)
+  AND m.destination = coalesce(:destination, m.destination) AND m.died_at >= :since
+  AND (:error::text IS NULL OR strpos(m.error, :error) > 0) AND m.event_id = coalesce(:event_id, m.event_id)) AS w(wanted)
+WHERE w.wanted OR m.n = :walk ORDER BY m.n LIMIT :most
 
 -- fragment: dead_of_event
 -- Dead letters of one event, by its own index.
-AND m.event_id = $9
+AND m.event_id = :event_id
 
 -- fragment: dead_of_key
 -- Dead letters of one key, by its own index.
-AND m.key = $3
+AND m.key = :key
 
 -- fragment: dead_of_type
 -- Dead letters of one type, by its own index.
-AND m.event_type = $2
+AND m.event_type = :type
 
 -- name: dead_letter_details
 -- Dead letters by their numbers, whole, the newest first.
@@ -141,13 +141,13 @@ SELECT id, event_id, destination, 'FAILED', {about}, key, payload, content_type,
        headers::text, {context}, occurred_at, recorded_at, NULL, NULL,
        attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
        error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
-FROM {dead} WHERE dead_id = ANY ($1) ORDER BY dead_id DESC
+FROM {dead} WHERE dead_id = ANY (:letters) ORDER BY dead_id DESC
 
 -- name: retry_dead_letters
 -- Send dead letters again: to the end of their key, attempts at zero. Those whose identity waits already stay dead.
 WITH mine AS MATERIALIZED (
   -- Locked: whom somebody else sends again at this moment is gone once they are done, and is not sent twice.
-  SELECT * FROM {dead} WHERE dead_id = ANY ($1::bigint[]) ORDER BY dead_id FOR UPDATE
+  SELECT * FROM {dead} WHERE dead_id = ANY (:letters::bigint[]) ORDER BY dead_id FOR UPDATE
 ), chosen AS MATERIALIZED (
   SELECT DISTINCT ON (event_id, destination) * FROM mine ORDER BY event_id, destination, dead_id
 ), back AS (
@@ -159,10 +159,10 @@ WITH mine AS MATERIALIZED (
   RETURNING d.event_id, d.destination, d.dead_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
-  SELECT coalesce(nullif($2, ''), current_user), 'retry', event_id,
-    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone WHERE $3::bigint IS NULL
+  SELECT coalesce(nullif(:by, ''), current_user), 'retry', event_id,
+    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone WHERE :act::bigint IS NULL
 ), act AS (
-  UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = $3
+  UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = :act
 ), again AS (
   -- An operator wants it sent, whatever the ledger says; the one try does the same for the history.
   UPDATE {ledger} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
@@ -173,35 +173,35 @@ SELECT count(*) FROM gone
 -- name: discard_dead_letters
 -- Drop dead letters for good, and remember who did.
 WITH gone AS (
-  DELETE FROM {dead} WHERE dead_id = ANY ($1::bigint[]) RETURNING event_id, destination, dead_id
+  DELETE FROM {dead} WHERE dead_id = ANY (:letters::bigint[]) RETURNING event_id, destination, dead_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
-  SELECT coalesce(nullif($2, ''), current_user), 'discard', event_id,
-    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone WHERE $3::bigint IS NULL
+  SELECT coalesce(nullif(:by, ''), current_user), 'discard', event_id,
+    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone WHERE :act::bigint IS NULL
 ), act AS (
-  UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = $3
+  UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = :act
 )
 SELECT count(*) FROM gone
 
 -- name: read_dead_letter
 -- What a dead letter carries; it never changes as long as it is there.
-SELECT destination, payload, headers::text FROM {dead} WHERE dead_id = $1
+SELECT destination, payload, headers::text FROM {dead} WHERE dead_id = :letter
 
 -- name: edit_dead_letter
 -- Send a dead letter again with another content: to the end of its key, attempts at zero. If its identity waits already it
 -- stays dead as it is.
 WITH chosen AS MATERIALIZED (
-  SELECT * FROM {dead} WHERE dead_id = $1 FOR UPDATE
+  SELECT * FROM {dead} WHERE dead_id = :letter FOR UPDATE
 ), back AS (
   INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
-  SELECT event_id, destination, {about}, ordering_key, $2, content_type, $3::jsonb,
+  SELECT event_id, destination, {about}, ordering_key, :payload, content_type, :headers::jsonb,
     {context}, occurred_at, recorded_at, 1 FROM chosen
   ON CONFLICT DO NOTHING RETURNING event_id, destination
 ), gone AS (
-  DELETE FROM {dead} d USING back b WHERE d.dead_id = $1 RETURNING d.event_id
+  DELETE FROM {dead} d USING back b WHERE d.dead_id = :letter RETURNING d.event_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
-  SELECT coalesce(nullif($4, ''), current_user), 'edit', event_id, $5::jsonb FROM gone
+  SELECT coalesce(nullif(:by, ''), current_user), 'edit', event_id, :detail::jsonb FROM gone
 ), again AS (
   -- An operator wants it sent, whatever the ledger says; the one try does the same for the history.
   UPDATE {ledger} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
@@ -212,130 +212,130 @@ SELECT count(*) FROM gone
 -- name: add_requests
 -- Ask the owners of their lanes to do something with waiting messages.
 INSERT INTO {request} (action, event_id, destination, delay, asked_by, act)
-SELECT $1, e.event_id, e.destination, $4::double precision, coalesce(nullif($5, ''), current_user), $6
-FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS e(event_id, destination, n) ORDER BY e.n RETURNING request_id
+SELECT :action, e.event_id, e.destination, :delay::double precision, coalesce(nullif(:by, ''), current_user), :act
+FROM unnest(:event_ids::text[], :destinations::text[]) WITH ORDINALITY AS e(event_id, destination, n) ORDER BY e.n RETURNING request_id
 
 -- name: add_audit_entry
 -- Enter in the audit what a person did, or begins to do.
 INSERT INTO {audit} (who, what, subject, count, detail)
-VALUES (coalesce(nullif($1, ''), current_user), $2, $3, $4, $5::jsonb) RETURNING audit_id, at
+VALUES (coalesce(nullif(:by, ''), current_user), :what, :subject, :count, :detail::jsonb) RETURNING audit_id, at
 
 -- name: list_audit
--- A page of the audit, the newest first: at most $6 rows are looked at from number $1 on; the last of these is brought
+-- A page of the audit, the newest first: at most :walk rows are looked at from number :before on; the last of these is brought
 -- whether it is wanted or not.
-SELECT m.audit_id, m.at, m.who, m.what, m.subject, m.count, m.detail::text, w.wanted, m.n = $6 AS edge
+SELECT m.audit_id, m.at, m.who, m.what, m.subject, m.count, m.detail::text, w.wanted, m.n = :walk AS edge
 FROM (SELECT m.*, row_number() OVER (ORDER BY m.audit_id DESC) AS n FROM (
-        SELECT * FROM {audit} m WHERE m.audit_id < $1 ORDER BY m.audit_id DESC LIMIT $6) m) m
-CROSS JOIN LATERAL (SELECT m.who = coalesce($2, m.who) AND m.what = coalesce($3, m.what) AND m.at >= $4) AS w(wanted)
-WHERE w.wanted OR m.n = $6 ORDER BY m.n LIMIT $5
+        SELECT * FROM {audit} m WHERE m.audit_id < :before ORDER BY m.audit_id DESC LIMIT :walk) m) m
+CROSS JOIN LATERAL (SELECT m.who = coalesce(:who, m.who) AND m.what = coalesce(:what, m.what) AND m.at >= :since) AS w(wanted)
+WHERE w.wanted OR m.n = :walk ORDER BY m.n LIMIT :most
 
 -- fragment: audit_progress
 -- An entry of the audit grows by what was done, and so much less is left.
 count = a.count + g.done, detail = a.detail || jsonb_build_object('left', (a.detail->>'left')::bigint - g.done)
 
 -- name: replay_count
--- How many of the history a replay wants, up to $12: at most $11 rows are looked at from behind position ($1, $2, $3), by the
+-- How many of the history a replay wants, up to :enough: at most :look rows are looked at from behind position (:recorded_at, :id, :place), by the
 -- time of recording; the last of these says where to go on.
 -- variant of_event: narrowed=replay_of_event
 -- variant of_key: narrowed=replay_of_key
 -- variant of_type: narrowed=replay_of_type
 SELECT count(*) FILTER (WHERE wanted), max(recorded_at) FILTER (WHERE edge), max(id) FILTER (WHERE edge),
        max(destination) FILTER (WHERE edge)
-FROM (SELECT m.recorded_at, m.id, m.destination, w.wanted, m.n = $11 AS edge
+FROM (SELECT m.recorded_at, m.id, m.destination, w.wanted, m.n = :look AS edge
       FROM (SELECT m.*, row_number() OVER (ORDER BY m.recorded_at, m.id, m.destination) AS n FROM (
               SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.published_at,
                      m.headers ? 'replayof' AS copy
               FROM {history} m
               -- Nothing is delivered before it is recorded: so days can be left out. Where to go on: see list_from_position.
-              WHERE m.published_at >= $7 AND (m.recorded_at, m.id) >= ($1, $2)
-                AND ((m.recorded_at, m.id) <> ($1, $2) OR m.destination > $3) AND m.recorded_at < $8 {narrowed}
-              ORDER BY m.recorded_at, m.id, m.destination LIMIT $11) m) m
+              WHERE m.published_at >= :since AND (m.recorded_at, m.id) >= (:recorded_at, :id)
+                AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination > :place) AND m.recorded_at < :until {narrowed}
+              ORDER BY m.recorded_at, m.id, m.destination LIMIT :look) m) m
       CROSS JOIN LATERAL (SELECT {replay_wanted}) AS w(wanted)
-      WHERE w.wanted OR m.n = $11 ORDER BY m.recorded_at, m.id, m.destination LIMIT $12) AS looked_at
+      WHERE w.wanted OR m.n = :look ORDER BY m.recorded_at, m.id, m.destination LIMIT :enough) AS looked_at
 
 -- name: replay_next
--- The next of the history that a replay wants, in the order of delivery: at most $11 rows are looked at from behind place
--- ($1, $2, $3) up to time $13; the last of these is brought whether it is wanted or not.
+-- The next of the history that a replay wants, in the order of delivery: at most :look rows are looked at from behind place
+-- (:published_at, :id, :place) up to time :began; the last of these is brought whether it is wanted or not.
 -- variant of_event: narrowed=replay_of_event
 -- variant of_key: narrowed=replay_of_key
 -- variant of_type: narrowed=replay_of_type
-SELECT m.published_at, m.id, m.destination, m.event_id, m.size, w.wanted, m.n = $11 AS edge
+SELECT m.published_at, m.id, m.destination, m.event_id, m.size, w.wanted, m.n = :look AS edge
 FROM (SELECT m.*, row_number() OVER (ORDER BY m.published_at, m.id, m.destination) AS n FROM (
         SELECT m.published_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.recorded_at,
                m.headers ? 'replayof' AS copy, octet_length(m.payload) AS size
         FROM {history} m
         -- The first says which days can be left out, the two after it where to go on: see list_from_position.
-        WHERE m.published_at >= $1 AND (m.published_at, m.id) >= ($1, $2)
-          AND ((m.published_at, m.id) <> ($1, $2) OR m.destination > $3) AND m.published_at <= $13 {narrowed}
-        ORDER BY m.published_at, m.id, m.destination LIMIT $11) m) m
+        WHERE m.published_at >= :published_at AND (m.published_at, m.id) >= (:published_at, :id)
+          AND ((m.published_at, m.id) <> (:published_at, :id) OR m.destination > :place) AND m.published_at <= :began {narrowed}
+        ORDER BY m.published_at, m.id, m.destination LIMIT :look) m) m
 CROSS JOIN LATERAL (SELECT {replay_wanted}) AS w(wanted)
 -- In the order of the look: no sort, and the limit ends it early.
-WHERE w.wanted OR m.n = $11 ORDER BY m.published_at, m.id, m.destination LIMIT $12
+WHERE w.wanted OR m.n = :look ORDER BY m.published_at, m.id, m.destination LIMIT :most
 
 -- fragment: replay_wanted
--- Does a replay want a row? Of type $4, key $5, destination $6, recorded since $7 and before $8, of events $9; $10
+-- Does a replay want a row? Of type :type, key :key, destination :destination, recorded since :since and before :until, of events :events; :to
 -- says whether all go to one place.
-m.event_type = coalesce($4, m.event_type) AND ($5::text IS NULL OR m.key = $5)
-AND m.destination = coalesce($6, m.destination) AND m.recorded_at >= $7 AND m.recorded_at < $8
-AND CASE WHEN $9::text[] IS NULL THEN NOT m.copy ELSE m.event_id = ANY ($9::text[]) END
+m.event_type = coalesce(:type, m.event_type) AND (:key::text IS NULL OR m.key = :key)
+AND m.destination = coalesce(:destination, m.destination) AND m.recorded_at >= :since AND m.recorded_at < :until
+AND CASE WHEN :events::text[] IS NULL THEN NOT m.copy ELSE m.event_id = ANY (:events::text[]) END
 -- An event goes once to each place, whatever the number of its deliveries.
 AND NOT EXISTS (
   SELECT FROM {history} o
   WHERE o.event_id = m.event_id AND o.published_at <= m.published_at
     AND (o.published_at, o.id, o.destination) < (m.published_at, m.id, m.destination)
-    AND o.destination = coalesce($6, CASE WHEN $10::boolean THEN o.destination ELSE m.destination END)
-    AND o.recorded_at >= $7 AND o.recorded_at < $8)
+    AND o.destination = coalesce(:destination, CASE WHEN :to::text IS NOT NULL THEN o.destination ELSE m.destination END)
+    AND o.recorded_at >= :since AND o.recorded_at < :until)
 
 -- fragment: replay_of_event
 -- Of what was delivered, only some events, by their own index.
-AND m.event_id = ANY ($9::text[])
+AND m.event_id = ANY (:events::text[])
 
 -- fragment: replay_of_key
 -- Of what was delivered, only one key, by its own index.
-AND m.key = $5
+AND m.key = :key
 
 -- fragment: replay_of_type
 -- Of what was delivered, only one type, by its own index.
-AND m.event_type = $4
+AND m.event_type = :type
 
 -- name: replay_find
 -- A replay by its number.
-SELECT at, count, detail::text FROM {audit} WHERE audit_id = $1 AND what = 'replay'
+SELECT at, count, detail::text FROM {audit} WHERE audit_id = :number AND what = 'replay'
 
 -- name: replay_copy
 -- Copy delivered messages, each to the end of its key, and write how far the replay is, if it is still where the caller
--- says ($2): of two who go on with the same replay, one waits here and then finds that it moved.
+-- says (:was): of two who go on with the same replay, one waits here and then finds that it moved.
 WITH held AS MATERIALIZED (
-  SELECT audit_id FROM {audit} WHERE audit_id = $1 AND what = 'replay' AND detail @> $2::jsonb FOR UPDATE
+  SELECT audit_id FROM {audit} WHERE audit_id = :number AND what = 'replay' AND detail @> :was::jsonb FOR UPDATE
 ), copied AS (
   INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at)
-  SELECT i.copy_id, coalesce($4, m.destination), m.event_type, m.aggregate_type, m.aggregate_id,
+  SELECT i.copy_id, coalesce(:to, m.destination), m.event_type, m.aggregate_type, m.aggregate_id,
     -- The history has the key and not where it came from.
     CASE WHEN m.key IS DISTINCT FROM coalesce(m.aggregate_type || ':' || m.aggregate_id, m.aggregate_id) THEN m.key END,
     m.payload, m.content_type, m.headers || jsonb_build_object('replayof', coalesce(m.headers->>'replayof', m.event_id)),
     {context:m.}, m.occurred_at
-  FROM held, unnest($5::text[], $6::bigint[], $7::text[], $8::timestamptz[], $9::text[]) WITH ORDINALITY
+  FROM held, unnest(:event_ids::text[], :ids::bigint[], :destinations::text[], :times::timestamptz[], :copy_ids::text[]) WITH ORDINALITY
     AS i(event_id, id, destination, published_at, copy_id, n)
   JOIN {history} m ON m.event_id = i.event_id AND m.id = i.id AND m.destination = i.destination AND m.published_at = i.published_at
   ORDER BY i.n
   ON CONFLICT DO NOTHING RETURNING 1
 )
-UPDATE {audit} a SET count = a.count + (SELECT count(*) FROM copied), detail = a.detail || $3::jsonb
+UPDATE {audit} a SET count = a.count + (SELECT count(*) FROM copied), detail = a.detail || :position::jsonb
 FROM held WHERE a.audit_id = held.audit_id
 RETURNING a.at, a.count, a.detail::text
 
 -- name: archive_count
 -- How much is old enough to go, counted up to a limit; a missing age counts nothing.
 SELECT (SELECT count(*) FROM (SELECT FROM {history}
-                              WHERE published_at < now() - $1::double precision * interval '1 second' LIMIT $6) AS h),
+                              WHERE published_at < now() - :history::double precision * interval '1 second' LIMIT :most) AS h),
        (SELECT count(*) FROM (SELECT FROM {dead}
-                              WHERE died_at < now() - $2::double precision * interval '1 second' LIMIT $6) AS d),
+                              WHERE died_at < now() - :dead::double precision * interval '1 second' LIMIT :most) AS d),
        (SELECT count(*) FROM (SELECT FROM {inbox}
-                              WHERE received_at < now() - $3::double precision * interval '1 second' LIMIT $6) AS r),
+                              WHERE received_at < now() - :receipts::double precision * interval '1 second' LIMIT :most) AS r),
        (SELECT count(*) FROM (SELECT FROM {ledger} WHERE status <> 'PROCESSING'
-                              AND created_at < now() - $4::double precision * interval '1 second' LIMIT $6) AS l),
+                              AND created_at < now() - :ledger::double precision * interval '1 second' LIMIT :most) AS l),
        (SELECT count(*) FROM (SELECT FROM {audit}
-                              WHERE at < now() - $5::double precision * interval '1 second' LIMIT $6) AS a)
+                              WHERE at < now() - :audit::double precision * interval '1 second' LIMIT :most) AS a)
 
 -- name: archive_read_history
 -- Old history, whole, by the time it was recorded, within a number and a sum of bytes.
@@ -345,12 +345,12 @@ SELECT id, event_id, destination, 'PUBLISHED', {about}, key, payload, content_ty
        last_error, last_attempt_at, NULL, NULL, NULL, NULL, NULL, NULL
 FROM (SELECT x.*, sum(octet_length(x.payload) + octet_length(x.headers::text)) OVER w AS bytes, row_number() OVER w AS number
       FROM (SELECT * FROM {history}
-            WHERE published_at < now() - $1::double precision * interval '1 second'
+            WHERE published_at < now() - :older::double precision * interval '1 second'
               -- Where to go on: see list_from_position.
-              AND (recorded_at, id) >= ($4, $5) AND ((recorded_at, id) <> ($4, $5) OR destination > $6)
-            ORDER BY recorded_at, id, destination LIMIT $2) x
+              AND (recorded_at, id) >= (:recorded_at, :id) AND ((recorded_at, id) <> (:recorded_at, :id) OR destination > :destination)
+            ORDER BY recorded_at, id, destination LIMIT :limit) x
       WINDOW w AS (ORDER BY x.recorded_at, x.id, x.destination ROWS UNBOUNDED PRECEDING)) m
-WHERE bytes <= $3 OR number = 1
+WHERE bytes <= :bytes OR number = 1
 ORDER BY recorded_at, id, destination
 
 -- name: archive_read_dead
@@ -361,16 +361,16 @@ SELECT id, event_id, destination, 'FAILED', {about}, key, payload, content_type,
        error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
 FROM (SELECT x.*, sum(octet_length(x.payload) + octet_length(x.headers::text)) OVER w AS bytes, row_number() OVER w AS number
       FROM (SELECT * FROM {dead}
-            WHERE died_at < now() - $1::double precision * interval '1 second' AND dead_id > $4 ORDER BY dead_id LIMIT $2) x
+            WHERE died_at < now() - :older::double precision * interval '1 second' AND dead_id > :letter ORDER BY dead_id LIMIT :limit) x
       WINDOW w AS (ORDER BY x.dead_id ROWS UNBOUNDED PRECEDING)) m
-WHERE bytes <= $3 OR number = 1
+WHERE bytes <= :bytes OR number = 1
 ORDER BY dead_id
 
 -- name: archive_delete_history
 -- Drop exactly these rows of the history.
 WITH gone AS (
   DELETE FROM {history} h
-  USING unnest($1::text[], $2::bigint[], $3::text[], $4::timestamptz[]) AS k(event_id, id, destination, published_at)
+  USING unnest(:event_ids::text[], :ids::bigint[], :destinations::text[], :times::timestamptz[]) AS k(event_id, id, destination, published_at)
   WHERE h.event_id = k.event_id AND h.id = k.id AND h.destination = k.destination AND h.published_at = k.published_at
   RETURNING 1
 ) SELECT count(*) FROM gone
@@ -378,7 +378,7 @@ WITH gone AS (
 -- name: archive_delete_dead
 -- Drop exactly these dead letters.
 WITH gone AS (
-  DELETE FROM {dead} WHERE dead_id = ANY ($1::bigint[]) RETURNING 1
+  DELETE FROM {dead} WHERE dead_id = ANY (:letters::bigint[]) RETURNING 1
 ) SELECT count(*) FROM gone
 
 -- name: keys_blocked
@@ -392,58 +392,58 @@ WITH RECURSIVE line AS (
     SELECT h.lane, h.key, h.destination FROM {message} h
     WHERE h.held = 'behind' AND (h.lane, h.key, h.destination) > (line.lane, line.key, line.destination)
     ORDER BY h.lane, h.key, h.destination, h.id LIMIT 1) f
-), looked_at AS MATERIALIZED (SELECT * FROM line LIMIT $3
+), looked_at AS MATERIALIZED (SELECT * FROM line LIMIT :lines
 ), retrying AS MATERIALIZED (
   SELECT h.* FROM looked_at l CROSS JOIN LATERAL (
     SELECT h.lane, h.key, h.destination, h.event_id, h.event_type, h.last_error, h.held, h.available_at,
            coalesce(h.first_failed_at, h.recorded_at) AS since
     FROM {message} h WHERE h.lane = l.lane AND h.key = l.key AND h.destination = l.destination AND ({holds_queue:h.})
     ORDER BY h.id LIMIT 1) h
-  WHERE h.held IS NULL AND h.available_at > now() ORDER BY h.since LIMIT $1
+  WHERE h.held IS NULL AND h.available_at > now() ORDER BY h.since LIMIT :limit
 )
 (SELECT m.key, m.destination, m.event_id, m.event_type, m.last_error, coalesce(m.last_attempt_at, m.recorded_at) AS since,
         (SELECT count(*) FROM (SELECT FROM {message} b WHERE b.lane = m.lane AND b.key = m.key
-                               AND b.destination IN (m.destination, '') AND b.held = 'behind' LIMIT $2::int + 1) AS w) AS behind,
+                               AND b.destination IN (m.destination, '') AND b.held = 'behind' LIMIT :most::int + 1) AS w) AS behind,
         NULL::timestamptz AS next_try
- FROM {message} m WHERE m.held = 'blocked' ORDER BY m.recorded_at DESC, m.id DESC LIMIT $1)
+ FROM {message} m WHERE m.held = 'blocked' ORDER BY m.recorded_at DESC, m.id DESC LIMIT :limit)
 UNION ALL
 (SELECT r.key, r.destination, r.event_id, r.event_type, r.last_error, r.since,
         (SELECT count(*) FROM (SELECT FROM {message} b WHERE b.lane = r.lane AND b.key = r.key
-                               AND b.destination IN (r.destination, '') AND b.held = 'behind' LIMIT $2::int + 1) AS w),
+                               AND b.destination IN (r.destination, '') AND b.held = 'behind' LIMIT :most::int + 1) AS w),
         r.available_at
  FROM retrying r ORDER BY r.since)
-LIMIT $1
+LIMIT :limit
 
 -- name: keys_busiest
 -- The keys with the most messages among those that were recorded first.
-SELECT key, count(*) FROM (SELECT key FROM {message} ORDER BY recorded_at, id LIMIT $2) AS first
-WHERE key IS NOT NULL GROUP BY key ORDER BY count(*) DESC, key LIMIT $1
+SELECT key, count(*) FROM (SELECT key FROM {message} ORDER BY recorded_at, id LIMIT :most) AS first
+WHERE key IS NOT NULL GROUP BY key ORDER BY count(*) DESC, key LIMIT :limit
 
 -- name: keys_queue
--- What holds place ($2, $3) of key $1 up on the way to destination $4, and the next $5 behind it, each walked along an index.
--- What nobody has read yet is known by its lane only, dead letters by their number: of either, $6 are looked at.
+-- What holds place (:recorded_at, :id) of key :key up on the way to destination :destination, and the next :limit behind it, each walked along an index.
+-- What nobody has read yet is known by its lane only, dead letters by their number: of either, :walk are looked at.
 WITH line AS (
-  SELECT DISTINCT d.destination, (hashtext($1) & 63)::smallint AS lane FROM unnest(ARRAY['', $4::text]) AS d(destination)
+  SELECT DISTINCT d.destination, (hashtext(:key) & 63)::smallint AS lane FROM unnest(ARRAY['', :destination::text]) AS d(destination)
 ), later AS (
   SELECT n.* FROM line l CROSS JOIN LATERAL (
     (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} h
-     WHERE h.lane = l.lane AND h.key = $1 AND h.destination = l.destination AND h.id > $3 AND h.held = 'behind'
-     ORDER BY h.id LIMIT $5)
+     WHERE h.lane = l.lane AND h.key = :key AND h.destination = l.destination AND h.id > :id AND h.held = 'behind'
+     ORDER BY h.id LIMIT :limit)
     UNION ALL
     (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} h
-     WHERE h.lane = l.lane AND h.key = $1 AND h.destination = l.destination AND h.id > $3 AND ({holds_queue:h.})
-     ORDER BY h.id LIMIT $5)) n
+     WHERE h.lane = l.lane AND h.key = :key AND h.destination = l.destination AND h.id > :id AND ({holds_queue:h.})
+     ORDER BY h.id LIMIT :limit)) n
   UNION ALL
   (SELECT r.recorded_at, r.id, r.destination, r.event_id, r.event_type, r.held FROM (
      SELECT * FROM {message} m
-     WHERE m.lane = (SELECT lane FROM line LIMIT 1) AND m.id > $3 AND m.held IS NULL AND m.available_at IS NULL
-     ORDER BY m.id LIMIT $6) r
-   WHERE r.key = $1 AND r.destination IN ('', $4) ORDER BY r.id LIMIT $5)
+     WHERE m.lane = (SELECT lane FROM line LIMIT 1) AND m.id > :id AND m.held IS NULL AND m.available_at IS NULL
+     ORDER BY m.id LIMIT :walk) r
+   WHERE r.key = :key AND r.destination IN ('', :destination) ORDER BY r.id LIMIT :limit)
 )
 (SELECT true AS is_head, h.recorded_at, h.id, h.destination, h.event_id, '' AS status, h.event_type, h.held,
         CASE WHEN h.held IS NULL THEN h.available_at END AS next_try
  FROM {message} h
- WHERE h.lane = (SELECT lane FROM line LIMIT 1) AND h.key = $1 AND ($4 = '' OR h.destination IN ('', $4)) AND h.id < $3
+ WHERE h.lane = (SELECT lane FROM line LIMIT 1) AND h.key = :key AND (:destination = '' OR h.destination IN ('', :destination)) AND h.id < :id
    AND ({holds_queue:h.})
  ORDER BY h.id LIMIT 1)
 UNION ALL
@@ -453,14 +453,14 @@ UNION ALL
    FROM later n
    UNION ALL
    (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, 'PUBLISHED' FROM {history} m
-    WHERE m.key = $1 AND (m.recorded_at, m.id) > ($2, $3) ORDER BY m.recorded_at, m.id LIMIT $5)
+    WHERE m.key = :key AND (m.recorded_at, m.id) > (:recorded_at, :id) ORDER BY m.recorded_at, m.id LIMIT :limit)
    UNION ALL
    (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED' FROM (
-      SELECT * FROM {dead} m WHERE m.key = $1 ORDER BY m.dead_id DESC LIMIT $6) d
-    WHERE d.id > $3 ORDER BY d.id LIMIT $5)) f
- ORDER BY f.id, f.destination LIMIT $5)
+      SELECT * FROM {dead} m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :walk) d
+    WHERE d.id > :id ORDER BY d.id LIMIT :limit)) f
+ ORDER BY f.id, f.destination LIMIT :limit)
 
 -- name: statistics_since
 -- Samples of the last so many seconds, the newest first, up to a limit.
 SELECT at, relay, destination, figures::text FROM {stat}
-WHERE at >= now() - $1::double precision * interval '1 second' ORDER BY at DESC LIMIT $2
+WHERE at >= now() - :seconds::double precision * interval '1 second' ORDER BY at DESC LIMIT :most

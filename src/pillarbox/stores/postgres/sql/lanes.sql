@@ -72,8 +72,8 @@ DELETE FROM {relay} WHERE id = $1
 -- name: drain_relays
 -- Ask a relay, or every live relay, to drain, and write who asked to the audit log.
 WITH asked AS (
-  UPDATE {relay} SET drain_asked_by = coalesce(nullif($2, ''), current_user)
-  WHERE lease_until > now() AND (id = $1 OR name = $1 OR $1 = '*')
+  UPDATE {relay} SET drain_asked_by = coalesce(nullif(:by, ''), current_user)
+  WHERE lease_until > now() AND (id = :relay OR name = :relay OR :relay = '*')
   RETURNING id, drain_asked_by
 ), noted AS (
   INSERT INTO {audit} (who, what, subject) SELECT drain_asked_by, 'drain', id FROM asked

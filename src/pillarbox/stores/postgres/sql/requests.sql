@@ -85,19 +85,19 @@ WHERE paused OR breaker IS NOT NULL OR rate_limit IS NOT NULL OR last_error IS N
 ORDER BY destination COLLATE "C"
 
 -- name: override_destination
--- Override the state of a destination: those of paused, breaker and rate_limit that $2 names; and write who did to the audit log.
+-- Override the state of a destination: those of paused, breaker and rate_limit that :wanted names; and write who did to the audit log.
 WITH asked AS (
-  SELECT $2::jsonb AS want, coalesce(nullif($3, ''), current_user) AS who
+  SELECT :wanted::jsonb AS want, coalesce(nullif(:by, ''), current_user) AS who
 ), noted AS (
-  INSERT INTO {audit} (who, what, subject, detail) SELECT who, 'steer', $1, want FROM asked
+  INSERT INTO {audit} (who, what, subject, detail) SELECT who, 'steer', :destination, want FROM asked
 )
 INSERT INTO {destination} AS d (destination, paused, breaker, rate_limit, changed_by)
-SELECT $1, coalesce((want->>'paused')::boolean, false), want->>'breaker', (want->>'rate_limit')::double precision, who
+SELECT :destination, coalesce((want->>'paused')::boolean, false), want->>'breaker', (want->>'rate_limit')::double precision, who
 FROM asked
 ON CONFLICT (destination) DO UPDATE SET
-  paused = CASE WHEN $2::jsonb ? 'paused' THEN excluded.paused ELSE d.paused END,
-  breaker = CASE WHEN $2::jsonb ? 'breaker' THEN excluded.breaker ELSE d.breaker END,
-  rate_limit = CASE WHEN $2::jsonb ? 'rate_limit' THEN excluded.rate_limit ELSE d.rate_limit END,
+  paused = CASE WHEN :wanted::jsonb ? 'paused' THEN excluded.paused ELSE d.paused END,
+  breaker = CASE WHEN :wanted::jsonb ? 'breaker' THEN excluded.breaker ELSE d.breaker END,
+  rate_limit = CASE WHEN :wanted::jsonb ? 'rate_limit' THEN excluded.rate_limit ELSE d.rate_limit END,
   changed_at = now(), changed_by = excluded.changed_by
 
 -- fragment: outages

@@ -16,9 +16,9 @@ WITH first AS MATERIALIZED (
   SELECT id, event_id,
          {readable}(CASE WHEN held IS NULL AND available_at IS NOT NULL AND attempts + tries = 0 THEN available_at
                          ELSE recorded_at END) AS since
-  FROM {message} ORDER BY recorded_at, id LIMIT $2::int + 1
+  FROM {message} ORDER BY recorded_at, id LIMIT :most::int + 1
 ), looked AS MATERIALIZED (
-  SELECT count(*) AS waiting, count(*) <= $2::int AS complete FROM first
+  SELECT count(*) AS waiting, count(*) <= :most::int AS complete FROM first
 ), oldest AS MATERIALIZED (
   SELECT since, event_id FROM (
     SELECT id, event_id, since FROM first WHERE since <= now()
@@ -30,17 +30,17 @@ WITH first AS MATERIALIZED (
     WHERE NOT (SELECT complete FROM looked)
   ) AS due ORDER BY since, id LIMIT 1
 ), counted AS MATERIALIZED (
-  SELECT CASE WHEN l.complete OR $1::bigint <= $2::int THEN l.waiting
-              ELSE (SELECT count(*) FROM (SELECT FROM {message} LIMIT $1::bigint + 1) AS w) END AS waiting
+  SELECT CASE WHEN l.complete OR :counted::bigint <= :most::int THEN l.waiting
+              ELSE (SELECT count(*) FROM (SELECT FROM {message} LIMIT :counted::bigint + 1) AS w) END AS waiting
   FROM looked l
 )
-SELECT CASE WHEN c.waiting <= $1::bigint THEN c.waiting
+SELECT CASE WHEN c.waiting <= :counted::bigint THEN c.waiting
             ELSE greatest(c.waiting, coalesce(nullif(pg_stat_get_live_tuples('{message}'::regclass), 0), (
               SELECT reltuples::bigint FROM pg_class WHERE oid = '{message}'::regclass))) END,
        extract(epoch FROM now() - (SELECT since FROM oldest))::float8,
-       c.waiting <= $1::bigint,
-       (SELECT count(*) FROM (SELECT FROM {dead} LIMIT $2::int + 1) AS d),
-       (SELECT count(*) FROM (SELECT FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT $2::int + 1) AS b),
+       c.waiting <= :counted::bigint,
+       (SELECT count(*) FROM (SELECT FROM {dead} LIMIT :most::int + 1) AS d),
+       (SELECT count(*) FROM (SELECT FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT :most::int + 1) AS b),
        (SELECT event_id FROM oldest),
        ({recorded_so_far})
 FROM counted c
@@ -67,12 +67,12 @@ WITH RECURSIVE named AS (
   FROM named n WHERE n.consumer IS NOT NULL
 )
 SELECT n.consumer, (SELECT count(*) FROM (SELECT FROM {inbox} r WHERE r.consumer = n.consumer
-                                          ORDER BY r.event_id LIMIT $2) AS r),
+                                          ORDER BY r.event_id LIMIT :most) AS r),
        t.handled, t.repeated, t.failed, t.given_up, t.last_error, t.last_failed_at
 FROM named n CROSS JOIN LATERAL (
   SELECT sum(handled)::bigint AS handled, sum(repeated)::bigint AS repeated, sum(failed)::bigint AS failed,
          sum(given_up)::bigint AS given_up, max(last_failed_at) AS last_failed_at,
          (array_agg(last_error ORDER BY last_failed_at DESC NULLS LAST))[1] AS last_error
-  FROM {inbox_statistics} WHERE consumer = n.consumer AND hour > now() - $3::double precision * interval '1 second'
+  FROM {inbox_statistics} WHERE consumer = n.consumer AND hour > now() - :lately::double precision * interval '1 second'
 ) AS t
-WHERE n.consumer IS NOT NULL LIMIT $1
+WHERE n.consumer IS NOT NULL LIMIT :limit

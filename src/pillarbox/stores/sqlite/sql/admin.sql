@@ -171,14 +171,6 @@ SELECT id, event_id, destination, 'FAILED', {about}, key, CAST(payload AS BLOB),
 -- What a dead letter carries; it never changes as long as it is there.
 SELECT destination, CAST(payload AS BLOB), headers FROM {dead} WHERE dead_id = :letter
 
--- name: add_requests
--- Ask the lane's owner for something, for each event of a list.
-INSERT INTO {request} (action, event_id, destination, delay, asked_by, act)
-SELECT :action, json_extract(e.value, '$[0]'), json_extract(e.value, '$[1]'), :delay, :by, :act
-  FROM json_each(:events) AS e
- ORDER BY e.key
-RETURNING request_id
-
 -- name: add_audit_entry
 -- Enter in the audit what a person did, or begins to do.
 INSERT INTO {audit} (who, what, subject, count, detail) VALUES (:by, :what, :subject, :count, :detail)
@@ -195,29 +187,6 @@ SELECT audit_id, at, who, what, subject, count, detail, wanted, edge
  WHERE wanted OR edge
  ORDER BY audit_id DESC
  LIMIT :most
-
--- name: replay_count
--- The history by the time of recording, as far as one look goes, and whether a replay wants each; the reader stops early.
--- variant of_event: narrowed=replay_of_event
--- variant of_key: narrowed=replay_of_key
--- variant of_type: narrowed=replay_of_type
-SELECT m.recorded_at, m.id, m.destination, {replay_wanted}
-  FROM {history} AS m
- WHERE (m.recorded_at, m.id, m.destination) > (:recorded_at, :id, :place) AND m.recorded_at < :until {narrowed}
- ORDER BY m.recorded_at, m.id, m.destination
- LIMIT :look
-
--- name: replay_next
--- The history in the order of delivery, as far as one look goes, and whether a replay wants each; the reader stops early.
--- variant of_event: narrowed=replay_of_event
--- variant of_key: narrowed=replay_of_key
--- variant of_type: narrowed=replay_of_type
-SELECT m.published_at, m.id, m.destination, m.event_id, length(CAST(m.payload AS BLOB)), {replay_wanted}
-  FROM {history} AS m
- WHERE m.published_at >= :published_at AND m.published_at <= :began
-   AND (m.published_at, m.id, m.destination) > (:published_at, :id, :place) {narrowed}
- ORDER BY m.published_at, m.id, m.destination
- LIMIT :look
 
 -- fragment: replay_wanted
 -- Does a replay want a row?
@@ -277,43 +246,6 @@ SELECT (SELECT count(*)
                  WHERE at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:audit))
                    AND :audit IS NOT NULL
                  LIMIT :most))
-
--- name: archive_read_history
--- Old history, whole, by the time it was recorded.
-SELECT id, event_id, destination, 'PUBLISHED', {about}, key, CAST(payload AS BLOB),
-       content_type, headers, {context}, occurred_at, recorded_at, published_at,
-       seconds, attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
-       last_error, last_attempt_at, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM {history} INDEXED BY {prefix}history_recorded_idx
- WHERE published_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older))
-   AND (recorded_at, id, destination) > (:recorded_at, :id, :destination)
- ORDER BY recorded_at, id, destination
- LIMIT :limit
-
--- name: archive_read_dead
--- Old dead letters, whole, by their number.
-SELECT id, event_id, destination, 'FAILED', {about}, key, CAST(payload AS BLOB),
-       content_type, headers, {context}, occurred_at, recorded_at, NULL, NULL,
-       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
-       error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
-  FROM {dead}
- WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older)) AND dead_id > :letter
- ORDER BY dead_id
- LIMIT :limit
-
--- name: archive_delete_history
--- Drop exactly these rows of the history.
-DELETE FROM {history}
- WHERE rowid IN (SELECT h.rowid
-                   FROM json_each(:rows) AS k
-                   JOIN {history} AS h
-                     ON h.event_id = json_extract(k.value, '$[0]') AND h.id = json_extract(k.value, '$[1]')
-                    AND h.destination = json_extract(k.value, '$[2]')
-                    AND h.published_at = json_extract(k.value, '$[3]'))
-
--- name: archive_delete_dead
--- Drop exactly these dead letters.
-DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:rows))
 
 -- name: keys_blocked
 -- Keys that stand still: first those whose head waits for a person, then, of so many lines, those whose head waits for its retry
@@ -416,77 +348,214 @@ SELECT at, relay, destination, figures FROM {stat}
  WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
  ORDER BY at DESC LIMIT :most
 
--- name: retry_dead_letters
--- Dead letters become waiting messages again, unless their event already waits; a place below zero says which letter.
-INSERT OR IGNORE INTO {message} (
-  place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
-SELECT -dead_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
-  FROM {dead}
- WHERE dead_id IN (SELECT value FROM json_each(:ids))
- ORDER BY id, dead_id
-
--- name: retry_audit
--- Remember who sent which dead letters again.
-INSERT INTO {audit} (who, what, subject, detail)
-SELECT :by, 'retry', event_id, json_object('destination', destination, 'dead_id', dead_id)
-  FROM {dead}
- WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0)
-
--- name: retry_ledger
--- A person wants these dead letters sent, whatever the ledger says.
-UPDATE {ledger} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
- WHERE (event_id, destination) IN (SELECT event_id, destination FROM {message} WHERE place < 0)
-
--- name: retry_remove
--- Dead letters that wait again are dead no longer.
-DELETE FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0)
-
--- name: retry_enqueue
--- Each goes to the end of its line: its own row is its place.
-UPDATE {message} SET place = NULL WHERE place < 0
-
--- name: discard_dead_letters
--- Drop dead letters for good.
-DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:ids))
-
--- name: discard_audit
--- Remember who dropped which dead letters.
-INSERT INTO {audit} (who, what, subject, detail)
-SELECT :by, 'discard', event_id, json_object('destination', destination, 'dead_id', dead_id)
-  FROM {dead}
- WHERE dead_id IN (SELECT value FROM json_each(:ids))
-
--- name: edit_content
--- A dead letter that waits again gets another content.
-UPDATE {message} SET payload = :payload, headers = :headers WHERE place < 0
-
--- name: edit_audit
--- Remember who sent a dead letter again with another content.
-INSERT INTO {audit} (who, what, subject, detail)
-SELECT :by, 'edit', event_id, :detail FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0)
-
 -- name: audit_progress
 -- An entry of the audit grows by what was done, and so much less is left.
 UPDATE {audit}
    SET count = count + :done, detail = json_set(detail, '$.left', json_extract(detail, '$.left') - :done)
  WHERE audit_id = :act
 
+-- name: add_requests
+-- Ask the lane's owner for something, for each event of a list.
+INSERT INTO {request} (action, event_id, destination, delay, asked_by, act)
+SELECT :action, e.value, json_extract(:destinations, '$[' || e.key || ']'), :delay, :by, :act
+  FROM json_each(:event_ids) AS e
+ ORDER BY e.key
+RETURNING request_id
+
+-- name: retry_dead_letters
+-- Send dead letters again: to the end of their key, attempts at zero. Those whose event is already pending stay.
+INSERT OR IGNORE INTO {message} (
+  place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
+SELECT {revived};
+INSERT INTO {audit} (who, what, subject, detail)
+SELECT :by, 'retry', event_id, json_object('destination', destination, 'dead_id', dead_id)
+  FROM {dead}
+ WHERE :act IS NULL AND dead_id IN (SELECT -place FROM {message} WHERE place < 0);
+UPDATE {audit} SET {grown}
+  FROM (SELECT count(*) AS done FROM {message} WHERE place < 0) AS g
+ WHERE audit_id = :act;
+{requeue_revived}
+
+-- fragment: revived
+-- Dead letters as pending messages; a place below zero tells which dead letter each was.
+-dead_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
+  FROM {dead}
+ WHERE dead_id IN (SELECT value FROM json_each(:letters))
+ ORDER BY id, dead_id
+
+-- fragment: requeue_revived
+-- What is pending again is no dead letter any more and goes to the end of its key, where its own row is its place. An
+-- operator wants it sent, whatever the ledger says; the one try does the same for the history.
+UPDATE {ledger} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
+ WHERE (event_id, destination) IN (SELECT event_id, destination FROM {message} WHERE place < 0);
+DELETE FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
+UPDATE {message} SET place = NULL WHERE place < 0;
+SELECT changes()
+
+-- fragment: grown
+-- The entry of a bulk action grows by what was done, and so much less is left.
+count = count + g.done, detail = json_set(detail, '$.left', json_extract(detail, '$.left') - g.done)
+
+-- name: edit_dead_letter
+-- Send a dead letter again with another content. If its event is already pending, it stays as it is.
+INSERT OR IGNORE INTO {message} (
+  place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
+SELECT {revived};
+UPDATE {message} SET payload = :payload, headers = :headers WHERE place < 0;
+INSERT INTO {audit} (who, what, subject, detail)
+SELECT :by, 'edit', event_id, :detail FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
+{requeue_revived}
+
+-- name: discard_dead_letters
+-- Delete dead letters, and write to the audit who did.
+INSERT INTO {audit} (who, what, subject, detail)
+SELECT :by, 'discard', event_id, json_object('destination', destination, 'dead_id', dead_id)
+  FROM {dead}
+ WHERE :act IS NULL AND dead_id IN (SELECT value FROM json_each(:letters));
+UPDATE {audit} SET {grown}
+  FROM (SELECT count(*) AS done FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:letters))) AS g
+ WHERE audit_id = :act;
+DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:letters));
+SELECT changes()
+
+-- name: replay_count
+-- How many rows of the history a replay wants, up to a number, among the next so many by the time of recording; the last
+-- of these tells where to continue. The search ends as soon as enough are found.
+-- variant of_event: narrowed=replay_of_event
+-- variant of_key: narrowed=replay_of_key
+-- variant of_type: narrowed=replay_of_type
+SELECT (SELECT count(*)
+          FROM (SELECT 1
+                  FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.published_at, m.headers
+                          FROM {history} AS m
+                         WHERE {replay_recorded} {narrowed}
+                         ORDER BY m.recorded_at, m.id, m.destination
+                         LIMIT :look) AS m
+                 WHERE {replay_wanted}
+                 LIMIT :enough)),
+       e.recorded_at, e.id, e.destination
+  FROM (SELECT 1) LEFT JOIN (SELECT m.recorded_at, m.id, m.destination
+                               FROM {history} AS m
+                              WHERE {replay_recorded} {narrowed}
+                              ORDER BY m.recorded_at, m.id, m.destination
+                              LIMIT 1 OFFSET :look - 1) AS e
+
+-- fragment: replay_recorded
+-- Rows of the history after a position, by the time of recording.
+(m.recorded_at, m.id, m.destination) > (:recorded_at, :id, :place) AND m.recorded_at < :until
+
+-- name: replay_next
+-- The next rows of the history that a replay wants, in the order of delivery, among so many; then the last of these. The
+-- search ends as soon as enough are found.
+-- variant of_event: narrowed=replay_of_event
+-- variant of_key: narrowed=replay_of_key
+-- variant of_type: narrowed=replay_of_type
+SELECT *
+  FROM (SELECT m.published_at, m.id, m.destination, m.event_id, length(CAST(m.payload AS BLOB)), 1, 0
+          FROM (SELECT m.published_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.recorded_at, m.headers,
+                       m.payload
+                  FROM {history} AS m
+                 WHERE {replay_delivered} {narrowed}
+                 ORDER BY m.published_at, m.id, m.destination
+                 LIMIT :look) AS m
+         WHERE {replay_wanted}
+         LIMIT :most)
+UNION ALL
+SELECT *
+  FROM (SELECT m.published_at, m.id, m.destination, m.event_id, 0, 0, 1
+          FROM {history} AS m
+         WHERE {replay_delivered} {narrowed}
+         ORDER BY m.published_at, m.id, m.destination
+         LIMIT 1 OFFSET :look - 1)
+
+-- fragment: replay_delivered
+-- Rows of the history after a place, in the order of delivery.
+m.published_at >= :published_at AND m.published_at <= :began
+AND (m.published_at, m.id, m.destination) > (:published_at, :id, :place)
+
 -- name: replay_copy
--- Copy delivered messages, each to the end of its key: [[event id, id, destination, published at, copy's id], …].
+-- Copy delivered messages, each to the end of its key, and write how far the replay is, if it is still where the caller
+-- says.
 INSERT OR IGNORE INTO {message} (
   event_id, destination, {about}, ordering_key, {content}, occurred_at)
-SELECT json_extract(i.value, '$[4]'), coalesce(:to, m.destination), m.event_type, m.aggregate_type, m.aggregate_id,
+SELECT json_extract(:copy_ids, '$[' || i.key || ']'), coalesce(:to, m.destination), m.event_type, m.aggregate_type,
+       m.aggregate_id,
        -- The history has the key and not where it came from.
        CASE WHEN m.key IS NOT coalesce(m.aggregate_type || ':' || m.aggregate_id, m.aggregate_id) THEN m.key END,
        m.payload, m.content_type,
        json_set(m.headers, '$.replayof', coalesce(json_extract(m.headers, '$.replayof'), m.event_id)),
        {context:m.}, m.occurred_at
-  FROM json_each(:rows) AS i
+  FROM json_each(:event_ids) AS i
  CROSS JOIN {history} AS m
- WHERE m.event_id = json_extract(i.value, '$[0]') AND m.id = json_extract(i.value, '$[1]')
-   AND m.destination = json_extract(i.value, '$[2]') AND m.published_at = json_extract(i.value, '$[3]')
- ORDER BY i.key
+ WHERE m.event_id = i.value AND m.id = json_extract(:ids, '$[' || i.key || ']')
+   AND m.destination = json_extract(:destinations, '$[' || i.key || ']')
+   AND m.published_at = json_extract(:times, '$[' || i.key || ']')
+   AND EXISTS (SELECT 1 FROM {audit} AS a WHERE {replay_is_there})
+ ORDER BY i.key;
+UPDATE {audit} AS a SET count = count + changes(), detail = json_patch(detail, :position)
+ WHERE {replay_is_there}
+RETURNING at, count, detail
 
--- name: replay_progress
--- Write how far a replay is.
-UPDATE {audit} SET count = count + :copied, detail = json_patch(detail, :position) WHERE audit_id = :number
+-- fragment: replay_is_there
+-- The entry of a replay that is still where the caller says.
+a.audit_id = :number AND a.what = 'replay'
+AND json_extract(a.detail, '$.after') = json_extract(:was, '$.after')
+AND json_extract(a.detail, '$.done') = json_extract(:was, '$.done')
+
+-- name: archive_read_history
+-- Old history, whole, by the time it was recorded, within a number and a sum of bytes.
+WITH chosen AS MATERIALIZED (
+  SELECT rowid AS number, length(CAST(payload AS BLOB)) + length(CAST(headers AS BLOB)) AS size
+    FROM {history} INDEXED BY {prefix}history_recorded_idx
+   WHERE published_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older))
+     AND (recorded_at, id, destination) > (:recorded_at, :id, :destination)
+   ORDER BY recorded_at, id, destination
+   LIMIT :limit
+)
+SELECT id, event_id, destination, 'PUBLISHED', {about}, key, CAST(payload AS BLOB),
+       content_type, headers, {context}, occurred_at, recorded_at, published_at,
+       seconds, attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
+       last_error, last_attempt_at, NULL, NULL, NULL, NULL, NULL, NULL
+  FROM {history}
+ WHERE rowid IN (SELECT number FROM ({within_bytes}))
+ ORDER BY recorded_at, id, destination
+
+-- name: archive_read_dead
+-- Old dead letters, whole, by their number, within a number and a sum of bytes.
+WITH chosen AS MATERIALIZED (
+  SELECT dead_id AS number, length(CAST(payload AS BLOB)) + length(CAST(headers AS BLOB)) AS size
+    FROM {dead}
+   WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older)) AND dead_id > :letter
+   ORDER BY dead_id
+   LIMIT :limit
+)
+SELECT id, event_id, destination, 'FAILED', {about}, key, CAST(payload AS BLOB),
+       content_type, headers, {context}, occurred_at, recorded_at, NULL, NULL,
+       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
+       error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
+  FROM {dead}
+ WHERE dead_id IN (SELECT number FROM ({within_bytes}))
+ ORDER BY dead_id
+
+-- fragment: within_bytes
+-- The first of the chosen rows, as many as have so many bytes, and at least one.
+SELECT number
+  FROM (SELECT number, sum(size) OVER (ROWS UNBOUNDED PRECEDING) AS bytes, row_number() OVER (ROWS UNBOUNDED PRECEDING) AS n
+          FROM chosen)
+ WHERE bytes <= :bytes OR n = 1
+
+-- name: archive_delete_history
+-- Delete exactly these rows of the history.
+DELETE FROM {history}
+ WHERE rowid IN (SELECT h.rowid
+                   FROM json_each(:event_ids) AS k
+                   JOIN {history} AS h
+                     ON h.event_id = k.value AND h.id = json_extract(:ids, '$[' || k.key || ']')
+                    AND h.destination = json_extract(:destinations, '$[' || k.key || ']')
+                    AND h.published_at = json_extract(:times, '$[' || k.key || ']'));
+SELECT changes()
+
+-- name: archive_delete_dead
+-- Delete exactly these dead letters.
+DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:letters));
+SELECT changes()

@@ -70,13 +70,11 @@ SELECT drain_asked_by IS NOT NULL FROM {relay} WHERE id = :relay
 
 -- name: drain_relays
 -- Ask a relay, or every live relay, to drain.
+INSERT INTO {audit} (who, what, subject)
+SELECT :by, 'drain', id FROM {relay} WHERE {lease_is_valid} AND (id = :relay OR name = :relay OR :relay = '*');
 UPDATE {relay} SET drain_asked_by = :by
  WHERE {lease_is_valid} AND (id = :relay OR name = :relay OR :relay = '*')
 RETURNING id
-
--- name: drain_audit
--- Write to the audit log who asked which relay to drain.
-INSERT INTO {audit} (who, what, subject) VALUES (:by, 'drain', :id)
 
 -- name: lane_epoch
 -- The current epoch of the lane, read inside the transaction that writes, which is the only writer.

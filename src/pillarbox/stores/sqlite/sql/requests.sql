@@ -61,20 +61,17 @@ SELECT destination, paused, breaker, rate_limit, last_error
  ORDER BY destination
 
 -- name: override_destination
--- Override the state of a destination: those of paused, breaker and rate_limit that :want names.
+-- Override the state of a destination: those of paused, breaker and rate_limit that :wanted names.
+INSERT INTO {audit} (who, what, subject, detail) VALUES (:by, 'steer', :destination, :wanted);
 INSERT INTO {destination} AS d (destination, paused, breaker, rate_limit, changed_by)
-VALUES (:destination, coalesce(json_extract(:want, '$.paused'), 0), json_extract(:want, '$.breaker'),
-        json_extract(:want, '$.rate_limit'), :by)
+VALUES (:destination, coalesce(json_extract(:wanted, '$.paused'), 0), json_extract(:wanted, '$.breaker'),
+        json_extract(:wanted, '$.rate_limit'), :by)
 ON CONFLICT (destination) DO UPDATE
-   SET paused = CASE WHEN json_type(:want, '$.paused') IS NULL THEN d.paused ELSE excluded.paused END,
-       breaker = CASE WHEN json_type(:want, '$.breaker') IS NULL THEN d.breaker ELSE excluded.breaker END,
-       rate_limit = CASE WHEN json_type(:want, '$.rate_limit') IS NULL THEN d.rate_limit ELSE excluded.rate_limit END,
+   SET paused = CASE WHEN json_type(:wanted, '$.paused') IS NULL THEN d.paused ELSE excluded.paused END,
+       breaker = CASE WHEN json_type(:wanted, '$.breaker') IS NULL THEN d.breaker ELSE excluded.breaker END,
+       rate_limit = CASE WHEN json_type(:wanted, '$.rate_limit') IS NULL THEN d.rate_limit ELSE excluded.rate_limit END,
        changed_at = {now},
        changed_by = excluded.changed_by
-
--- name: override_audit
--- Write to the audit log who overrode what of which destination.
-INSERT INTO {audit} (who, what, subject, detail) VALUES (:by, 'steer', :destination, :want)
 
 -- fragment: outages
 -- What events wait for in an outage: the error and the next attempt of each destination that fails, and under '' the

@@ -33,12 +33,14 @@ WITH oldest AS MATERIALIZED (
    ORDER BY since, id
    LIMIT 1
 )
-SELECT (SELECT count(*) FROM (SELECT 1 FROM {message} LIMIT :counted + 1)),
+SELECT w.pending,
        (SELECT round((julianday({now}) - julianday(since)) * 86400.0, 3) FROM oldest),
+       w.pending <= :counted,
        (SELECT count(*) FROM (SELECT 1 FROM {dead} LIMIT :most + 1)),
        (SELECT count(*) FROM (SELECT 1 FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT :most + 1)),
        (SELECT event_id FROM oldest),
        ({recorded_so_far})
+  FROM (SELECT count(*) AS pending FROM (SELECT 1 FROM {message} LIMIT :counted + 1)) AS w
 
 -- name: overview_lanes
 -- List every lane and its owner.

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from pillarbox.admin.requests import KEEP, Action, Keep, changes
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.store import Forced
-from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.admin.engine import Engine
 
 
-class PostgresRequests:
+class SqlRequests:
     """See `pillarbox.admin.requests.Requests`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
-        self._connection = connection
-        self._add = statements.get("add_requests")
-        self._drain = statements.get("drain_relays")
-        self._override = statements.get("override_destination")
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._add = engine.statement("add_requests")
+        self._drain = engine.statement("drain_relays")
+        self._override = engine.statement("override_destination")
 
     async def add(
         self,
@@ -30,14 +29,18 @@ class PostgresRequests:
         by: str = "",
         act: int | None = None,
     ) -> list[int]:
-        event_ids, destinations = [event_id for event_id, _ in events], [destination for _, destination in events]
-        rows = await self._connection.fetch(
-            self._add, action, event_ids, destinations, min(delay, LONGEST_DELAY), by, act
-        )
-        return [int(request_id) for (request_id,) in rows]
+        given = {
+            "action": action,
+            "event_ids": [event_id for event_id, _ in events],
+            "destinations": [destination for _, destination in events],
+            "delay": float(min(delay, LONGEST_DELAY)),
+            "by": by,
+            "act": act,
+        }
+        return [int(request_id) for (request_id,) in await self._engine.write(self._add, given)]
 
     async def drain(self, relay: str, *, by: str = "") -> list[str]:
-        return [row[0] for row in await self._connection.fetch(self._drain, relay, by)]
+        return sorted(asked for (asked,) in await self._engine.write(self._drain, {"relay": relay, "by": by}))
 
     async def override(
         self,
@@ -49,4 +52,6 @@ class PostgresRequests:
         by: str = "",
     ) -> None:
         if changed := changes(paused=paused, breaker=breaker, rate_limit=rate_limit):
-            await self._connection.fetch(self._override, destination, json.dumps(changed), by)
+            await self._engine.write(
+                self._override, {"destination": destination, "wanted": json.dumps(changed), "by": by}
+            )

@@ -1,0 +1,1 @@
+"""The operators' half of a store, written once for all SQL engines: see `pillarbox.admin`."""

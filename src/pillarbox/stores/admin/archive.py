@@ -1,0 +1,61 @@
+"""Old rows on their way out by way of a file: read along an index, deleted one by one and by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from pillarbox.admin.archive import Stale, Table
+from pillarbox.admin.listing import EventDetail
+from pillarbox.core.fetch import MAX_BYTES
+from pillarbox.core.message import EARLIEST
+from pillarbox.core.retention import Retention
+from pillarbox.core.statistics import COUNTED
+from pillarbox.stores.admin.engine import Engine
+from pillarbox.stores.admin.events import detail_of
+
+
+class SqlArchive:
+    """See `pillarbox.admin.archive.Archive`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._count = engine.statement("archive_count")
+        self._read = {table: engine.statement(f"archive_read_{table}") for table in ("history", "dead")}
+        self._drop = {table: engine.statement(f"archive_delete_{table}") for table in ("history", "dead")}
+
+    async def stale(self, kept: Retention) -> Stale:
+        [counts] = await self._engine.read(self._count, asdict(kept) | {"most": COUNTED + 1})
+        return Stale(*counts)
+
+    async def read(
+        self,
+        table: Table,
+        *,
+        older: float,
+        limit: int,
+        after: EventDetail | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> list[EventDetail]:
+        given = {
+            "older": older,
+            "limit": limit,
+            "bytes": max_bytes,
+            "letter": (after and after.letter) or 0,
+            "recorded_at": after.recorded_at if after else EARLIEST,
+            "id": after.id if after else 0,
+            "destination": after.destination if after else "",
+        }
+        rows = await self._engine.read(self._read[table], given)
+        return [detail_of(self._engine, row) for row in rows]
+
+    async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
+        given = {
+            "letters": [row.letter for row in rows],
+            "event_ids": [row.event_id for row in rows],
+            "ids": [row.id for row in rows],
+            "destinations": [row.destination for row in rows],
+            "times": [row.published_at for row in rows],
+        }
+        [(gone,)] = await self._engine.write(self._drop[table], given)
+        return int(gone)

@@ -1,0 +1,112 @@
+"""Lists of events, and everything known of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from pillarbox.admin.listing import (
+    EventDetail,
+    EventFilter,
+    EventPage,
+    Failure,
+    FoundEvent,
+    ListedEvent,
+    Position,
+    Story,
+    event_page,
+    walk,
+)
+from pillarbox.admin.requests import OpenRequest
+from pillarbox.core.message import EARLIEST, LATEST, Status
+from pillarbox.stores.admin.engine import LAST, Engine, Row, moment_or_none
+
+_END = Position(LATEST, LAST, "")
+
+
+class SqlEvents:
+    """See `pillarbox.admin.listing.Events`. One statement per page."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._story = [engine.statement(name) for name in ("show_event", "show_failures", "show_requests")]
+
+    async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
+        statement = self._engine.statement("list_events", *_variants(wanted))
+        # Only the hot table has these.
+        more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
+        if after is not None and after.recorded_at == LATEST:
+            # A time that cannot be decoded does not tell where its row was: go on with those that can.
+            after = after._replace(recorded_at=LATEST - timedelta(microseconds=1))
+        recorded_at, number, place = wanted.after(after) or _END
+        aggregate_type, aggregate_id = wanted.aggregate_parts
+        given = {
+            "recorded_at": recorded_at,
+            "id": number,
+            "place": place,
+            "since": wanted.since or EARLIEST,
+            "status": wanted.status,
+            "type": wanted.event_type,
+            "key": wanted.key,
+            "destination": wanted.destination,
+            "aggregate_type": aggregate_type,
+            "aggregate_id": aggregate_id,
+            "error": wanted.error,
+            "retrying": wanted.retrying,
+            "most": limit + 1,
+            "waiting": walk(limit, asked=wanted.asked + more, answered=False) if wanted.waiting else 0,
+            "delivered": walk(limit, asked=wanted.asked, answered=wanted.index is not None) if wanted.delivered else 0,
+            "dead": walk(limit, asked=wanted.asked, answered=False) if wanted.dead else 0,
+        }
+        rows = await self._engine.read(statement, given)
+        return event_page([self._found(*row) for row in rows], limit=limit)
+
+    async def show(self, event_id: str) -> Story:
+        events, failures, requests = await self._engine.read_all(self._story, {"event_id": event_id})
+        moment = self._engine.moment
+        return Story(
+            [detail_of(self._engine, row) for row in events],
+            [
+                Failure(destination, attempt, bool(charged), error, moment(at), seconds)
+                for destination, attempt, charged, error, at, seconds in failures
+            ],
+            [OpenRequest._make([*facts, moment(asked_at)]) for *facts, asked_at in requests],
+        )
+
+    def _found(self, *facts: Any) -> FoundEvent:
+        *row, wanted, edge = facts
+        event = ListedEvent(*row)
+        event = event._replace(
+            status=Status(event.status),
+            recorded_at=self._engine.moment(event.recorded_at),
+            last_attempt_at=moment_or_none(self._engine, event.last_attempt_at),
+            next_retry_at=moment_or_none(self._engine, event.next_retry_at),
+            published_at=moment_or_none(self._engine, event.published_at),
+        )
+        return FoundEvent(event, bool(wanted), bool(edge))
+
+
+def detail_of(engine: Engine, row: Row) -> EventDetail:
+    """A detail from a row whose columns are its fields."""
+    detail = EventDetail(*row)
+    return detail._replace(
+        status=Status(detail.status),
+        occurred_at=engine.moment(detail.occurred_at),
+        recorded_at=engine.moment(detail.recorded_at),
+        published_at=moment_or_none(engine, detail.published_at),
+        last_attempt_at=moment_or_none(engine, detail.last_attempt_at),
+        next_retry_at=moment_or_none(engine, detail.next_retry_at),
+        locked_at=moment_or_none(engine, detail.locked_at),
+        first_failed_at=moment_or_none(engine, detail.first_failed_at),
+        died_at=moment_or_none(engine, detail.died_at),
+    )
+
+
+def _variants(wanted: EventFilter) -> Iterator[str]:
+    if wanted.index is not None:
+        yield f"of_{wanted.index}"
+    if wanted.blocked or wanted.status is Status.FAILED:
+        yield "blocked"
+    elif wanted.status is Status.PROCESSING:
+        yield "in_flight"

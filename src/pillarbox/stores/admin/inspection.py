@@ -1,0 +1,59 @@
+"""How outbox and inbox are doing at a glance, in a few short statements."""
+
+from __future__ import annotations
+
+import json
+
+from pillarbox.admin.overview import ConsumerView, LaneView, Overview, RelayView
+from pillarbox.core.row import LATELY
+from pillarbox.core.statistics import COUNTED, Backlog
+from pillarbox.stores.admin.engine import Engine, Row, moment_or_none
+
+
+class SqlInspection:
+    """See `pillarbox.admin.overview.Inspection`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._overview = [
+            engine.statement(name) for name in ("overview", "recorded_so_far", "overview_lanes", "overview_relays")
+        ]
+        self._relays = engine.statement("overview_relays")
+        self._consumers = engine.statement("list_consumers")
+
+    async def overview(self, *, counted: int = COUNTED) -> Overview:
+        [figures], [(recorded,)], lanes, relays = await self._engine.read_all(
+            self._overview, {"counted": counted, "most": COUNTED}
+        )
+        backlog, oldest, exact, dead, blocked, oldest_event = figures
+        return Overview(
+            backlog=backlog,
+            oldest=oldest,
+            exact=bool(exact),
+            dead=dead,
+            lanes=[LaneView(*row) for row in lanes],
+            relays=[_relay(row) for row in relays],
+            blocked=blocked,
+            oldest_event=oldest_event,
+            recorded=int(recorded),
+        )
+
+    async def backlog(self) -> Backlog:
+        """See `pillarbox.core.store.Statistics`."""
+        seen = await self.overview()
+        alive = {relay.id for relay in seen.relays if relay.lease > 0}
+        unowned = any(lane.owner not in alive for lane in seen.lanes)
+        return Backlog(seen.backlog, seen.oldest, seen.dead, seen.recorded, unowned)
+
+    async def relays(self) -> list[RelayView]:
+        return [_relay(row) for row in await self._engine.read(self._relays, {})]
+
+    async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
+        given = {"limit": limit, "most": COUNTED + 1, "lately": LATELY}
+        rows = await self._engine.read(self._consumers, given)
+        return [ConsumerView._make([*facts, moment_or_none(self._engine, failed_at)]) for *facts, failed_at in rows]
+
+
+def _relay(row: Row) -> RelayView:
+    *card, breakers, version, age, in_hand, draining, stalled = row
+    return RelayView._make([*card, json.loads(breakers), version, age, in_hand, bool(draining), stalled])

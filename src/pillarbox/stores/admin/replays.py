@@ -1,0 +1,120 @@
+"""Copies of what was delivered: one statement finds them, one copies them and writes how far the replay is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from pillarbox.admin.listing import Position
+from pillarbox.admin.replay import (
+    LOOK,
+    WHAT,
+    Chosen,
+    Counted,
+    Delivered,
+    FoundDelivered,
+    Place,
+    Progress,
+    Replay,
+    chosen_of,
+    position,
+    read,
+    written,
+)
+from pillarbox.core.event import uuid7
+from pillarbox.core.message import EARLIEST, LATEST
+from pillarbox.stores.admin.engine import Engine, Row
+
+_INDEXES = ("event", "key", "type", None)
+
+
+class SqlReplays:
+    """See `pillarbox.admin.replay.Replays`."""
+
+    def __init__(self, listing: Engine, engine: Engine) -> None:
+        """`listing` plans each search anew: which plan is good depends on the filter."""
+        self._listing = listing
+        self._engine = engine
+        self._count = {index: _narrowed(listing, "replay_count", index) for index in _INDEXES}
+        # Of a key or an event there is little to bring into the order of delivery; of a type there may be everything.
+        in_order = {index: None if index == "type" else index for index in _INDEXES}
+        self._next = {index: _narrowed(listing, "replay_next", used) for index, used in in_order.items()}
+        self._begin = engine.statement("add_audit_entry")
+        self._find = engine.statement("replay_find")
+        self._copy = engine.statement("replay_copy")
+
+    async def count(self, plan: Replay, *, enough: int, look: int, after: Position | None = None) -> Counted:
+        recorded_at, number, place = after or Position(plan.wanted.since or EARLIEST, 0, "")
+        given = _asked(plan) | {
+            "recorded_at": recorded_at,
+            "id": number,
+            "place": place,
+            "look": look,
+            "enough": enough,
+        }
+        [(found, at, *edge)] = await self._listing.read(self._count[plan.index], given)
+        if at is None or found == enough:
+            return Counted(found, None)
+        return Counted(found, Position(self._listing.moment(at), *edge))
+
+    async def chosen(self, plan: Replay, *, limit: int, after: Place, began: datetime | None = None) -> Chosen:
+        given = _asked(plan) | {
+            "published_at": after.published_at,
+            "id": after.id,
+            "place": after.destination,
+            "look": max(LOOK, limit + 1),
+            "most": limit + 1,
+            "began": began or LATEST,
+        }
+        rows = await self._listing.read(self._next[plan.index], given)
+        found = [
+            FoundDelivered(Delivered(self._listing.moment(at), *facts), bool(wanted), bool(edge))
+            for at, *facts, wanted, edge in rows
+        ]
+        return chosen_of(found, limit=limit)
+
+    async def begin(self, plan: Replay, *, by: str = "", expected: int | None = None) -> Progress:
+        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False, expected=expected)
+        given = {"by": by, "what": WHAT, "subject": plan.to or "", "count": 0, "detail": json.dumps(detail)}
+        [(number, began)] = await self._engine.write(self._begin, given)
+        return read(number, self._engine.moment(began), 0, detail)
+
+    async def find(self, number: int) -> Progress | None:
+        return self._progress(number, await self._engine.read(self._find, {"number": number}))
+
+    async def copy(self, progress: Progress, rows: Sequence[Delivered], *, after: Place, done: bool) -> Progress | None:
+        given = {
+            "number": progress.number,
+            "was": json.dumps(position(progress.after, done=progress.done)),
+            "position": json.dumps(position(after, done=done)),
+            "to": progress.plan.to,
+            "event_ids": [row.event_id for row in rows],
+            "ids": [row.id for row in rows],
+            "destinations": [row.destination for row in rows],
+            "times": [row.published_at for row in rows],
+            "copy_ids": [progress.copy_id(row.event_id) for row in rows],
+        }
+        return self._progress(progress.number, await self._engine.write(self._copy, given))
+
+    def _progress(self, number: int, rows: Sequence[Row]) -> Progress | None:
+        for began, copied, detail in rows:
+            return read(number, self._engine.moment(began), copied, json.loads(detail))
+        return None
+
+
+def _narrowed(engine: Engine, name: str, index: str | None) -> str:
+    return engine.statement(name) if index is None else engine.statement(name, f"of_{index}")
+
+
+def _asked(plan: Replay) -> dict[str, object]:
+    wanted = plan.wanted
+    return {
+        "type": wanted.event_type,
+        "key": wanted.key,
+        "destination": wanted.destination,
+        "since": wanted.since or EARLIEST,
+        "until": plan.until or LATEST,
+        "events": list(plan.event_ids) or None,
+        "to": plan.to,
+    }

@@ -1,0 +1,23 @@
+"""Statistics over time, as relays wrote them."""
+
+from __future__ import annotations
+
+import json
+
+from pillarbox.core.statistics import MOST, Sample
+from pillarbox.stores.admin.engine import Engine
+
+
+class SqlSamples:
+    """See `pillarbox.admin.admin.Samples`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._since = engine.statement("statistics_since")
+
+    async def since(self, seconds: float) -> list[Sample]:
+        rows = await self._engine.read(self._since, {"seconds": seconds, "most": MOST})
+        return [
+            Sample.read(self._engine.moment(at), relay, destination, json.loads(figures))
+            for at, relay, destination, figures in reversed(rows)
+        ]

@@ -1,0 +1,48 @@
+"""PostgreSQL under the operators' half: named parameters become numbered ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from pillarbox.stores.admin.engine import Given, Row
+from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.statements import Statements
+
+# `:name`, and not the `::type` of a cast.
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
+
+
+class PostgresDialect:
+    """See `pillarbox.stores.admin.engine.Engine`."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    def statement(self, name: str, *variants: str) -> str:
+        return self._statements.get(name, *variants)
+
+    async def read(self, statement: str, given: Given) -> Sequence[Row]:
+        sql, names = numbered(statement)
+        return [tuple(row) for row in await self._connection.fetch(sql, *(given[name] for name in names))]
+
+    async def read_all(self, statements: Sequence[str], given: Given) -> Sequence[Sequence[Row]]:
+        return [await self.read(statement, given) for statement in statements]
+
+    async def write(self, statement: str, given: Given) -> Sequence[Row]:
+        return await self.read(statement, given)
+
+    def moment(self, value: Any) -> datetime:
+        decoded: datetime = value
+        return decoded
+
+
+@lru_cache(maxsize=256)
+def numbered(statement: str) -> tuple[str, tuple[str, ...]]:
+    """The statement with `$1` for its first parameter, and the names of its parameters in that order."""
+    names = tuple(dict.fromkeys(_PARAMETER.findall(statement)))
+    return _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", statement), names

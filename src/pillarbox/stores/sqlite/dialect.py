@@ -1,0 +1,71 @@
+"""SQLite under the operators' half: parameters by name, times and lists as text."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pillarbox.core.message import EARLIEST, LATEST
+from pillarbox.stores.admin.engine import Given, Row
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.moments import moment
+from pillarbox.stores.sqlite.statements import Statements, each
+
+EVER = "0000-01-01T00:00:00.000Z"
+NEVER = "9999-12-31T23:59:59.999Z"
+
+
+class SqliteDialect:
+    """See `pillarbox.stores.admin.engine.Engine`."""
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    def statement(self, name: str, *variants: str) -> str:
+        return self._statements.get(name, *variants)
+
+    async def read(self, statement: str, given: Given) -> Sequence[Row]:
+        [rows] = await self.read_all([statement], given)
+        return rows
+
+    async def read_all(self, statements: Sequence[str], given: Given) -> Sequence[Sequence[Row]]:
+        encoded = _encoded(given)
+        return await self._connection.read(lambda db: [db.execute(one, encoded).fetchall() for one in statements])
+
+    async def write(self, statement: str, given: Given) -> Sequence[Row]:
+        encoded = _encoded(given)
+
+        def work(db: sqlite3.Connection) -> Sequence[Row]:
+            rows: Sequence[Row] = ()
+            for one in each(f"{statement};"):
+                # Fetched to the end: a statement that is still running would keep the transaction from committing.
+                rows = db.execute(one, encoded).fetchall()
+            return rows
+
+        return await self._connection.write(work)
+
+    def moment(self, value: Any) -> datetime:
+        return moment(value)
+
+
+def _encoded(given: Given) -> dict[str, Any]:
+    return {name: _value(value) for name, value in given.items()}
+
+
+def _value(value: object) -> Any:
+    if isinstance(value, datetime):
+        return written(value)
+    return json.dumps([_value(one) for one in value]) if isinstance(value, list) else value
+
+
+def written(at: datetime) -> str:
+    """A time as the tables have it."""
+    if at == EARLIEST:
+        return EVER
+    if at == LATEST:
+        return NEVER
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
