@@ -34,13 +34,14 @@ from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Resu
 from pillarbox.plugins import Producer, StoreOptions, StorePlugin, TransportDiagnosis, TransportPlugin
 
 if TYPE_CHECKING:
-    from pillarbox.testing.conformance import StoreConformance
+    from pillarbox.testing.conformance import AdminConformance, StoreConformance
     from pillarbox.testing.conformance.sources import SourceConformance
     from pillarbox.testing.conformance.transports import TransportConformance
 
 __all__ = [
     "Address",
     "Admin",
+    "AdminConformance",
     "AdminStore",
     "AnswersApart",
     "Capabilities",
@@ -76,6 +77,7 @@ __all__ = [
 
 # Loaded when asked for: they need pytest, which an adapter needs in its tests only.
 _SUITES = {
+    "AdminConformance": "pillarbox.testing.conformance",
     "SourceConformance": "pillarbox.testing.conformance.sources",
     "StoreConformance": "pillarbox.testing.conformance",
     "TransportConformance": "pillarbox.testing.conformance.transports",

@@ -5,13 +5,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from pillarbox.testing.conformance import StoreConformance
+from pillarbox.testing.conformance import AdminConformance, StoreConformance
 from tests.conformance.harnesses import PostgresHarness
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
 
 
-class TestPostgresStore(StoreConformance):
+class TestPostgresStore(StoreConformance, AdminConformance):
     @pytest.fixture
     async def harness(self, postgres_server: PostgresServer, postgres_url: str) -> AsyncIterator[PostgresHarness]:
         with ExitStack() as databases:

@@ -6,11 +6,11 @@ from shutil import copyfile
 
 import pytest
 
-from pillarbox.testing.conformance import StoreConformance
+from pillarbox.testing.conformance import AdminConformance, StoreConformance
 from tests.conformance.harnesses import SqliteHarness
 
 
-class TestSqliteStore(StoreConformance):
+class TestSqliteStore(StoreConformance, AdminConformance):
     @pytest.fixture
     async def harness(self, tmp_path: Path, sqlite_template: Path) -> AsyncIterator[SqliteHarness]:
         copyfile(sqlite_template, tmp_path / "outbox.db")

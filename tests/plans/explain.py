@@ -8,7 +8,7 @@ import asyncpg
 
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import SETTINGS
-from pillarbox.stores.postgres.dialect import numbered
+from pillarbox.stores.postgres.statements import numbered
 
 OURS = ("outbox_",)
 

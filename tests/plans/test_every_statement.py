@@ -9,6 +9,7 @@ import asyncpg
 
 from pillarbox.core.statements import Names, Statement, StatementSet, load
 from pillarbox.stores.postgres.statements import Statements as PostgresStatements
+from pillarbox.stores.postgres.statements import numbered
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.statements import Statements as SqliteStatements
 from pillarbox.stores.sqlite.statements import each
@@ -52,7 +53,7 @@ async def test_postgresql_plans_every_statement(postgres_url: str) -> None:
     try:
         for name, sql in rendered(PostgresStatements(POSTGRES), *sources).items():
             try:
-                await connection.prepare(sql)
+                await connection.prepare(numbered(sql)[0])
             except asyncpg.PostgresError as error:
                 refused[name] = str(error)
     finally:
@@ -70,8 +71,9 @@ def test_sqlite_plans_every_statement() -> None:
         for statement in each(statements.script("connection_settings")):
             connection.execute(statement)
         for name, sql in rendered(statements, *sources).items():
-            try:
-                connection.execute(f"EXPLAIN {sql}", AnyValue())
-            except sqlite3.Error as error:
-                refused[name] = str(error)
+            for statement in each(f"{sql};"):
+                try:
+                    connection.execute(f"EXPLAIN {statement}", AnyValue())
+                except sqlite3.Error as error:
+                    refused[name] = str(error)
     assert refused == {}

@@ -25,9 +25,6 @@ ANALYZE public.outbox_stat, public.outbox_audit, public.outbox_ledger;
 ANALYZE public.outbox_inbox, public.outbox_inbox_statistics;
 """
 
-BLOCKED = {"limit": 100, "most": BEHIND, "lines": LINES}
-
-
 ASKED = """
 INSERT INTO public.outbox_request (action, event_id, destination)
 SELECT 'retry', 'r' || g, 'orders' FROM generate_series(1, 20000) g;
@@ -58,7 +55,7 @@ async def test_blocked_keys_count_a_bounded_number_behind_each(explain: Explaine
 
 
 async def test_keys_whose_head_waits_for_its_retry_do_so_too(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(STATEMENTS.get("keys_blocked"), **BLOCKED)
+    cost = await explain.cost_of_named(STATEMENTS.get("keys_blocked"), limit=100, most=BEHIND, lines=LINES)
     assert cost.rows <= BEHIND + 10, cost
     assert cost.returned == 1
 

@@ -287,10 +287,7 @@ class World:
     async def _discard(self, which: Identity) -> None:
         self.discarded[which] = -1
         [request] = await self.store.admin.requests.add("discard", [which])
-        if await self._closed(request) and any(
-            entry.what == "discard" and entry.detail.get("request_id") == request
-            for entry in self.store._tables.audit.values()
-        ):
+        if await self._closed(request) and request in self.store._tables.carried_out:
             self.discarded[which] = len(self.deliveries)
 
     async def _edit(self, which: Identity) -> None:

@@ -1,6 +1,11 @@
 """A replay is counted up to a bound, goes no faster than asked, ends at its number, and can be gone on with."""
 
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -9,7 +14,7 @@ from pillarbox.core.event import REPLAY_OF, Event
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.ops import replaying
 from pillarbox.record import Outbox
-from pillarbox.stores.memory import MemoryStore
+from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
 
 
@@ -29,15 +34,28 @@ class Hours:
         self.seconds += seconds
 
 
-async def history_of(count: int) -> tuple[MemoryStore, Owner]:
-    store = MemoryStore()
-    owner = await Owner.of(store)
-    with store.transaction() as transaction:
-        events = [Event("order.placed", {}, event_id=f"evt-{number}", key="k") for number in range(count)]
-        Outbox().record(transaction, *events)
-    while ready := await owner.ready():
-        await owner.settle(DELIVERED, *ready, to="orders")
-    return store, owner
+HistoryOf = Callable[[int], Awaitable[tuple[SqliteStore, Owner]]]
+
+
+@pytest.fixture
+async def history_of(tmp_path: Path, sqlite_template: Path) -> AsyncIterator[HistoryOf]:
+    """Makes a store with so many delivered events, and an owner of its lane."""
+    path = tmp_path / "outbox.db"
+    copyfile(sqlite_template, path)
+    store = SqliteStore(path)
+
+    async def make(count: int) -> tuple[SqliteStore, Owner]:
+        owner = await Owner.of(store)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            events = [Event("order.placed", {}, event_id=f"evt-{number}", key="k") for number in range(count)]
+            connection.execute("BEGIN")
+            Outbox().record(connection, *events)
+        while ready := await owner.ready():
+            await owner.settle(DELIVERED, *ready, to="orders")
+        return store, owner
+
+    yield make
+    await store.aclose()
 
 
 async def copies(owner: Owner) -> list[str]:
@@ -53,13 +71,15 @@ def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("events", "most", "counted"), [(0, None, 0), (6, None, 6), (9, None, 7), (9, 3, 3), (2, 3, 2)]
 )
-async def test_it_is_counted_exactly_up_to_a_bound(events: int, most: int | None, counted: int) -> None:
+async def test_it_is_counted_exactly_up_to_a_bound(
+    history_of: HistoryOf, events: int, most: int | None, counted: int
+) -> None:
     store, owner = await history_of(events)
     assert await replaying.count(store, Replay(most=most)) == replaying.Count(counted)
     assert await owner.ready() == []
 
 
-async def test_it_is_told_how_far_it_is_from_the_beginning_on() -> None:
+async def test_it_is_told_how_far_it_is_from_the_beginning_on(history_of: HistoryOf) -> None:
     store, _ = await history_of(9)
     told: list[Progress] = []
     done = await replaying.run(store, Replay(), by="ada", progress=told.append)
@@ -68,7 +88,7 @@ async def test_it_is_told_how_far_it_is_from_the_beginning_on() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 4, 5, 8])
-async def test_the_oldest_so_many(most: int) -> None:
+async def test_the_oldest_so_many(history_of: HistoryOf, most: int) -> None:
     store, owner = await history_of(9)
     done = await replaying.run(store, Replay(most=most), by="")
     assert (done.copied, done.done) == (most, True)
@@ -76,7 +96,7 @@ async def test_the_oldest_so_many(most: int) -> None:
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(1.0, 8), (0.5, 16), (2.0, 4), (100.0, 0.08)])
-async def test_it_goes_no_faster_than_asked(rate: float, seconds: float) -> None:
+async def test_it_goes_no_faster_than_asked(history_of: HistoryOf, rate: float, seconds: float) -> None:
     store, _ = await history_of(9)
     clock = Hours()
     told: list[tuple[float, int]] = []
@@ -91,7 +111,7 @@ async def test_it_goes_no_faster_than_asked(rate: float, seconds: float) -> None
     assert all(copied <= clock_seconds * rate + max(1, rate) for clock_seconds, copied in told)
 
 
-async def test_what_was_interrupted_is_gone_on_with() -> None:
+async def test_what_was_interrupted_is_gone_on_with(history_of: HistoryOf) -> None:
     store, owner = await history_of(9)
 
     def interrupt(progress: Progress) -> None:
@@ -111,7 +131,7 @@ async def test_what_was_interrupted_is_gone_on_with() -> None:
     assert again == done
 
 
-async def test_two_who_go_on_at_once_do_not_do_it_twice() -> None:
+async def test_two_who_go_on_at_once_do_not_do_it_twice(history_of: HistoryOf) -> None:
     store, owner = await history_of(9)
     left = await store.admin.replays.begin(Replay())
     await replaying.go_on(store, left)

@@ -15,17 +15,14 @@ class SqlInspection:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._overview = [
-            engine.statement(name) for name in ("overview", "recorded_so_far", "overview_lanes", "overview_relays")
-        ]
+        self._overview = [engine.statement(name) for name in ("overview", "overview_lanes", "overview_relays")]
         self._relays = engine.statement("overview_relays")
         self._consumers = engine.statement("list_consumers")
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
-        [figures], [(recorded,)], lanes, relays = await self._engine.read_all(
-            self._overview, {"counted": counted, "most": COUNTED}
-        )
-        backlog, oldest, exact, dead, blocked, oldest_event = figures
+        given = {"counted": counted, "most": COUNTED}
+        [figures], lanes, relays = await self._engine.read_all(self._overview, given)
+        backlog, oldest, exact, dead, blocked, oldest_event, recorded = figures
         return Overview(
             backlog=backlog,
             oldest=oldest,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pillarbox.admin.dead_letters import (
     EVERY_LETTER,
@@ -15,7 +14,6 @@ from pillarbox.admin.dead_letters import (
     dead_letter_page,
 )
 from pillarbox.admin.listing import EventDetail
-from pillarbox.core.message import Message
 from pillarbox.stores.memory.events import given_up
 from pillarbox.stores.memory.tables import Buried, Stored, Tables, verb
 
@@ -42,7 +40,7 @@ class MemoryDeadLetters:
 
     @verb
     def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
-        return sum(self._revive(number, by=by, act=act) for number in sorted(set(ids)))
+        return sum(self._revive(number) for number in sorted(set(ids)))
 
     @verb
     def edit(
@@ -51,40 +49,27 @@ class MemoryDeadLetters:
         if letter not in self._tables.dead:
             return False
         m = self._tables.dead[letter].stored.message
-        return self._revive(
-            letter, by=by, amendment=Amendment.of(m.payload, m.headers_json, payload=payload, headers=headers)
-        )
+        return self._revive(letter, Amendment.of(m.payload, m.headers_json, payload=payload, headers=headers))
 
     @verb
     def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
-        gone = [(number, self._tables.dead.pop(number)) for number in sorted(set(ids)) if number in self._tables.dead]
-        for number, buried in gone:
-            self._enter(by, "discard", number, buried.stored.message, act=act)
+        gone = [number for number in sorted(set(ids)) if self._tables.dead.pop(number, None)]
         return len(gone)
 
-    def _revive(self, number: int, *, by: str, amendment: Amendment | None = None, act: int | None = None) -> bool:
+    def _revive(self, number: int, amendment: Amendment | None = None) -> bool:
         if number not in self._tables.dead:
             return False
         m = self._tables.dead[number].stored.message
         if m.identity in self._tables.waiting:
             return False
         del self._tables.dead[number]
-        if amendment is None:
-            self._enter(by, "retry", number, m, act=act)
-        else:
-            self._enter(by, "edit", number, m, **amendment.told)
+        if amendment is not None:
             m = m._replace(payload=amendment.payload, headers_json=amendment.headers_json)
         again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=1)
         self._tables.put(Stored(message=again))
         # An operator wants it sent, whatever the ledger says; the one try does the same for the history.
         self._tables.processed.pop(m.identity, None)
         return True
-
-    def _enter(self, by: str, what: str, number: int, m: Message, *, act: int | None = None, **more: Any) -> None:
-        if act is None:
-            self._tables.remember(by, what, m.event_id, destination=m.destination, dead_id=number, **more)
-        else:
-            self._tables.grow(act, 1)
 
 
 def _letter(number: int, buried: Buried) -> ListedDeadLetter:

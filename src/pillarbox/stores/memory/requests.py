@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pillarbox.admin.admin import NoAdmin
 from pillarbox.admin.requests import KEEP, Action, Keep, changes
-from pillarbox.core.lane import EVERY_RELAY
 from pillarbox.core.store import Forced
 from pillarbox.stores.memory.destinations import row_of
 from pillarbox.stores.memory.tables import Identity, Request, Tables, verb
@@ -15,8 +15,9 @@ from pillarbox.stores.memory.tables import Identity, Request, Tables, verb
 class MemoryRequests:
     """See `pillarbox.admin.requests.Requests`."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, admin: NoAdmin) -> None:
         self._tables = tables
+        self._admin = admin
 
     @verb
     def add(
@@ -31,17 +32,12 @@ class MemoryRequests:
         numbers = [self._tables.draw() for _ in events]
         for number, identity in zip(numbers, events, strict=True):
             self._tables.requests[number] = Request(
-                action=action, identity=identity, delay=delay, by=by, at=self._tables.now(), act=act
+                action=action, identity=identity, delay=delay, by=by, at=self._tables.now()
             )
         return numbers
 
-    @verb
-    def drain(self, relay: str, *, by: str = "") -> list[str]:
-        asked = [living for living in self._tables.living() if relay in (living.card.id, living.card.name, EVERY_RELAY)]
-        for living in asked:
-            living.draining = True
-            self._tables.remember(by, "drain", living.card.id)
-        return sorted(living.card.id for living in asked)
+    async def drain(self, relay: str, *, by: str = "") -> list[str]:
+        self._admin.refuse("requests to drain")
 
     @verb
     def override(
@@ -56,4 +52,3 @@ class MemoryRequests:
         changed: dict[str, Any] = changes(paused=paused, breaker=breaker, rate_limit=rate_limit)
         row = row_of(self._tables, destination)
         row.steering = row.steering._replace(**changed)
-        self._tables.remember(by, "steer", destination, **changed)

@@ -64,7 +64,7 @@ class MemoryStore:
         self.upkeep = MemoryUpkeep(tables)
         self.wakeup = wakeup or MemoryWakeup(tables)
         self.schema = MemorySchema(tables)
-        self.diagnosis = MemoryDiagnosis(tables, self.schema)
+        self.diagnosis = MemoryDiagnosis(self.schema, self.admin)
 
     def transaction(self) -> MemoryTransaction:
         """A producer's transaction, to be used as a context manager."""

@@ -7,10 +7,9 @@ waiting has its own index, and a row stands in exactly those that its state call
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import wraps
 from itertools import count
@@ -19,7 +18,6 @@ from types import CoroutineType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from zlib import crc32
 
-from pillarbox.admin.audit import AuditEntry
 from pillarbox.admin.listing import Failure
 from pillarbox.admin.requests import Action
 from pillarbox.core.clock import Clock
@@ -104,8 +102,6 @@ class Request:
     delay: float
     by: str
     at: datetime
-    act: int | None
-    """The entry of the audit that it is a part of."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,7 +159,8 @@ class Tables:
         self.tallies: list[tuple[datetime, Tally]] = []
         self.relays: dict[str, Relay] = {}
         self.requests: dict[int, Request] = {}
-        self.audit: dict[int, AuditEntry] = {}
+        self.carried_out: dict[int, Action] = {}
+        """The requests that changed a message, by their number."""
         self.samples: list[Sample] = []
         self.destinations: dict[str, Destination] = {}
         self._clock = clock
@@ -232,18 +229,6 @@ class Tables:
     def bury(self, stored: Stored, error: str) -> None:
         """Add a dead letter; the row is no longer in the hot table."""
         self.dead[self.draw()] = Buried(stored=stored, error=error, died_at=self.now())
-
-    def remember(self, by: str, what: str, subject: str, /, *, count: int = 1, **detail: Any) -> AuditEntry:
-        """Enter in the audit what a person did, or begins to do."""
-        entry = AuditEntry(self.draw(), self.now(), by, what, subject, count, json.dumps(detail))
-        self.audit[entry.id] = entry
-        return entry
-
-    def grow(self, act: int, done: int) -> None:
-        """An entry of the audit, if it is still there, grows by what was done, and so much less is left."""
-        if (entry := self.audit.get(act)) is not None:
-            detail = {**entry.detail, "left": entry.detail["left"] - done}
-            self.audit[act] = replace(entry, count=entry.count + done, detail_json=json.dumps(detail))
 
     def note(self, identity: Identity, status: str, *, begun: int | None = None) -> bool:
         """Write to the ledger; False, and nothing, if it knows of a success."""

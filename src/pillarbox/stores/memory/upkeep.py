@@ -37,16 +37,15 @@ class MemoryUpkeep:
 
 
 def stale(tables: Tables, kept: Retention) -> Iterator[tuple[dict[Any, Any], Iterator[Any]]]:
-    """History, dead letters, receipts, ledger and audit, each with the keys of its rows that are old enough to go."""
-    kinds: tuple[dict[Any, Any], ...] = (tables.history, tables.dead, tables.receipts, tables.processed, tables.audit)
+    """History, dead letters, receipts and ledger, each with the keys of its rows that are old enough to go."""
+    kinds: tuple[dict[Any, Any], ...] = (tables.history, tables.dead, tables.receipts, tables.processed)
     ends: tuple[Callable[[Any], datetime | None], ...] = (
         lambda row: row.published_at,
         lambda row: row.died_at,
         lambda received_at: received_at,
         lambda entry: None if entry.status == "PROCESSING" else entry.created_at,
-        lambda entry: entry.at,
     )
-    ages = (kept.history, kept.dead, kept.receipts, kept.ledger, kept.audit)
+    ages = (kept.history, kept.dead, kept.receipts, kept.ledger)
     for table, end, age in zip(kinds, ends, ages, strict=True):
         limit = None if age is None else tables.after(-age)
         yield (

@@ -99,7 +99,7 @@ class MemoryWrites:
     def request_retry(self, events: Sequence[Identity], *, by: str) -> None:
         for identity in events:
             self._tables.requests[self._tables.draw()] = Request(
-                action="retry", identity=identity, delay=0, by=by, at=self._tables.now(), act=None
+                action="retry", identity=identity, delay=0, by=by, at=self._tables.now()
             )
 
     def _fence(self, epochs: Epochs, writes: Sequence[W]) -> tuple[frozenset[int], list[W]]:
@@ -181,7 +181,7 @@ class MemoryWrites:
         if request.identity not in self._tables.waiting:
             return
         stored = self._tables.take_out(request.identity)
-        self._enter(number, request)
+        self._tables.carried_out[number] = request.action
         # It counts a try at least, so that it stays the head of its line meanwhile.
         tries = max(stored.message.tries, 1)
         then = self._tables.after(request.delay)
@@ -196,14 +196,6 @@ class MemoryWrites:
                 self._tables.bury(stored, stored.last_error or "dead-lettered by an operator")
             case _:
                 assert_never(request.action)
-
-    def _enter(self, number: int, request: Request) -> None:
-        if request.act is not None:
-            self._tables.grow(request.act, 1)
-            return
-        event_id, destination = request.identity
-        more: dict[str, Any] = {"delay": request.delay} if request.action == "reschedule" else {}
-        self._tables.remember(request.by, request.action, event_id, destination=destination, request_id=number, **more)
 
 
 def _leaves(outcome: Outcome) -> bool:

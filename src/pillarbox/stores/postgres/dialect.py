@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from pillarbox.stores.admin.engine import Given, Row
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
-
-# `:name`, and not the `::type` of a cast.
-_PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
+from pillarbox.stores.postgres.statements import Statements, numbered
 
 
 class PostgresDialect:
@@ -39,10 +34,3 @@ class PostgresDialect:
     def moment(self, value: Any) -> datetime:
         decoded: datetime = value
         return decoded
-
-
-@lru_cache(maxsize=256)
-def numbered(statement: str) -> tuple[str, tuple[str, ...]]:
-    """The statement with `$1` for its first parameter, and the names of its parameters in that order."""
-    names = tuple(dict.fromkeys(_PARAMETER.findall(statement)))
-    return _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", statement), names

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from importlib.resources import files
 
 from pillarbox.core.statements import Names, StatementSet, load, text
 
 PACKAGE = "pillarbox.stores.postgres"
+# `:name`, and not the `::type` of a cast.
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
 
 _OWN_NAMES = (
     "uuid7",
@@ -51,3 +55,14 @@ class Statements(StatementSet):
     def script(self, name: str, **values: str) -> str:
         """A script of several statements, with its comments."""
         return self.render(text(PACKAGE, f"scripts/{name}"), **values)
+
+    def shown(self, name: str, /, *variants: str) -> str:
+        sql, _ = numbered(super().shown(name, *variants))
+        return sql
+
+
+@lru_cache(maxsize=256)
+def numbered(statement: str) -> tuple[str, tuple[str, ...]]:
+    """The statement with `$1` for its first parameter, and the names of its parameters in that order."""
+    names = tuple(dict.fromkeys(_PARAMETER.findall(statement)))
+    return _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", statement), names

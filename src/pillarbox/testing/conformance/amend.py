@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from pillarbox.admin.dead_letters import AMENDED
 from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
-from pillarbox.testing.conformance.audit import entries, letters
-from pillarbox.testing.conformance.events import event
+from pillarbox.testing.conformance.audit import letters
+from pillarbox.testing.conformance.events import digest, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner, ids
 from pillarbox.testing.lookup import dead_letters
-
-
-def digest(payload: bytes) -> str:
-    return sha256(payload).hexdigest()
 
 
 class AmendConformance:
@@ -53,33 +47,12 @@ class AmendConformance:
         assert bytes(message.payload) == b"new"
         assert dict(message.headers) == {AMENDED: digest(b"new")}
 
-    async def test_the_audit_knows_what_changed_and_not_the_content(self, harness: StoreHarness) -> None:
-        owner = await Owner.of(harness.store)
-        await harness.commit(event("a", payload=b"secret old", headers={"kept": "1", "gone": "2", "other": "3"}))
-        await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
-        [letter] = await dead_letters(harness.store)
-        headers = {"kept": "1", "other": "secret", "new": "secret"}
-        await harness.store.admin.dead_letters.edit(letter.id, payload=b"secret new", headers=headers, by="ada")
-        [entry] = await entries(harness)
-        assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", "edit", "a", 1)
-        assert dict(entry.detail) == {
-            "destination": "x",
-            "dead_id": letter.id,
-            "payload": {
-                "old": {"sha256": digest(b"secret old"), "bytes": 10},
-                "new": {"sha256": digest(b"secret new"), "bytes": 10},
-            },
-            "headers": {"set": ["new", "other"], "removed": ["gone"]},
-        }
-        assert "secret" not in entry.detail_json
-
     async def test_a_letter_that_is_gone_cannot_be_edited(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
         assert await harness.store.admin.dead_letters.edit(letter, payload=b"1")
         assert not await harness.store.admin.dead_letters.edit(letter, payload=b"2")
         owner = await Owner.of(harness.store)
         assert [bytes(message.payload) for message in await owner.ready()] == [b"1"]
-        assert len(await entries(harness)) == 1
 
     async def test_a_letter_whose_event_waits_already_stays_as_it_is(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
@@ -87,7 +60,6 @@ class AmendConformance:
         assert not await harness.store.admin.dead_letters.edit(letter, payload=b"new", by="ada")
         [still] = await dead_letters(harness.store)
         assert (still.id, bytes(still.payload)) == (letter, b"a")
-        assert await entries(harness) == []
 
     async def test_an_edited_letter_is_sent_whatever_the_ledger_says(self, harness: StoreHarness) -> None:
         store = await harness.second_store(ledger=True)

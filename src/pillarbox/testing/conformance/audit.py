@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from pillarbox.admin.audit import AuditEntry, AuditFilter
 from pillarbox.admin.requests import Action
-from pillarbox.core.outcome import Dead, Retry
+from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.retention import Retention
-from pillarbox.testing.conformance.events import HOUR, at, event
+from pillarbox.testing.conformance.events import HOUR, at, digest, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.lookup import dead_letters
@@ -52,6 +52,57 @@ class AuditConformance:
         assert (newest.who, newest.what, newest.subject, newest.count) == ("bob", "discard", "b", 1)
         assert dict(newest.detail) == {"destination": "x", "dead_id": b}
         assert at(-HOUR) < oldest.at <= newest.at < at(HOUR)
+
+    async def test_the_audit_knows_what_changed_and_not_the_content(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a", payload=b"secret old", headers={"kept": "1", "gone": "2", "other": "3"}))
+        await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
+        [letter] = await dead_letters(harness.store)
+        headers = {"kept": "1", "other": "secret", "new": "secret"}
+        await harness.store.admin.dead_letters.edit(letter.id, payload=b"secret new", headers=headers, by="ada")
+        [entry] = await entries(harness)
+        assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", "edit", "a", 1)
+        assert dict(entry.detail) == {
+            "destination": "x",
+            "dead_id": letter.id,
+            "payload": {
+                "old": {"sha256": digest(b"secret old"), "bytes": 10},
+                "new": {"sha256": digest(b"secret new"), "bytes": 10},
+            },
+            "headers": {"set": ["new", "other"], "removed": ["gone"]},
+        }
+        assert "secret" not in entry.detail_json
+
+    async def test_an_edit_is_remembered_once_and_not_where_nothing_was_edited(self, harness: StoreHarness) -> None:
+        a, b = await letters(harness, "a", "b")
+        await harness.commit(event("b", "k", destination="x"))
+        assert await harness.store.admin.dead_letters.edit(a, payload=b"1", by="ada")
+        assert not await harness.store.admin.dead_letters.edit(a, payload=b"2", by="ada")
+        assert not await harness.store.admin.dead_letters.edit(b, payload=b"new", by="ada")
+        assert [(entry.what, entry.subject) for entry in await entries(harness)] == [("edit", "a")]
+
+    async def test_requests_for_many_events_are_remembered_one_by_one(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        names = ["plain", "it's", '"quoted"', "\\", "é", "[1, 2]", "null"]
+        await harness.commit(*(event(name, destination="x,y") for name in names))
+        await harness.store.admin.requests.add("reschedule", [(name, "x,y") for name in names], delay=HOUR, by="op")
+        assert await owner.carry_out() == len(names)
+        assert {(entry.who, entry.what, entry.subject) for entry in await entries(harness)} == {
+            ("op", "reschedule", name) for name in names
+        }
+
+    @pytest.mark.parametrize("action", get_args(Action))
+    async def test_a_request_for_what_is_delivered_by_then_is_not_remembered(
+        self, harness: StoreHarness, action: Action
+    ) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("delivered", "k"), event("rejected", "j"))
+        delivered, rejected = await owner.ready()
+        await harness.store.admin.requests.add(action, [("delivered", ""), ("rejected", "")], delay=HOUR, by="ada")
+        await owner.settle(DELIVERED, delivered)
+        await owner.settle(Retry(delay=HOUR, error="no"), rejected)
+        assert await owner.carry_out() == 2
+        assert [entry.subject for entry in await entries(harness)] == ["rejected"]
 
     async def test_what_was_not_done_is_not_remembered(self, harness: StoreHarness) -> None:
         [a] = await letters(harness, "a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 from pillarbox.core.event import Event
@@ -24,3 +25,7 @@ def line(key: str, *event_ids: str, **more: Any) -> list[Event]:
 def at(seconds: float) -> datetime:
     """So many seconds from now; a negative number is the past."""
     return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+def digest(payload: bytes) -> str:
+    return sha256(payload).hexdigest()

@@ -56,10 +56,6 @@ class RequestConformance:
         await harness.store.admin.requests.add("reschedule", [(name, "x,y") for name in names], delay=HOUR, by="op")
         assert await owner.carry_out() == len(names)
         assert ids(await owner.ready()) == ["other"]
-        asked = await harness.store.admin.audit.list()
-        assert {(entry.who, entry.what, entry.subject) for entry in asked.entries} == {
-            ("op", "reschedule", name) for name in names
-        }
 
     async def test_a_retry_is_due_at_once_with_its_attempts_at_zero(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

@@ -1,4 +1,4 @@
-"""The suite: every theme in one class, in the order of a message's life."""
+"""The suites: every theme in one of two classes, in the order of a message's life."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ class StoreConformance(
     AppendConformance,
     ContentConformance,
     LanesConformance,
-    DrainConformance,
     BesideConformance,
     FencingConformance,
     ReadingConformance,
@@ -64,16 +63,11 @@ class StoreConformance(
     RequestConformance,
     InFlightConformance,
     FindConformance,
-    AuditConformance,
     AmendConformance,
     ListConformance,
     LettersConformance,
     ShowConformance,
-    ArchiveConformance,
-    ReplayConformance,
     InspectionConformance,
-    DiagnosisConformance,
-    KeysConformance,
     StatsConformance,
     JourneyConformance,
     UpkeepConformance,
@@ -82,4 +76,22 @@ class StoreConformance(
     WakeupConformance,
     CapabilityReport,
 ):
-    """Inherit this, and define the fixture `harness`."""
+    """What a relay needs of a store, and what of the operators' half tests and simulation need.
+
+    Inherit this, and define the fixture `harness`.
+    """
+
+
+@pytest.mark.asyncio
+class AdminConformance(
+    DrainConformance,
+    AuditConformance,
+    ArchiveConformance,
+    ReplayConformance,
+    DiagnosisConformance,
+    KeysConformance,
+):
+    """The rest of the operators' half, for stores whose capabilities state `admin`.
+
+    Inherit this beside `StoreConformance`, and define the fixture `harness`.
+    """

@@ -2,6 +2,8 @@
 
 import asyncio
 from contextlib import aclosing
+from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -11,6 +13,7 @@ from pillarbox.ops.doctor import Report, examination, examine
 from pillarbox.ops.settings import Settings
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.postgres import PostgresStore
+from pillarbox.stores.sqlite import SqliteStore
 from tests.servers.ports import free_port
 
 
@@ -59,8 +62,10 @@ async def test_a_check_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatc
     assert (finding.result, "no answer within" in finding.said) == ("warn", True)
 
 
-async def test_the_groups_come_in_their_order() -> None:
-    report = await examine(Settings.load(None, {"PILLARBOX_TRANSPORT": "stdout://"}), MemoryStore())
+async def test_the_groups_come_in_their_order(tmp_path: Path, sqlite_template: Path) -> None:
+    copyfile(sqlite_template, tmp_path / "outbox.db")
+    async with aclosing(SqliteStore(tmp_path / "outbox.db")) as store:
+        report = await examine(Settings.load(None, {"PILLARBOX_TRANSPORT": "stdout://"}), store)
     groups = list(dict.fromkeys(finding.check.split(".")[0] for finding in report.findings))
     assert groups == ["settings", "store", "guarantees", "symptoms"]
     assert report.worst == "warn"  # no relay is alive

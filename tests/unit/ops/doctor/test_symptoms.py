@@ -1,10 +1,14 @@
 """The symptoms, produced in a store of this process, and the cause that each check reports."""
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.diagnosis import Answer
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead, Retry
@@ -14,6 +18,7 @@ from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.settings import Settings
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
+from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.events import at
 from pillarbox.testing.conformance.owner import LONG, Owner
 
@@ -34,7 +39,26 @@ def record(store: MemoryStore) -> Record:
     return write
 
 
-async def asked(store: MemoryStore, name: str, **variables: str) -> Answer:
+@pytest.fixture
+async def sqlite_store(tmp_path: Path, sqlite_template: Path) -> AsyncIterator[SqliteStore]:
+    """For symptoms of which the memory store cannot tell."""
+    copyfile(sqlite_template, tmp_path / "outbox.db")
+    store = SqliteStore(tmp_path / "outbox.db")
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+def insert(sqlite_store: SqliteStore, tmp_path: Path) -> Record:
+    def write(*ids: str, key: str | None = None) -> None:
+        with closing(sqlite3.connect(tmp_path / "outbox.db")) as connection, connection:
+            connection.execute("BEGIN")
+            Outbox().record(connection, *(Event("order.placed", {}, event_id=one, key=key) for one in ids))
+
+    return write
+
+
+async def asked(store: AdminStore, name: str, **variables: str) -> Answer:
     checks = symptoms.checks(Settings.load(None, variables), store)
     [check] = [check for check in checks if check.name == f"symptoms.{name}"]
     return await check.ask()
@@ -129,26 +153,26 @@ async def test_an_event_that_waits_for_long(store: MemoryStore, record: Record) 
     assert (await asked(store, "backlog")).result == "warn"
 
 
-async def test_more_than_five_attempts_with_the_commonest_error(store: MemoryStore, record: Record) -> None:
-    owner = await Owner.of(store)
-    record("a")
+async def test_more_than_five_attempts_with_the_commonest_error(sqlite_store: SqliteStore, insert: Record) -> None:
+    owner = await Owner.of(sqlite_store)
+    insert("a")
     [message] = await owner.ready()
     for _ in range(5):
         await owner.settle(Retry(delay=0, error="no queue for a"), message)
         [message] = await owner.due()
-    assert (await asked(store, "attempts")).result == "pass"
+    assert (await asked(sqlite_store, "attempts")).result == "pass"
     await owner.settle(Retry(delay=0, error="no queue for a"), message)
-    found = await asked(store, "attempts")
+    found = await asked(sqlite_store, "attempts")
     assert (found.result, found.said.endswith("most often: no queue for …")) == ("warn", True)
     assert "pillarbox events show a" in found.fix
 
 
-async def test_a_key_that_stands_still(store: MemoryStore, record: Record) -> None:
-    owner = await Owner.of(store)
-    assert (await asked(store, "blocked")).result == "pass"
-    record("a", key="ORDER:42")
+async def test_a_key_that_stands_still(sqlite_store: SqliteStore, insert: Record) -> None:
+    owner = await Owner.of(sqlite_store)
+    assert (await asked(sqlite_store, "blocked")).result == "pass"
+    insert("a", key="ORDER:42")
     await owner.settle(Dead(error="no such customer", block=True), *await owner.ready())
-    found = await asked(store, "blocked")
+    found = await asked(sqlite_store, "blocked")
     assert (found.result, "ORDER:42: no such customer" in found.said) == ("warn", True)
 
 
@@ -170,28 +194,28 @@ async def test_dead_letters_by_reason(store: MemoryStore, record: Record) -> Non
 BROKER = {"PILLARBOX_TRANSPORT": "amqp://app@mq/"}
 
 
-async def test_a_hot_key_that_waits_for_its_own_round_trips(store: MemoryStore, record: Record) -> None:
-    record(*(f"calm-{number}" for number in range(hot_keys.MANY - 1)), key="calm")
-    assert (await asked(store, "hot_keys", **BROKER)).result == "pass"
-    record(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
-    found = await asked(store, "hot_keys", **BROKER)
+async def test_a_hot_key_that_waits_for_its_own_round_trips(sqlite_store: SqliteStore, insert: Record) -> None:
+    insert(*(f"calm-{number}" for number in range(hot_keys.MANY - 1)), key="calm")
+    assert (await asked(sqlite_store, "hot_keys", **BROKER)).result == "pass"
+    insert(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
+    found = await asked(sqlite_store, "hot_keys", **BROKER)
     assert (found.result, found.said) == ("warn", "1,000 of the first 10,000 pending events have the key hot")
     assert 'ordering = "pipelined"' in found.fix
 
 
-async def test_a_hot_key_that_its_head_holds_up_is_another_matter(store: MemoryStore, record: Record) -> None:
-    record(*(f"hot-{number}" for number in range(hot_keys.MANY + 1)), key="hot")
-    owner = await Owner.of(store)
+async def test_a_hot_key_that_its_head_holds_up_is_another_matter(sqlite_store: SqliteStore, insert: Record) -> None:
+    insert(*(f"hot-{number}" for number in range(hot_keys.MANY + 1)), key="hot")
+    owner = await Owner.of(sqlite_store)
     [first, *_] = await owner.ready()
     await owner.settle(Dead(error="no", block=True), first)
-    assert (await asked(store, "hot_keys", **BROKER)).result == "pass"
+    assert (await asked(sqlite_store, "hot_keys", **BROKER)).result == "pass"
 
 
 async def test_a_hot_key_whose_destination_is_pipelined_or_has_no_such_choice(
-    store: MemoryStore, record: Record, tmp_path: Path
+    sqlite_store: SqliteStore, insert: Record, tmp_path: Path
 ) -> None:
-    record(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
-    assert (await asked(store, "hot_keys", PILLARBOX_TRANSPORT="stdout://")).result == "pass"
+    insert(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
+    assert (await asked(sqlite_store, "hot_keys", PILLARBOX_TRANSPORT="stdout://")).result == "pass"
     (settings := tmp_path / "pillarbox.toml").write_text(
         """
         transports.rabbit.url = "amqp://app@mq/"
@@ -200,5 +224,7 @@ async def test_a_hot_key_whose_destination_is_pipelined_or_has_no_such_choice(
         to = ["hot"]
         """
     )
-    [check] = [one for one in symptoms.checks(Settings.load(settings, {}), store) if one.name == "symptoms.hot_keys"]
+    [check] = [
+        one for one in symptoms.checks(Settings.load(settings, {}), sqlite_store) if one.name == "symptoms.hot_keys"
+    ]
     assert (await check.ask()).result == "pass"

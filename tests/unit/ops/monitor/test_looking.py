@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from pillarbox import Event, Outbox
+from pillarbox.admin.admin import NoAdmin
 from pillarbox.admin.overview import Overview
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.errors import StoreUnavailableError
@@ -50,13 +51,23 @@ async def test_many_who_ask_at_once_share_a_look() -> None:
     assert all(other is first for other in others)
 
 
+class AwayAdmin(NoAdmin):
+    def __init__(self, store: Away) -> None:
+        super().__init__("away")
+        self._away = store
+
+    @property
+    def inspection(self) -> Away:  # type: ignore[override] # one of its methods is enough
+        return self._away
+
+
 class Away(MemoryStore):
     """A store that answers when it is told to."""
 
     def __init__(self) -> None:
         super().__init__()
         self.away = True
-        self.admin.inspection = self  # type: ignore[assignment] # one of its facets is enough
+        self.admin = AwayAdmin(self)  # type: ignore[assignment] # one of its facets is enough
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         if self.away:
