@@ -14,6 +14,9 @@ from typing import Any, Protocol
 Row = Sequence[Any]
 Given = Mapping[str, object]
 
+ADMIN = "pillarbox.stores.admin"
+"""The package with the statements that all engines share, in its folder `sql`."""
+
 LAST = 2**63 - 1
 """A number above all numbers of rows."""
 

@@ -7,10 +7,23 @@ from functools import lru_cache
 from importlib.resources import files
 
 from pillarbox.core.statements import Names, StatementSet, load, text
+from pillarbox.stores.admin.engine import ADMIN
 
 PACKAGE = "pillarbox.stores.postgres"
 # `:name`, and not the `::type` of a cast.
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
+
+FRAGMENTS = {
+    "operator": "coalesce(nullif(:by, ''), current_user)",
+    "as_text": "::text",
+    "as_json": "::jsonb",
+    "payload_bytes": "payload",
+    "position_of_text": "strpos",
+    "is_among_letters": "= ANY (:letters::bigint[])",
+    "seconds_ago": "now() - :seconds::double precision * interval '1 second'",
+}
+"""What statements of the operators' half write in PostgreSQL's way."""
+
 
 _OWN_NAMES = (
     "uuid7",
@@ -44,7 +57,7 @@ class Statements(StatementSet):
     def __init__(self, names: Names) -> None:
         own = {name: names.qualified(names.prefix + name) for name in _OWN_NAMES}
         own |= {placeholder: names.qualified(name) for placeholder, name in names.aliases.items()}
-        super().__init__(names, load(PACKAGE), **own)
+        super().__init__(names, load(PACKAGE), load(ADMIN), **own, **FRAGMENTS)
 
     def migrations(self) -> dict[int, tuple[str, str]]:
         """Version → (name, SQL), in order."""

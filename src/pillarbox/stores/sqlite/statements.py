@@ -7,8 +7,20 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from pillarbox.core.statements import Names, StatementSet, load, text
+from pillarbox.stores.admin.engine import ADMIN
 
 PACKAGE = "pillarbox.stores.sqlite"
+
+FRAGMENTS = {
+    "operator": ":by",
+    "as_text": "",
+    "as_json": "",
+    "payload_bytes": "CAST(payload AS BLOB)",
+    "position_of_text": "instr",
+    "is_among_letters": "IN (SELECT value FROM json_each(:letters))",
+    "seconds_ago": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))",
+}
+"""What statements of the operators' half write in SQLite's way."""
 
 
 class Statements(StatementSet):
@@ -16,7 +28,7 @@ class Statements(StatementSet):
 
     def __init__(self, names: Names) -> None:
         aliases = {placeholder: names.qualified(name) for placeholder, name in names.aliases.items()}
-        super().__init__(names, load(PACKAGE), **aliases)
+        super().__init__(names, load(PACKAGE), load(ADMIN), **aliases, **FRAGMENTS)
 
     def script(self, name: str, **values: str) -> str:
         """A named statement that is a script, each of its statements closed with a semicolon."""

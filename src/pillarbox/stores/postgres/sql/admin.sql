@@ -83,66 +83,6 @@ AND m.key = :key
 -- Of what was delivered, only one type, by its own index.
 AND m.event_type = :type
 
--- name: show_event
--- All of one event: waiting, delivered and given up, with the number of its dead letter.
-SELECT v.id, v.event_id, v.destination, v.status, v.event_type, v.aggregate_type, v.aggregate_id, v.key, v.payload_bytes,
-       v.content_type, v.headers::text, v.schema_version, v.correlation_id, v.causation_id, v.trace_id, v.occurred_at,
-       v.created_at, v.published_at, h.seconds, v.attempts, v.retry_count, v.last_error, v.last_attempt_at, v.next_retry_at,
-       v.locked_by, v.locked_at, d.dead_id, d.first_failed_at, d.died_at
-FROM {event} v
-LEFT JOIN {history} h
-  ON h.event_id = v.event_id AND h.id = v.id AND h.destination = v.destination AND h.published_at = v.published_at
-LEFT JOIN {dead} d ON v.status = 'FAILED' AND d.event_id = v.event_id AND d.id = v.id AND d.destination = v.destination
-WHERE v.event_id = :event_id ORDER BY v.created_at, v.id, v.destination
-
--- name: show_failures
--- The latest failed sends of one event.
-SELECT destination, attempt, charged, error, attempted_at, seconds
-FROM {attempt} WHERE event_id = :event_id ORDER BY attempt_id DESC LIMIT 100
-
--- name: show_requests
--- What people asked for of one event and no relay did yet, in the order of asking.
-SELECT action, destination, delay, asked_by, asked_at
-FROM {request} WHERE event_id = :event_id AND done_at IS NULL ORDER BY request_id LIMIT 100
-
--- name: list_dead_letters
--- A page of dead letters, the newest first: at most :walk rows are looked at from number :before on; the last of these is brought
--- whether it is wanted or not.
--- variant of_event: narrowed=dead_of_event
--- variant of_key: narrowed=dead_of_key
--- variant of_type: narrowed=dead_of_type
-SELECT m.dead_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts, m.recorded_at, m.first_failed_at,
-       m.died_at, w.wanted, m.n = :walk AS edge
-FROM (SELECT m.*, row_number() OVER (ORDER BY m.dead_id DESC) AS n FROM (
-        SELECT m.dead_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts, m.recorded_at,
-               m.first_failed_at, m.died_at
-        FROM {dead} m WHERE m.dead_id < :before {narrowed} ORDER BY m.dead_id DESC LIMIT :walk) m) m
-CROSS JOIN LATERAL (SELECT
-  m.event_type = coalesce(:type, m.event_type) AND (:key::text IS NULL OR m.key = :key)
-  AND m.destination = coalesce(:destination, m.destination) AND m.died_at >= :since
-  AND (:error::text IS NULL OR strpos(m.error, :error) > 0) AND m.event_id = coalesce(:event_id, m.event_id)) AS w(wanted)
-WHERE w.wanted OR m.n = :walk ORDER BY m.n LIMIT :most
-
--- fragment: dead_of_event
--- Dead letters of one event, by its own index.
-AND m.event_id = :event_id
-
--- fragment: dead_of_key
--- Dead letters of one key, by its own index.
-AND m.key = :key
-
--- fragment: dead_of_type
--- Dead letters of one type, by its own index.
-AND m.event_type = :type
-
--- name: dead_letter_details
--- Dead letters by their numbers, whole, the newest first.
-SELECT id, event_id, destination, 'FAILED', {about}, key, payload, content_type,
-       headers::text, {context}, occurred_at, recorded_at, NULL, NULL,
-       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
-       error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
-FROM {dead} WHERE dead_id = ANY (:letters) ORDER BY dead_id DESC
-
 -- name: retry_dead_letters
 -- Send dead letters again: to the end of their key, attempts at zero. Those whose identity waits already stay dead.
 WITH mine AS MATERIALIZED (
@@ -183,10 +123,6 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 
--- name: read_dead_letter
--- What a dead letter carries; it never changes as long as it is there.
-SELECT destination, payload, headers::text FROM {dead} WHERE dead_id = :letter
-
 -- name: edit_dead_letter
 -- Send a dead letter again with another content: to the end of its key, attempts at zero. If its identity waits already it
 -- stays dead as it is.
@@ -214,20 +150,6 @@ SELECT count(*) FROM gone
 INSERT INTO {request} (action, event_id, destination, delay, asked_by, act)
 SELECT :action, e.event_id, e.destination, :delay::double precision, coalesce(nullif(:by, ''), current_user), :act
 FROM unnest(:event_ids::text[], :destinations::text[]) WITH ORDINALITY AS e(event_id, destination, n) ORDER BY e.n RETURNING request_id
-
--- name: add_audit_entry
--- Enter in the audit what a person did, or begins to do.
-INSERT INTO {audit} (who, what, subject, count, detail)
-VALUES (coalesce(nullif(:by, ''), current_user), :what, :subject, :count, :detail::jsonb) RETURNING audit_id, at
-
--- name: list_audit
--- A page of the audit, the newest first: at most :walk rows are looked at from number :before on; the last of these is brought
--- whether it is wanted or not.
-SELECT m.audit_id, m.at, m.who, m.what, m.subject, m.count, m.detail::text, w.wanted, m.n = :walk AS edge
-FROM (SELECT m.*, row_number() OVER (ORDER BY m.audit_id DESC) AS n FROM (
-        SELECT * FROM {audit} m WHERE m.audit_id < :before ORDER BY m.audit_id DESC LIMIT :walk) m) m
-CROSS JOIN LATERAL (SELECT m.who = coalesce(:who, m.who) AND m.what = coalesce(:what, m.what) AND m.at >= :since) AS w(wanted)
-WHERE w.wanted OR m.n = :walk ORDER BY m.n LIMIT :most
 
 -- fragment: audit_progress
 -- An entry of the audit grows by what was done, and so much less is left.
@@ -297,10 +219,6 @@ AND m.key = :key
 -- fragment: replay_of_type
 -- Of what was delivered, only one type, by its own index.
 AND m.event_type = :type
-
--- name: replay_find
--- A replay by its number.
-SELECT at, count, detail::text FROM {audit} WHERE audit_id = :number AND what = 'replay'
 
 -- name: replay_copy
 -- Copy delivered messages, each to the end of its key, and write how far the replay is, if it is still where the caller
@@ -414,11 +332,6 @@ UNION ALL
  FROM retrying r ORDER BY r.since)
 LIMIT :limit
 
--- name: keys_busiest
--- The keys with the most messages among those that were recorded first.
-SELECT key, count(*) FROM (SELECT key FROM {message} ORDER BY recorded_at, id LIMIT :most) AS first
-WHERE key IS NOT NULL GROUP BY key ORDER BY count(*) DESC, key LIMIT :limit
-
 -- name: keys_queue
 -- What holds place (:recorded_at, :id) of key :key up on the way to destination :destination, and the next :limit behind it, each walked along an index.
 -- What nobody has read yet is known by its lane only, dead letters by their number: of either, :walk are looked at.
@@ -460,7 +373,3 @@ UNION ALL
     WHERE d.id > :id ORDER BY d.id LIMIT :limit)) f
  ORDER BY f.id, f.destination LIMIT :limit)
 
--- name: statistics_since
--- Samples of the last so many seconds, the newest first, up to a limit.
-SELECT at, relay, destination, figures::text FROM {stat}
-WHERE at >= now() - :seconds::double precision * interval '1 second' ORDER BY at DESC LIMIT :most

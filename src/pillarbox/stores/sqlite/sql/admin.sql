@@ -92,102 +92,6 @@ AND m.key = :key
 -- Of what was delivered, only one type, by its own index.
 AND m.event_type = :type
 
--- name: show_event
--- All of one event: waiting, delivered and given up, with the number of its dead letter.
-SELECT v.id, v.event_id, v.destination, v.status, v.event_type, v.aggregate_type, v.aggregate_id, v.key, v.payload_bytes,
-       v.content_type, v.headers, v.schema_version, v.correlation_id, v.causation_id, v.trace_id, v.occurred_at,
-       v.created_at, v.published_at, h.seconds, v.attempts, v.retry_count, v.last_error, v.last_attempt_at, v.next_retry_at,
-       v.locked_by, v.locked_at, d.dead_id, d.first_failed_at, d.died_at
-  FROM {event} AS v
-  LEFT JOIN {history} AS h
-    ON h.event_id = v.event_id AND h.id = v.id AND h.destination = v.destination AND h.published_at = v.published_at
-  LEFT JOIN {dead} AS d
-    ON v.status = 'FAILED' AND d.event_id = v.event_id AND d.id = v.id AND d.destination = v.destination
- WHERE v.event_id = :event_id
- ORDER BY v.created_at, v.id, v.destination
-
--- name: show_failures
--- The latest failed sends of one event.
-SELECT destination, attempt, charged, error, attempted_at, seconds
-  FROM {attempt}
- WHERE event_id = :event_id
- ORDER BY attempt_id DESC
- LIMIT 100
-
--- name: show_requests
--- What people asked for of one event and no relay did yet, in the order of asking.
-SELECT action, destination, delay, asked_by, asked_at
-  FROM {request}
- WHERE event_id = :event_id AND done_at IS NULL
- ORDER BY request_id
- LIMIT 100
-
--- name: list_dead_letters
--- A page of dead letters, the newest first, for a limited number of rows; the last of these is brought whether it is wanted
--- or not.
--- variant of_event: narrowed=dead_of_event
--- variant of_key: narrowed=dead_of_key
--- variant of_type: narrowed=dead_of_type
-SELECT dead_id, event_id, destination, event_type, key, error, attempts, recorded_at, first_failed_at, died_at, wanted, edge
-  FROM (SELECT m.*, n = :walk AS edge,
-               m.event_type = coalesce(:type, m.event_type) AND (:key IS NULL OR m.key IS :key)
-                 AND m.destination = coalesce(:destination, m.destination) AND m.died_at >= :since
-                 AND (:error IS NULL OR instr(m.error, :error) > 0)
-                 AND m.event_id = coalesce(:event_id, m.event_id) AS wanted
-          FROM (SELECT l.*, row_number() OVER (ORDER BY l.dead_id DESC) AS n
-                  FROM (SELECT m.dead_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts, m.recorded_at,
-                               m.first_failed_at, m.died_at
-                          FROM {dead} AS m
-                         WHERE m.dead_id < :before {narrowed}
-                         ORDER BY m.dead_id DESC
-                         LIMIT :walk) AS l) AS m)
- WHERE wanted OR edge
- ORDER BY dead_id DESC
- LIMIT :most
-
--- fragment: dead_of_event
--- Dead letters of one event, by its own index.
-AND m.event_id = :event_id
-
--- fragment: dead_of_key
--- Dead letters of one key, by its own index.
-AND m.key = :key
-
--- fragment: dead_of_type
--- Dead letters of one type, by its own index.
-AND m.event_type = :type
-
--- name: dead_letter_details
--- Dead letters by their numbers, whole, the newest first.
-SELECT id, event_id, destination, 'FAILED', {about}, key, CAST(payload AS BLOB),
-       content_type, headers, {context}, occurred_at, recorded_at, NULL, NULL,
-       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
-       error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
-  FROM {dead}
- WHERE dead_id IN (SELECT value FROM json_each(:letters))
- ORDER BY dead_id DESC
-
--- name: read_dead_letter
--- What a dead letter carries; it never changes as long as it is there.
-SELECT destination, CAST(payload AS BLOB), headers FROM {dead} WHERE dead_id = :letter
-
--- name: add_audit_entry
--- Enter in the audit what a person did, or begins to do.
-INSERT INTO {audit} (who, what, subject, count, detail) VALUES (:by, :what, :subject, :count, :detail)
-RETURNING audit_id, at
-
--- name: list_audit
--- A page of the audit, the newest first, for a limited number of rows; the last of these is brought whether it is wanted or
--- not.
-SELECT audit_id, at, who, what, subject, count, detail, wanted, edge
-  FROM (SELECT m.*, n = :walk AS edge,
-               m.who = coalesce(:who, m.who) AND m.what = coalesce(:what, m.what) AND m.at >= :since AS wanted
-          FROM (SELECT l.*, row_number() OVER (ORDER BY l.audit_id DESC) AS n
-                  FROM (SELECT * FROM {audit} WHERE audit_id < :before ORDER BY audit_id DESC LIMIT :walk) AS l) AS m)
- WHERE wanted OR edge
- ORDER BY audit_id DESC
- LIMIT :most
-
 -- fragment: replay_wanted
 -- Does a replay want a row?
 m.event_type = coalesce(:type, m.event_type) AND (:key IS NULL OR m.key IS :key)
@@ -214,10 +118,6 @@ AND m.key = :key
 -- fragment: replay_of_type
 -- Of what was delivered, only one type, by its own index.
 AND m.event_type = :type
-
--- name: replay_find
--- A replay by its number.
-SELECT at, count, detail FROM {audit} WHERE audit_id = :number AND what = 'replay'
 
 -- name: archive_count
 -- How much is old enough to go, counted up to a limit; a missing age counts nothing.
@@ -291,11 +191,6 @@ SELECT * FROM (
     FROM retrying AS r ORDER BY r.since)
 LIMIT :limit
 
--- name: keys_busiest
--- The keys with the most messages among those that were recorded first.
-SELECT key, count(*) FROM (SELECT key FROM {message} ORDER BY recorded_at, id LIMIT :most)
- WHERE key IS NOT NULL GROUP BY key ORDER BY count(*) DESC, key LIMIT :limit
-
 -- name: keys_queue
 -- What holds a place of a key up on the way to its destination, and the next few behind it, each walked along an index. What nobody
 -- has read yet is known by its place only, dead letters by their number: of either, a bounded number is looked at.
@@ -341,12 +236,6 @@ SELECT * FROM (
                            FROM (SELECT * FROM {dead} AS m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :walk) AS d
                           WHERE d.id > :id ORDER BY d.id LIMIT :limit))
    ORDER BY id, destination LIMIT :limit)
-
--- name: statistics_since
--- Samples of the last so many seconds, the newest first, up to a limit.
-SELECT at, relay, destination, figures FROM {stat}
- WHERE at >= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
- ORDER BY at DESC LIMIT :most
 
 -- name: audit_progress
 -- An entry of the audit grows by what was done, and so much less is left.
@@ -489,7 +378,8 @@ SELECT json_extract(:copy_ids, '$[' || i.key || ']'), coalesce(:to, m.destinatio
  CROSS JOIN {history} AS m
  WHERE m.event_id = i.value AND m.id = json_extract(:ids, '$[' || i.key || ']')
    AND m.destination = json_extract(:destinations, '$[' || i.key || ']')
-   AND m.published_at = json_extract(:times, '$[' || i.key || ']')
+   -- By the index of the event id: many events may have been delivered in one millisecond.
+   AND +m.published_at = json_extract(:times, '$[' || i.key || ']')
    AND EXISTS (SELECT 1 FROM {audit} AS a WHERE {replay_is_there})
  ORDER BY i.key;
 UPDATE {audit} AS a SET count = count + changes(), detail = json_patch(detail, :position)
@@ -552,7 +442,8 @@ DELETE FROM {history}
                    JOIN {history} AS h
                      ON h.event_id = k.value AND h.id = json_extract(:ids, '$[' || k.key || ']')
                     AND h.destination = json_extract(:destinations, '$[' || k.key || ']')
-                    AND h.published_at = json_extract(:times, '$[' || k.key || ']'));
+                    -- By the index of the event id: many events may have been delivered in one millisecond.
+                    AND +h.published_at = json_extract(:times, '$[' || k.key || ']'));
 SELECT changes()
 
 -- name: archive_delete_dead
