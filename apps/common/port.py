@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from apps.common.metrics import metrics_page
-from pillarbox.telemetry.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
+from pillarbox.telemetry.connections import ACCEPT_BATCH, BoundedProtocol, limit_descriptor_logs
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ async def serving(
             Route("/health/live", show_life),
         ]
     )
-    quiet_about_descriptors()
+    limit_descriptor_logs()
     config = uvicorn.Config(
         pages,
         lifespan="off",
@@ -112,7 +112,7 @@ async def serving(
         access_log=False,
         log_level="warning",
         http=BoundedProtocol,
-        backlog=AT_ONCE,
+        backlog=ACCEPT_BATCH,
         timeout_graceful_shutdown=1,
     )
     server = _Server(config)

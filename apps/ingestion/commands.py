@@ -44,19 +44,19 @@ def serve() -> None:
     from apps.common.port import ApiProtocol
     from apps.ingestion.api.app import create_app
     from apps.ingestion.running import check
-    from pillarbox.telemetry.connections import AT_ONCE, quiet_about_descriptors
+    from pillarbox.telemetry.connections import ACCEPT_BATCH, limit_descriptor_logs
 
     settings = _settings("ingestion-service")
     _run(check(settings))
     # What uvicorn does after it has drained: raise the signal once more. It was served, so this is a good end.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    quiet_about_descriptors()
+    limit_descriptor_logs()
     uvicorn.run(
         create_app(settings),
         host=settings.host,
         port=settings.port,
         http=ApiProtocol,
-        backlog=AT_ONCE,
+        backlog=ACCEPT_BATCH,
         log_config=None,
         timeout_graceful_shutdown=10,
     )

@@ -10,7 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from apps.common.port import ApiProtocol
-from pillarbox.telemetry.connections import AT_ONCE, quiet_about_descriptors
+from pillarbox.telemetry.connections import ACCEPT_BATCH, limit_descriptor_logs
 
 GRACE = 10
 """Seconds for requests that are being answered."""
@@ -26,7 +26,7 @@ class Server(uvicorn.Server):
                 host=host,
                 port=port,
                 http=ApiProtocol,
-                backlog=AT_ONCE,
+                backlog=ACCEPT_BATCH,
                 timeout_graceful_shutdown=GRACE,
                 server_header=False,
                 log_level=log_level,
@@ -43,5 +43,5 @@ def run(app: FastAPI, *, host: str, port: int) -> None:
     """Serve until SIGTERM or Ctrl-C, which is a good end: uvicorn raises them once more when it has stopped."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    quiet_about_descriptors()
+    limit_descriptor_logs()
     Server(app, host=host, port=port).run()

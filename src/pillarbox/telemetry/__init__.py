@@ -1,1 +1,1 @@
-"""What a relay says about itself: listeners to its observations. None of them may raise or block."""
+"""Logs, metrics and traces: observers of relays and consumers. None of them may raise or block."""

@@ -1,9 +1,8 @@
-"""Bounds for what strangers can do to a port: so many connections, so many seconds to ask for something.
+"""Limits of an HTTP port: the number of connections and the time to send a request.
 
-What must stay true: whoever opens connections and says nothing costs nobody else an answer, and takes no descriptors
-that the process needs for its database and its broker. When there are too many connections, the oldest that asks for
-nothing is closed; only where every one is being answered is the newest refused. Who has not sent all of a request asks
-for nothing yet.
+Invariants: idle connections neither delay the answers to other clients nor use up file descriptors that the process
+needs for its database and its broker. If there are too many connections, the server closes the oldest idle one; if
+every connection is being answered, it refuses the newest. A connection with an incomplete request counts as idle.
 """
 
 from __future__ import annotations
@@ -16,27 +15,26 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-PATIENCE = 10.0
-"""Seconds for the head of a request, from the opening of the connection or the last answer."""
-BODY_PATIENCE = 30.0
-"""Seconds for the rest of it, from then on."""
+HEAD_TIMEOUT = 10.0
+"""Seconds for the head of a request, from the opening of the connection or the previous response."""
+BODY_TIMEOUT = 30.0
+"""Seconds for the body of a request, after `HEAD_TIMEOUT`."""
 MOST = 64
-"""Connections at once, at most."""
-AT_ONCE = 32
-"""Connections that are accepted before the event loop does something else. Where descriptors run out, asyncio logs one
-error for each."""
+"""Maximum number of open connections."""
+ACCEPT_BATCH = 32
+"""Connections accepted per iteration of the event loop. If descriptors run out, asyncio logs one error for each."""
 _QUIET = 60.0
-"""Seconds between two log lines about connections that cannot be accepted."""
+"""Minimum seconds between two log lines about connections that cannot be accepted."""
 
 
 def most_connections(wanted: int = MOST, *, share: int = 4) -> int:
-    """How many connections a port may have: what is wanted, and never more than one in `share` of all descriptors."""
+    """Return the connection limit of a port: `wanted`, but at most one in `share` of all file descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft // share))
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP/1.1 with these bounds; a class below it may want more connections, or a larger share of descriptors."""
+    """HTTP/1.1 with these limits; a subclass may allow more connections or a larger share of descriptors."""
 
     wanted = MOST
     share = 4
@@ -48,7 +46,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Nothing was asked to its end, or what was asked is answered."""
+        """Whether no complete request waits for its response."""
         return self._between_requests or self.cycle.more_body
 
     @property
@@ -59,48 +57,48 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.opened = time.monotonic()
-        self._begin_to_wait()
+        self._start_timeout()
         if len(self.connections) > self._most:
             idle = [one for one in self.connections if isinstance(one, BoundedProtocol) and one.idle]
             oldest = min(idle, key=lambda one: one.opened, default=self)
             oldest.refuse()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._wait_no_longer()
+        self._cancel_timeout()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._begin_to_wait()
+        self._start_timeout()
 
     def refuse(self) -> None:
-        """Close the connection at once; it counts no longer."""
+        """Close the connection immediately and stop counting it."""
         self.connections.discard(self)
-        self._wait_no_longer()
+        self._cancel_timeout()
         self.transport.abort()
 
-    def _begin_to_wait(self) -> None:
-        self._wait_no_longer()
-        self._deadline = self.loop.call_later(PATIENCE, self._waited)
+    def _start_timeout(self) -> None:
+        self._cancel_timeout()
+        self._deadline = self.loop.call_later(HEAD_TIMEOUT, self._head_timed_out)
 
-    def _wait_no_longer(self) -> None:
+    def _cancel_timeout(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _waited(self) -> None:
+    def _head_timed_out(self) -> None:
         if self._between_requests:
             self.refuse()
         elif self.idle:
-            self._deadline = self.loop.call_later(BODY_PATIENCE, self._waited_for_body)
+            self._deadline = self.loop.call_later(BODY_TIMEOUT, self._body_timed_out)
 
-    def _waited_for_body(self) -> None:
+    def _body_timed_out(self) -> None:
         if self.idle:
             self.refuse()
 
 
-class SeldomAboutDescriptors(logging.Filter):
-    """Lets one line a minute pass about connections that cannot be accepted, and everything else."""
+class DescriptorLogLimit(logging.Filter):
+    """Passes at most one line per minute about connections that cannot be accepted, and every other line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,8 +113,8 @@ class SeldomAboutDescriptors(logging.Filter):
         return True
 
 
-def quiet_about_descriptors() -> None:
-    """Once for a process, however many ports it has."""
+def limit_descriptor_logs() -> None:
+    """Install the filter once per process."""
     log = logging.getLogger("asyncio")
-    if not any(isinstance(one, SeldomAboutDescriptors) for one in log.filters):
-        log.addFilter(SeldomAboutDescriptors())
+    if not any(isinstance(one, DescriptorLogLimit) for one in log.filters):
+        log.addFilter(DescriptorLogLimit())

@@ -1,4 +1,4 @@
-"""How a process writes its log: a time that sorts as text, and nothing that a terminal would obey."""
+"""The log format of a process: timestamps that sort as text, and no terminal control characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LineFormatter(logging.Formatter):
-    """One line for each record; only the traceback of an error has more."""
+    """Formats each record as one line; only tracebacks have more."""
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return timestamp(datetime.fromtimestamp(record.created, UTC))
@@ -26,7 +26,7 @@ class LineFormatter(logging.Formatter):
 
 
 def log_to_stderr(level: int, *, form: str = FORMAT) -> None:
-    """Write the records of this process to standard error."""
+    """Log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(form))
     logging.basicConfig(level=level, handlers=[handler])

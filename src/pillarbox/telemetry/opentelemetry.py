@@ -1,12 +1,12 @@
-"""One trace from the request to the effect: an event carries the context in which it was recorded as its `traceparent`,
-the relay's spans and the consumer's are children of that.
+"""One trace from the request to the handler: an event carries the trace context in which it was recorded as
+`traceparent`; the spans of the relay and of the consumer are its children.
 
     request ── record ──┬── send orders          the relay, another process
                         └── process order.placed the consumer, a third one
-                               └── whatever its function does, and records
+                               └── spans of the handler
 
-What must stay true: an event that was recorded outside of any trace makes no span; only the API of OpenTelemetry is
-needed here, and where spans go is the application's business.
+Invariants: an event that was recorded outside of a trace creates no span; this module needs only the API of
+OpenTelemetry, and the application configures the export.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ class Traced(Protocol):
 class RelayTracing(BatchObserver):
     """An observer for `Relay(observers=[…])`: a span for every send of an event that was recorded within a trace.
 
-    The span ends with the answer of the transport and began when the batch was sent.
+    The span starts when the batch is sent and ends with the answer of the transport.
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
-        """provider: default: the application's own, `opentelemetry.trace.get_tracer_provider()`."""
+        """provider: default: the application's, `opentelemetry.trace.get_tracer_provider()`."""
         self._provider = provider
         self._tracer = get_tracer("pillarbox.relay", tracer_provider=provider)
 
     def __call__(self, observation: Observation) -> None:
-        """Make its span, if it is about a send."""
+        """Create a span if the observation is about a send."""
         match observation:
             case EventDelivered(message=message, destination=destination, seconds=seconds):
                 self._span(message, destination, seconds)
@@ -79,7 +79,7 @@ class RelayTracing(BatchObserver):
                 self._span(message, destination, seconds, error)
 
     def delivered(self, batch: BatchDelivered) -> None:
-        """Make the spans of a batch; looks at no event while no provider keeps spans."""
+        """Create the spans of a batch; skips the events if no provider exports spans."""
         provider = self._provider or get_tracer_provider()
         if not isinstance(provider, ProxyTracerProvider | NoOpTracerProvider):
             for message in batch.messages:
@@ -110,17 +110,17 @@ class RelayTracing(BatchObserver):
 
 
 class ConsumerTracing:
-    """For `Consumer(around=ConsumerTracing())`: the span in which an event is handled, its transaction included.
+    """For `Consumer(around=ConsumerTracing())`: the span of handling an event and of its transaction.
 
-    A handler of another kind enters it by itself: `with tracing(event): …`.
+    Other handlers enter the span themselves: `with tracing(event): …`.
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
-        """provider: default: the application's own, `opentelemetry.trace.get_tracer_provider()`."""
+        """provider: default: the application's, `opentelemetry.trace.get_tracer_provider()`."""
         self._tracer = get_tracer("pillarbox.consumer", tracer_provider=provider)
 
     def __call__(self, event: Traced) -> AbstractContextManager[object]:
-        """The span of `event`, current while the block is open; an exception that leaves the block is noted on it."""
+        """Open the span of `event` as the current span; it records an exception that leaves the block."""
         return self._tracer.start_as_current_span(
             f"process {event.event_type}",
             context=_context(event.headers.get("traceparent")),
@@ -135,14 +135,14 @@ class ConsumerTracing:
 
 
 def _traceparent(message: Message) -> str | None:
-    """As the transport sends it on: a header of the producer wins."""
+    """Return the traceparent as the transport sends it: a header of the producer takes precedence."""
     if message.headers_json != "{}" and (given := message.headers.get("traceparent")):
         return given
     return message.trace_id
 
 
 def _context(traceparent: str | None) -> Context | None:
-    """None: there is none, or it is no traceparent."""
+    """Parse a traceparent; None if it is missing or malformed."""
     if traceparent is None:
         return None
     context = _propagator.extract({"traceparent": traceparent}, Context())

@@ -47,7 +47,7 @@ def test_one_trace_and_the_metrics_of_three_processes(database: str, broker: str
         assert metric(here, "outbox_store_up") == 1
         assert metric(here, "http_requests_total", method="POST", route="/api/v1/documents", status="201") == 1
         for address, consumer in ((validate_at, "validation-service"), (enrich_at, "enrichment-service")):
-            handled = {"consumer": consumer, "result": "handled"}
+            handled = {"consumer": consumer, "result": "processed"}
             wait_until(
                 lambda address=address, handled=handled: metric(address, "inbox_events_total", **handled) == 1,  # type: ignore[misc]
                 bound=BOUND,
@@ -72,7 +72,7 @@ def test_without_a_broker_one_process_has_the_whole_trace(store: str, tmp_path: 
         steps = set(EXPECTED) - {"send uploaded", "send validated"}
         wait_until(lambda: steps <= set(traced([service])), bound=BOUND, what="the whole trace")
         address = f"127.0.0.1:{service.port}"
-        assert metric(address, "inbox_events_total", consumer="enrichment-service", result="handled") == 1
+        assert metric(address, "inbox_events_total", consumer="enrichment-service", result="processed") == 1
 
 
 def test_a_failed_attempt_counts_under_the_names_of_the_guide(database: str, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_one_trace_and_the_metrics_of_every_process(fleet: Fleet, postgres_town:
     assert traced() == expected
     for address, name, labels in (
         (relay_at, "outbox_published_total", {"destination": "restaurant"}),
-        (listening_at, "inbox_events_total", {"consumer": "notification.restaurant", "result": "handled"}),
+        (listening_at, "inbox_events_total", {"consumer": "notification.restaurant", "result": "processed"}),
         (listening_at, "notifications_saved_total", {"audience": "RESTAURANT", "channel": "IN_APP"}),
         (delivering_at, "outbox_published_total", {"destination": "in_app"}),
         (delivering_at, "outbox_relays_running", {}),

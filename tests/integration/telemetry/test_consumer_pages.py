@@ -52,8 +52,8 @@ def pages(tmp_path: Path) -> Iterator[Pages]:
 
 
 def test_what_became_of_events_is_counted(pages: Pages) -> None:
-    pages.until("inbox_events_total", 2.0, consumer="billing", result="handled")
-    pages.until("inbox_events_total", 1.0, consumer="billing", result="repeated")
+    pages.until("inbox_events_total", 2.0, consumer="billing", result="processed")
+    pages.until("inbox_events_total", 1.0, consumer="billing", result="duplicate")
     pages.until("inbox_handling_duration_seconds_count", 2.0, consumer="billing")
     assert pages.value("inbox_consumers_running", consumer="billing") == 1.0
 

@@ -109,8 +109,8 @@ async def test_whoever_asks_for_nothing_more_is_closed(begin: bytes, monkeypatch
     async def read(request: Request) -> Response:
         return Response(await request.body())
 
-    monkeypatch.setattr(connections, "PATIENCE", 0.05)
-    monkeypatch.setattr(connections, "BODY_PATIENCE", 0.05)
+    monkeypatch.setattr(connections, "HEAD_TIMEOUT", 0.05)
+    monkeypatch.setattr(connections, "BODY_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as port:
         async with served(Starlette(routes=[Route("/livez", alive), Route("/read", read, methods=["POST"])]), port):
             reader, writer = await asyncio.open_connection(*port.getsockname())
@@ -121,7 +121,7 @@ async def test_whoever_asks_for_nothing_more_is_closed(begin: bytes, monkeypatch
 
 
 def test_connections_that_cannot_be_accepted_are_told_once_a_minute() -> None:
-    seldom = connections.SeldomAboutDescriptors()
+    seldom = connections.DescriptorLogLimit()
 
     def passes(text: str) -> bool:
         return seldom.filter(logging.LogRecord("asyncio", logging.ERROR, __file__, 1, text, None, None))

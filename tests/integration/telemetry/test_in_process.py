@@ -37,7 +37,7 @@ async def test_what_was_delivered_and_what_was_given_up_on_is_counted() -> None:
     await Relay(store=store, transports={"handlers": handlers}, retry=NoRetry(), observers=[metrics]).run_until_empty()
     good, bad = ({"destination": to, "event_type": kind} for to, kind in (("mailer", "good"), ("printer", "bad")))
     assert value(metrics.registry, "outbox_published_total", **good) == 2.0
-    assert value(metrics.registry, "outbox_dead_total", **bad) == 1.0
+    assert value(metrics.registry, "outbox_dead_lettered_total", **bad) == 1.0
     assert value(metrics.registry, "outbox_failed_total", **bad) == 1.0
     assert value(metrics.registry, "outbox_retries_total", **bad) == 0.0
     assert (value(metrics.registry, "outbox_batch_size_sum") or 0) >= 3.0
@@ -102,12 +102,12 @@ async def test_relays_of_one_process_share_a_listener_and_add_up_to_all_lanes() 
     ]
 
     async def shared() -> bool:
-        lanes = value(metrics.registry, "outbox_lanes_held")
+        lanes = value(metrics.registry, "outbox_lanes_owned")
         return (lanes, value(metrics.registry, "outbox_relays_running")) == (64.0, 2.0)
 
     async with relays[0], relays[1]:
         await eventually(shared)
-    assert value(metrics.registry, "outbox_lanes_held") == 0.0
+    assert value(metrics.registry, "outbox_lanes_owned") == 0.0
     assert value(metrics.registry, "outbox_relays_running") == 0.0
 
 

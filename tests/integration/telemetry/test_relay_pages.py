@@ -59,7 +59,7 @@ def test_what_was_carried_is_counted(shop: Path, pages: Pages) -> None:
     assert pages.value("outbox_publish_duration_seconds_count", destination=destination) == 3.0
     assert pages.value("outbox_lag_seconds_count", destination=destination) == 3.0
     pages.until("outbox_backlog", 0.0)
-    pages.until("outbox_lanes_held", 1.0)
+    pages.until("outbox_lanes_owned", 1.0)
     assert pages.value("outbox_relays_running") == 1.0
 
 

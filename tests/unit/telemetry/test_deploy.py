@@ -54,13 +54,13 @@ def test_there_is_an_alert_for_everything_that_was_wanted() -> None:
         "OutboxBacklogGrows": "outbox_backlog",
         "OutboxBacklogLarge": "outbox_backlog",
         "OutboxOldestEventTooOld": "outbox_oldest_age_seconds",
-        "OutboxEventsFailed": "outbox_dead_letters",
+        "OutboxDeadLetters": "outbox_dead_letters",
         "OutboxKeysBlocked": "outbox_keys_blocked",
         "OutboxRelayAbsent": "outbox_relays_running",
         "OutboxRelayStalled": "outbox_relay_stalled",
         "OutboxBreakerOpen": "outbox_breaker_state",
-        "OutboxDeadLetterQueueFills": "outbox_dead_letter_queue_depth",
-        "OutboxHorizonHeldBack": "pg_stat_activity_max_tx_duration",
+        "OutboxDeadLetterQueueNotEmpty": "outbox_dead_letter_queue_depth",
+        "OutboxLongTransaction": "pg_stat_activity_max_tx_duration",
     }
     expressions = {rule["alert"]: rule["expr"] for rule in RULES}
     assert [alert for alert, metric in wanted.items() if metric not in expressions.get(alert, "")] == []

@@ -54,7 +54,7 @@ async def test_what_cannot_be_seen_is_not_shown() -> None:
     assert value(metrics.registry, "outbox_oldest_age_seconds") is None
 
 
-async def test_keys_that_stand_still_are_no_dead_letters() -> None:
+async def test_blocked_keys_are_no_dead_letters() -> None:
     metrics = StoreMetrics()
     metrics.show((await MemoryStore().admin.inspection.overview())._replace(blocked=2))
     assert value(metrics.registry, "outbox_keys_blocked") == 2.0
@@ -64,11 +64,11 @@ async def test_keys_that_stand_still_are_no_dead_letters() -> None:
 @pytest.mark.parametrize(
     ("observation", "result"),
     [
-        (EventProcessed(**EVENT, attempt=1, seconds=0.5), "handled"),
-        (DuplicateSkipped(**EVENT), "repeated"),
+        (EventProcessed(**EVENT, attempt=1, seconds=0.5), "processed"),
+        (DuplicateSkipped(**EVENT), "duplicate"),
         (HandlingFailed(**EVENT, attempt=1, error="no", delay=1.0, counted=True), "retried"),
-        (MessageDeadLettered(**EVENT, attempt=7, error="no"), "dead"),
-        (AckFailed(**EVENT, error="gone"), "answer-lost"),
+        (MessageDeadLettered(**EVENT, attempt=7, error="no"), "dead_lettered"),
+        (AckFailed(**EVENT, error="gone"), "ack_failed"),
     ],
 )
 def test_what_became_of_an_event_is_counted_for_its_consumer(observation: ConsumerObservation, result: str) -> None:

@@ -48,12 +48,12 @@ def told(*observations: Observation) -> RelayMetrics:
         (DELIVERED, ["outbox_published_total"]),
         (RETRIED, ["outbox_failed_total", "outbox_retries_total"]),
         (NACKED, ["outbox_failed_total", "outbox_retries_total"]),
-        (DIED, ["outbox_failed_total", "outbox_dead_total"]),
+        (DIED, ["outbox_failed_total", "outbox_dead_lettered_total"]),
     ],
 )
 def test_an_event_counts_for_its_destination_and_type(observation: Observation, counted: list[str]) -> None:
     registry = told(observation, observation).registry
-    names = ["outbox_published_total", "outbox_failed_total", "outbox_retries_total", "outbox_dead_total"]
+    names = ["outbox_published_total", "outbox_failed_total", "outbox_retries_total", "outbox_dead_lettered_total"]
     assert {name: value(registry, name, **WAY) for name in names} == {
         name: 2.0 if name in counted else 0.0 for name in names
     }
@@ -86,7 +86,7 @@ def test_durations_and_sizes_are_observed() -> None:
     settled = BatchSettled(relay="r", delivered=2, retried=0, dead=0, duplicates=0, seconds=0.01)
     registry = told(read, DELIVERED, settled).registry
     assert value(registry, "outbox_batch_size_sum") == 2.0
-    assert value(registry, "outbox_read_duration_seconds_sum") == 0.002
+    assert value(registry, "outbox_fetch_duration_seconds_sum") == 0.002
     assert value(registry, "outbox_settle_duration_seconds_sum") == 0.01
     assert value(registry, "outbox_publish_duration_seconds_sum", destination="orders") == 0.25
 
@@ -165,7 +165,7 @@ def test_what_the_relays_of_a_process_hold_is_added_up() -> None:
     one, two = held("a"), held("b", breakers={"orders": "open", "mail": "half-open"}, rates={})
     registry = told(RelayStarted(relay="a"), RelayStarted(relay="b"), one, two).registry
     assert value(registry, "outbox_relays_running") == 2.0
-    assert value(registry, "outbox_lanes_held") == 64.0
+    assert value(registry, "outbox_lanes_owned") == 64.0
     assert value(registry, "outbox_in_flight") == 10.0
     assert value(registry, "outbox_breaker_state", destination="orders") == 2.0
     assert value(registry, "outbox_breaker_state", destination="mail") == 1.0
@@ -201,7 +201,7 @@ def test_the_process_is_stalled_while_one_of_its_relays_is() -> None:
 def test_a_relay_that_stopped_holds_nothing() -> None:
     registry = told(RelayStarted(relay="a"), held("a"), RelayStopped(relay="a", drained=True)).registry
     assert value(registry, "outbox_relays_running") == 0.0
-    assert value(registry, "outbox_lanes_held") == 0.0
+    assert value(registry, "outbox_lanes_owned") == 0.0
     assert value(registry, "outbox_breaker_state", destination="orders") is None
 
 

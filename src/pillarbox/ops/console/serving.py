@@ -10,7 +10,7 @@ from pillarbox.ops.monitor.serving import FAREWELL
 try:
     from uvicorn import Config, Server
 
-    from pillarbox.telemetry.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
+    from pillarbox.telemetry.connections import ACCEPT_BATCH, BoundedProtocol, limit_descriptor_logs
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('the console needs more packages: pip install "pillarbox[console]"') from missing
 
@@ -26,11 +26,11 @@ class Service:
 
     def __init__(self, console: Console, *, root_path: str = "") -> None:
         self._console = console
-        quiet_about_descriptors()
+        limit_descriptor_logs()
         self._config = Config(
             console,
             http=BrowserProtocol,
-            backlog=AT_ONCE,
+            backlog=ACCEPT_BATCH,
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -17,7 +17,7 @@ from pillarbox.core.errors import ConfigurationError
 try:
     from uvicorn import Config, Server
 
-    from pillarbox.telemetry.connections import AT_ONCE, BoundedProtocol, quiet_about_descriptors
+    from pillarbox.telemetry.connections import ACCEPT_BATCH, BoundedProtocol, limit_descriptor_logs
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('metrics and health need more packages: pip install "pillarbox[metrics]"') from missing
 
@@ -51,11 +51,11 @@ def address_of(port: socket.socket) -> str:
 @asynccontextmanager
 async def served(pages: Starlette, port: socket.socket) -> AsyncIterator[None]:
     """Answer on `port` while the block is open; then close it."""
-    quiet_about_descriptors()
+    limit_descriptor_logs()
     config = Config(
         pages,
         http=BoundedProtocol,
-        backlog=AT_ONCE,
+        backlog=ACCEPT_BATCH,
         lifespan="off",
         log_config=None,
         access_log=False,

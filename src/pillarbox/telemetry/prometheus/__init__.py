@@ -1,5 +1,6 @@
-"""What is announced, as metrics for Prometheus: four sources of figures, each with a registry of its own unless it is
-given one. Nothing here serves them; `pillarbox relay` with `relay.listen` does, and so does any application of yours.
+"""Prometheus metrics of relays, stores, consumers and recording: four sources, each with its own registry by default.
+
+This package does not serve them. `pillarbox relay` with `relay.listen` does, and an application can.
 """
 
 from pillarbox.telemetry.prometheus.consumer import ConsumerMetrics

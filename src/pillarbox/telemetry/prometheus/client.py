@@ -1,7 +1,7 @@
-"""prometheus_client, labels that stay few, and the buckets of every histogram.
+"""Imports of prometheus_client, bounded labels, and the buckets of every histogram.
 
-What must stay true: no label holds a key, an id or anything else that grows with the events; whatever arrives, the
-number of series has a bound.
+Invariants: no label holds a key, an id or another value that grows with the events; the number of series is bounded,
+whatever arrives.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ __all__ = [
 ]
 
 OTHER = "other"
-"""What is beyond the bound of a label."""
+"""The label value of everything above the bound."""
 MOST_DESTINATIONS = 100
 MOST_EVENT_TYPES = 50
 
 WORK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Seconds that a send, a read, a settlement or a handler may take."""
+"""Buckets, in seconds, for the duration of a send, a fetch, a settlement or a handler."""
 LAG = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0)
-"""Seconds that an event may be under way."""
+"""Buckets, in seconds, for the time from recording to confirmation."""
 
 
 class Bounded:
-    """The values of one label: the first `most` are themselves, all others are `other`."""
+    """Limits the values of one label: the first `most` are kept, all others become `other`."""
 
     def __init__(self, most: int) -> None:
         self._most = most

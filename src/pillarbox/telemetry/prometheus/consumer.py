@@ -1,4 +1,4 @@
-"""What consumers announce, as metrics. One listener serves every consumer of a process; its name is the label."""
+"""Metrics of consumers. One observer serves every consumer of a process; the label is the consumer's name."""
 
 from __future__ import annotations
 
@@ -25,41 +25,43 @@ class ConsumerMetrics:
     """An observer for `Consumer(observers=[…])`; `registry` is what to serve."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """registry: default: one of its own, so that nothing collides."""
+        """registry: default: a new one, so that names do not collide."""
         self.registry = registry if registry is not None else CollectorRegistry()
-        self._running = Gauge("inbox_consumers_running", "1 while it runs.", ["consumer"], registry=self.registry)
+        self._running = Gauge(
+            "inbox_consumers_running", "1 while the consumer runs.", ["consumer"], registry=self.registry
+        )
         self._events = Counter(
             "inbox_events",
-            "Events by what became of them: handled, repeated, retried, dead or answer-lost.",
+            "Events by result: processed, duplicate, retried, dead_lettered or ack_failed.",
             ["consumer", "result"],
             registry=self.registry,
         )
         self._duration = Histogram(
             "inbox_handling_duration_seconds",
-            "From the receipt of an event to its ack, where it had its effect.",
+            "Time from receiving a processed event to its acknowledgement.",
             ["consumer"],
             buckets=WORK,
             registry=self.registry,
         )
         self._source_failures = Counter(
-            "inbox_source_failures", "Times that nothing could be received.", ["consumer"], registry=self.registry
+            "inbox_source_failures", "Times that receiving failed.", ["consumer"], registry=self.registry
         )
 
     def __call__(self, observation: ConsumerObservation) -> None:
-        """Count it."""
+        """Count the observation."""
         consumer = observation.consumer
         match observation:
             case EventProcessed(seconds=seconds):
-                self._events.labels(consumer, "handled").inc()
+                self._events.labels(consumer, "processed").inc()
                 self._duration.labels(consumer).observe(seconds)
             case DuplicateSkipped():
-                self._events.labels(consumer, "repeated").inc()
+                self._events.labels(consumer, "duplicate").inc()
             case HandlingFailed():
                 self._events.labels(consumer, "retried").inc()
             case MessageDeadLettered():
-                self._events.labels(consumer, "dead").inc()
+                self._events.labels(consumer, "dead_lettered").inc()
             case AckFailed():
-                self._events.labels(consumer, "answer-lost").inc()
+                self._events.labels(consumer, "ack_failed").inc()
             case SourceFailed():
                 self._source_failures.labels(consumer).inc()
             case ConsumerStarted():

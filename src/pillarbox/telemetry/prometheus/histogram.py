@@ -1,6 +1,6 @@
-"""A histogram that takes the values of a batch at once: one update of the sum and of each bucket, not one per value.
+"""A histogram that observes a batch of values at once: one update of the sum and of each bucket, not one per value.
 
-It is prometheus_client's histogram, and exposes what that would have exposed.
+It extends prometheus_client's histogram and exposes the same series.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ class BatchHistogram(Histogram):
     """A `Histogram` with `observe_all`."""
 
     def observe_all(self, values: Sequence[float]) -> None:
-        """Observe each of them."""
+        """Observe every value."""
         try:
             bounds, buckets, total = self._upper_bounds, self._buckets, self._sum
-        except AttributeError:  # a release of prometheus_client that names them otherwise
+        except AttributeError:  # another release of prometheus_client may name its internals differently
             for value in values:
                 self.observe(value)
             return
         counts: dict[int, int] = {}
         for value in values:
-            place = bisect_left(bounds, value)
-            counts[place] = counts.get(place, 0) + 1
+            bucket = bisect_left(bounds, value)
+            counts[bucket] = counts.get(bucket, 0) + 1
         total.inc(sum(values))
-        for place, count in counts.items():
-            buckets[place].inc(count)
+        for bucket, count in counts.items():
+            buckets[bucket].inc(count)

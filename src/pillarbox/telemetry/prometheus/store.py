@@ -1,6 +1,6 @@
-"""How the store fares, as metrics. Whoever looks at it hands over what he saw: a scrape costs no query.
+"""Metrics of a store. The process that queries the store passes the result in: a scrape itself runs no query.
 
-What cannot be seen is not shown: an old figure would look like a good one.
+If the store is unreachable, its gauges are absent, because an old value would look like a current one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class StoreMetrics(Collector):
         self.registry.register(self)
 
     def show(self, seen: Overview | None, *, queues: Mapping[str, int] | None = None) -> None:
-        """seen: `await store.admin.inspection.overview()`, or None: the store cannot be reached.
-        queues: dead-letter queues of a broker, and how many letters lie in each."""
+        """seen: `await store.admin.inspection.overview()`, or None if the store is unreachable.
+        queues: dead-letter queues of a broker, and the number of messages in each."""
         self._seen = seen
         self._depths = queues or {}
 
@@ -47,17 +47,15 @@ class StoreMetrics(Collector):
 
     def _families(self) -> tuple[GaugeMetricFamily, ...]:
         return (
-            GaugeMetricFamily("outbox_store_up", "1 if the last look at the store succeeded."),
-            GaugeMetricFamily("outbox_backlog", "Messages that are not delivered yet; beyond 10,000 an estimate."),
+            GaugeMetricFamily("outbox_store_up", "1 if the last query of the store succeeded."),
+            GaugeMetricFamily("outbox_backlog", "Pending messages; above 10,000 an estimate."),
             GaugeMetricFamily(
-                "outbox_oldest_age_seconds", "Since the oldest of them could have left; 0 if there is none."
+                "outbox_oldest_age_seconds", "Time since the oldest pending message became due; 0 if there is none."
             ),
-            GaugeMetricFamily("outbox_dead_letters", "Messages given up on that wait for a person, up to 10,001."),
-            GaugeMetricFamily(
-                "outbox_keys_blocked", "Keys that stand still until a person decides about their head, up to 10,001."
-            ),
-            GaugeMetricFamily("outbox_relays", "Relays whose lease runs, in all processes."),
-            GaugeMetricFamily("outbox_lanes_unowned", "Lanes without a living owner."),
+            GaugeMetricFamily("outbox_dead_letters", "Dead letters; 10,001 stands for more."),
+            GaugeMetricFamily("outbox_keys_blocked", "Keys blocked until an operator decides; 10,001 stands for more."),
+            GaugeMetricFamily("outbox_relays", "Relays with a valid lease, in all processes."),
+            GaugeMetricFamily("outbox_lanes_unowned", "Lanes without a running owner."),
             GaugeMetricFamily(
                 "outbox_dead_letter_queue_depth", "Messages in a dead-letter queue of a broker.", labels=["queue"]
             ),
