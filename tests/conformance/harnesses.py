@@ -11,7 +11,7 @@ import asyncpg
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
@@ -70,8 +70,8 @@ class PostgresHarness(_Harness[PostgresStore]):
     async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
         return await self._inbox.aadmit(transaction, consumer, event_id)
 
-    async def tally(self, transaction: Any, tally: Tally) -> None:
-        await self._inbox.atally(transaction, tally)
+    async def tally(self, transaction: Any, tally: ConsumerStatistics) -> None:
+        await self._inbox.aadd_statistics(transaction, tally)
 
     async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         return self._keep(PostgresStore(self._url, history=history, ledger=ledger))
@@ -115,8 +115,8 @@ class SqliteHarness(_Harness[SqliteStore]):
     async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
         return self._inbox.admit(transaction, consumer, event_id)
 
-    async def tally(self, transaction: Any, tally: Tally) -> None:
-        self._inbox.tally(transaction, tally)
+    async def tally(self, transaction: Any, tally: ConsumerStatistics) -> None:
+        self._inbox.add_statistics(transaction, tally)
 
     async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         return self._keep(SqliteStore(self._path, history=history, ledger=ledger))

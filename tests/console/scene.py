@@ -14,7 +14,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.core.statistics import OUTBOX, Carried, Level, written
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
@@ -76,8 +76,10 @@ def _consume(stock: Stock) -> None:
         for number in range(12):
             for consumer in ("billing", "warehouse", "legacy-import"):
                 inbox.admit(transaction, consumer, f"0193c2f0-6b1e-7c3a-9f57-{number:012x}")
-        inbox.tally(transaction, Tally("billing", 48_211, 37, 112, 9, f"PermanentError: {_INVALID}", 340.0))
-        inbox.tally(transaction, Tally("warehouse", handled=47_905, repeated=2))
+        inbox.add_statistics(
+            transaction, ConsumerStatistics("billing", 48_211, 37, 112, 9, f"PermanentError: {_INVALID}", 340.0)
+        )
+        inbox.add_statistics(transaction, ConsumerStatistics("warehouse", handled=47_905, repeated=2))
 
 
 def _verdict(number: int) -> tuple[Outcome, str] | None:

@@ -9,7 +9,7 @@ import pytest
 from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.core.statistics import Carried
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner
@@ -40,7 +40,7 @@ async def test_status_is_that_of_the_command(visit: Visit, with_letters: Stock) 
 async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> None:
     with stock.transaction() as transaction:
         Inbox().admit(transaction, "by hand", "e1")
-        Inbox().tally(transaction, Tally("billing", 3, 1, 2, 1, "no address", 60.0))
+        Inbox().add_statistics(transaction, ConsumerStatistics("billing", 3, 1, 2, 1, "no address", 60.0))
     done = pillarbox("inbox", "list", "--json", PILLARBOX_STORE=stock.url)
     told = (await (await visit(stock, settings=Settings.load(None, {}, {}))).client.get("/api/v1/inbox")).json()
     assert told == json.loads(done.stdout)

@@ -9,7 +9,7 @@ import pytest
 from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.ops.console.words import NOTHING
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner
@@ -173,8 +173,8 @@ async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock
     inbox = Inbox()
     with stock.transaction() as transaction:
         inbox.admit(transaction, "by hand", "e1")
-        inbox.tally(transaction, Tally("billing", 1234, 5, 6, 7, "no <address>", 60.0))
-        inbox.tally(transaction, Tally("search", handled=3))
+        inbox.add_statistics(transaction, ConsumerStatistics("billing", 1234, 5, 6, 7, "no <address>", 60.0))
+        inbox.add_statistics(transaction, ConsumerStatistics("search", handled=3))
     page = await (await visit(stock, settings=Settings.load(None, {}, {}))).look("/inbox")
     rows = re.findall(r'<tr>\s*<td data-label="Consumer"[^>]*>(.+?)</td>(.+?)</tr>', page, re.DOTALL)
     assert {name: re.findall(r'class="(n|n bad)">([^<]+)<', row) for name, row in rows} == {

@@ -20,7 +20,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.inbox import Inbox
 from pillarbox.ops.console import Person, Role
 from pillarbox.ops.console.passwords import hashed
@@ -93,7 +93,7 @@ def consume(stock: Stock) -> None:
     with stock.transaction() as handle:
         for vector in VECTORS[::5]:
             inbox.admit(handle, vector, vector)
-            inbox.tally(handle, Tally(consumer=vector, failed=1, last_error=vector, failed_ago=1))
+            inbox.add_statistics(handle, ConsumerStatistics(consumer=vector, failed=1, last_error=vector, failed_ago=1))
 
 
 def paths() -> Iterator[str]:

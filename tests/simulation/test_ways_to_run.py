@@ -21,7 +21,7 @@ from pillarbox.core.observations import (
     RelayStopped,
     Sending,
 )
-from pillarbox.core.row import Receipt
+from pillarbox.core.row import InboxRecord
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
@@ -326,7 +326,7 @@ def test_retention_goes_on_while_there_is_more_and_the_relay_with_its_work() -> 
     async def story(stage: Stage) -> None:
         old = stage.simulation.clock.now() - timedelta(days=1000)
         receipts = stage.store._tables.receipts
-        receipts.update({Receipt(consumer="billing", event_id=f"{n}"): old for n in range(20_500)})
+        receipts.update({InboxRecord(consumer="billing", event_id=f"{n}"): old for n in range(20_500)})
         async with stage.running():
             await stage.until(lambda: not receipts, within=10)
             stage.record(Event("a", {}, event_id="1"))

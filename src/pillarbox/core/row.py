@@ -79,7 +79,7 @@ LATELY = 86_400.0
 """Seconds of tallies that are shown, by the hour."""
 
 
-class Tally(NamedTuple):
+class ConsumerStatistics(NamedTuple):
     """What a consumer met since it last said so."""
 
     consumer: str
@@ -96,13 +96,13 @@ class Tally(NamedTuple):
     """Seconds since an event last failed or was given up on."""
 
 
-RETENTION = "120 days"
+INBOX_RETENTION = "120 days"
 """How long receipts are kept unless told otherwise: longer than an event may still come again."""
-REDELIVERY = "90 days"
+REDELIVERY_WINDOW = "90 days"
 """As long as dead letters are kept unless told otherwise: until then a person may send one again."""
 
 
-class Receipt(NamedTuple):
+class InboxRecord(NamedTuple):
     """Which consumer, which event."""
 
     consumer: str
@@ -113,13 +113,13 @@ class Receipt(NamedTuple):
 class InProcessInbox(Protocol):
     """A transaction of a store that lives in this process; receipts and tallies are written to it without SQL."""
 
-    def admit_receipt(self, receipt: Receipt) -> bool:
+    def admit_record(self, receipt: InboxRecord) -> bool:
         """Write a receipt that counts once the transaction commits; False if there is one already.
 
         Raises InboxError while another open transaction has written the same: it may still roll back.
         """
         ...
 
-    def add_tally(self, tally: Tally) -> None:
+    def add_statistics(self, statistics: ConsumerStatistics) -> None:
         """Add what a consumer met, which counts once the transaction commits."""
         ...

@@ -1,10 +1,10 @@
-"""Handled once, in effect: a receipt in the same transaction as the effect tells a repeat from a first time.
+"""Idempotent handling: a processed-event record in the transaction of the effect tells a repeat from a first delivery.
 
 inbox.py       the guard: admit an event once per consumer
 consumer.py    receive → admit → handle → commit → ack
 effects.py     the functions of a consumer, each called in a transaction of its own
-verdicts.py    what becomes of a message that failed
-tally.py       what a consumer met, counted and now and then written down
+decisions.py   what becomes of a message that failed
+statistics.py  what a consumer did, counted and written every ten seconds
 """
 
 from pillarbox.inbox.body_fields import BodyFields

@@ -7,6 +7,7 @@ from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.outcome import legible
 from pillarbox.core.source import Delivery, Incoming
 from pillarbox.inbox.consumed import ConsumedEvent
+from pillarbox.inbox.decisions import Again, Ended, GivenUp, Outcome, told
 from pillarbox.inbox.observations import (
     AckFailed,
     ConsumerObserver,
@@ -15,7 +16,6 @@ from pillarbox.inbox.observations import (
     HandlingFailed,
     MessageDeadLettered,
 )
-from pillarbox.inbox.verdicts import Again, Ended, GivenUp, Outcome, told
 
 
 class Answers:

@@ -27,8 +27,9 @@ from pillarbox.inbox import holding
 from pillarbox.inbox.answers import Answers
 from pillarbox.inbox.body_fields import BodyFields
 from pillarbox.inbox.consumed import ConsumedEvent, read, received
+from pillarbox.inbox.decisions import Ended, GivenUp, Outcome, judge, told
 from pillarbox.inbox.effects import Around, Effects, Function, NotBegun, ends_the_task
-from pillarbox.inbox.floor import Floor
+from pillarbox.inbox.exclusive_lock import ExclusiveLock
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.intake import deliveries
 from pillarbox.inbox.observations import (
@@ -43,10 +44,9 @@ from pillarbox.inbox.observations import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.inbox.receipts import check_consumer
-from pillarbox.inbox.tally import HURRY, Tallier
+from pillarbox.inbox.records import check_consumer
+from pillarbox.inbox.statistics import HURRY, StatisticsWriter
 from pillarbox.inbox.transactions import Transactions, opener
-from pillarbox.inbox.verdicts import Ended, GivenUp, Outcome, judge, told
 
 MOST_DEATHS = 5
 """A message that was in hand alone when its consumer died so often is what kills it."""
@@ -103,13 +103,15 @@ class Consumer:
         self._observers = list(observers)
         self._clock = clock or SystemClock()
         self._chance = chance or system_chance()
-        self._tallier = Tallier(name, write=self._effects.tally, tell=self._tell, clock=self._clock)
+        self._statistics = StatisticsWriter(
+            name, write=self._effects.add_statistics, tell=self._tell, clock=self._clock
+        )
         self._answers = Answers(name, tell=self._tell, clock=self._clock)
         self._stopping = asyncio.Event()
         self._in_hand: set[asyncio.Task[None]] = set()
         self._dropped = False
         """Something in hand was not answered: it comes again."""
-        self._floor = Floor()
+        self._exclusive = ExclusiveLock()
         self._task: asyncio.Task[None] | None = None
 
     def on(self, *event_types: str) -> Callable[[F], F]:
@@ -150,7 +152,7 @@ class Consumer:
                 await source.connect()
             async with asyncio.TaskGroup() as group:
                 intake = group.create_task(self._take_in(source, group))
-                group.create_task(self._tallier.run(until=self._stopping))
+                group.create_task(self._statistics.run(until=self._stopping))
                 await self._stopping.wait()
                 self._tell(ConsumerStopRequested(consumer=self.name))
                 intake.cancel()
@@ -159,7 +161,7 @@ class Consumer:
             raise failed.exceptions[0] from None
         finally:
             await source.aclose()
-            await self._tallier.write(within=HURRY)
+            await self._statistics.write(within=HURRY)
             self._effects.close()
             self._tell(ConsumerStopped(consumer=self.name, drained=not self._dropped))
 
@@ -213,7 +215,7 @@ class Consumer:
 
     async def _answered(self, delivery: Delivery) -> None:
         began = self._clock.monotonic()
-        async with self._floor.taken(alone=delivery.alone):
+        async with self._exclusive.taken(alone=delivery.alone):
             outcome, event = await self._outcome(delivery)
         await self._answers.give(delivery, outcome, event, began=began)
 
@@ -260,14 +262,14 @@ class Consumer:
         except UnavailableError:
             raise
         except (Exception, SystemExit) as error:
-            self._tallier.raised(error)
-            await self._tallier.write_if_due()
+            self._statistics.raised(error)
+            await self._statistics.write_if_due()
             raise
-        await self._tallier.write_if_due()
+        await self._statistics.write_if_due()
 
     async def aclose(self) -> None:
         """Write what was counted in-process and is not written yet; `Handlers.aclose` calls it. It may go on."""
-        await self._tallier.write(within=HURRY)
+        await self._statistics.write(within=HURRY)
 
     async def _handled(self, event: Any, context: Any) -> None:
         consumed = received(event, context, self._upcast)
@@ -283,7 +285,7 @@ class Consumer:
         )
 
     def _tell(self, observation: ConsumerObservation) -> None:
-        self._tallier.count(observation)
+        self._statistics.count(observation)
         for observer in self._observers:
             with suppress(Exception):  # a listener's own trouble is no reason to stop consuming
                 observer(observation)

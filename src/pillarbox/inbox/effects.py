@@ -1,7 +1,7 @@
 """Which function an event is for, and its effect: begin, admit, call, commit.
 
 Async functions run in the event loop. Plain ones run in a thread, from the beginning of their transaction to its end,
-because some drivers insist on one thread. The tally has a transaction where the functions have theirs.
+because some drivers insist on one thread. The consumer statistics have a transaction where the functions have theirs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pillarbox.core.errors import (
     primary_text,
 )
 from pillarbox.core.event import LONGEST_TEXT, check_text
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.inbox.consumed import ConsumedEvent
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.transactions import Block, Open, is_awaited, opened
@@ -100,18 +100,18 @@ class Effects:
             return await self._threads.begin(partial(self._called, function, event))
         return await self._awaited(function, event)
 
-    async def tally(self, tally: Tally) -> None:
+    async def add_statistics(self, statistics: ConsumerStatistics) -> None:
         """Write what the consumer met, in a transaction of its own. Raises whatever goes wrong."""
         if any(not _is_async(effect.function) for effect in self._effects):
-            await self._threads.begin(partial(self._tallied, tally))
+            await self._threads.begin(partial(self._counted, statistics))
             return
         block = opened(self._open)
         if is_awaited(block):
             async with block as connection:
-                await self._inbox.atally(connection, tally)
+                await self._inbox.aadd_statistics(connection, statistics)
         else:
             async with self._one_at_a_time(block) as connection:
-                self._inbox.tally(connection, tally)
+                self._inbox.add_statistics(connection, statistics)
 
     def close(self) -> None:
         """Let the threads end."""
@@ -176,10 +176,10 @@ class Effects:
             raise self._not_begun(error) from error
         raise self._swallowed()
 
-    def _tallied(self, tally: Tally) -> bool:
+    def _counted(self, statistics: ConsumerStatistics) -> bool:
         block: Any = opened(self._open)
         with block as connection:
-            self._inbox.tally(connection, tally)
+            self._inbox.add_statistics(connection, statistics)
         return True
 
     def _surrounded(self, event: ConsumedEvent) -> AbstractContextManager[object]:

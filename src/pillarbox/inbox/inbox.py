@@ -16,12 +16,12 @@ from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.pruning import bites
 from pillarbox.core.retention import Retention
-from pillarbox.core.row import REDELIVERY, RETENTION, InProcessInbox, Receipt, Tally
+from pillarbox.core.row import INBOX_RETENTION, REDELIVERY_WINDOW, ConsumerStatistics, InboxRecord, InProcessInbox
 from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.core.store import Store
+from pillarbox.inbox.errors import RECORDS, STATISTICS, Deed, explain
 from pillarbox.inbox.once import Once
-from pillarbox.inbox.receipts import Identified, check_consumer, receipt_of
-from pillarbox.inbox.refusals import RECEIPTS, TALLIES, Deed, explain
+from pillarbox.inbox.records import Identified, check_consumer, record_of
 
 
 class Inbox:
@@ -35,8 +35,8 @@ class Inbox:
         *,
         prefix: str = "outbox_",
         schema: str = "public",
-        retention: Duration | None = RETENTION,
-        redelivery: Duration = REDELIVERY,
+        retention: Duration | None = INBOX_RETENTION,
+        redelivery: Duration = REDELIVERY_WINDOW,
     ) -> None:
         """
         prefix, schema: where the tables are, as in `Outbox`; the schema concerns PostgreSQL only.
@@ -52,7 +52,7 @@ class Inbox:
             "sqlite": StatementSet(Names(prefix=prefix), load("pillarbox.inbox", "sqlite")),
         }
         self._admit = {dialect: found.get("admit") for dialect, found in statements.items()}
-        self._tally = {dialect: found.get("count_results") for dialect, found in statements.items()}
+        self._count = {dialect: found.get("count_results") for dialect, found in statements.items()}
 
     def admit(self, connection: Admitting, consumer: str, event: str | Identified) -> bool:
         """Return True if the event is new to the consumer, False if the consumer has processed it already.
@@ -64,18 +64,18 @@ class Inbox:
         itself, ConfigurationError for a consumer's name and InboxError for an id that is none, SchemaError if the table
         is not there. Whatever else the driver raises passes as it is.
         """
-        receipt = receipt_of(consumer, event)
+        receipt = record_of(consumer, event)
         if _is_in_process(connection):
-            return connection.admit_receipt(receipt)
+            return connection.admit_record(receipt)
         return connections.run(
             connection, lambda dialect: self._admitting(dialect, receipt), instead="await inbox.aadmit(…)"
         )
 
     async def aadmit(self, connection: AsyncAdmitting, consumer: str, event: str | Identified) -> bool:
         """`admit` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
-        receipt = receipt_of(consumer, event)
+        receipt = record_of(consumer, event)
         if _is_in_process(connection):
-            return connection.admit_receipt(receipt)
+            return connection.admit_record(receipt)
         return await connections.arun(
             connection, lambda dialect: self._admitting(dialect, receipt), instead="inbox.admit(…)"
         )
@@ -100,19 +100,25 @@ class Inbox:
         """`aadmit` as a block around the effect."""
         yield await self.aadmit(connection, consumer, event)
 
-    def tally(self, connection: Admitting, tally: Tally) -> None:
-        """Add what a consumer met to the tally of this hour; a `Consumer` does so by itself. Raises as `admit` does."""
+    def add_statistics(self, connection: Admitting, statistics: ConsumerStatistics) -> None:
+        """Add to the consumer statistics of this hour; a `Consumer` does so by itself. Raises as `admit` does."""
         if _is_in_process(connection):
-            connection.add_tally(tally)
+            connection.add_statistics(statistics)
         else:
-            connections.run(connection, lambda dialect: self._tallying(dialect, tally), instead="await inbox.atally(…)")
+            connections.run(
+                connection,
+                lambda dialect: self._counting(dialect, statistics),
+                instead="await inbox.aadd_statistics(…)",
+            )
 
-    async def atally(self, connection: AsyncAdmitting, tally: Tally) -> None:
-        """`tally` for connections that are awaited."""
+    async def aadd_statistics(self, connection: AsyncAdmitting, statistics: ConsumerStatistics) -> None:
+        """`add_statistics` for connections that are awaited."""
         if _is_in_process(connection):
-            connection.add_tally(tally)
+            connection.add_statistics(statistics)
         else:
-            await connections.arun(connection, lambda dialect: self._tallying(dialect, tally), instead="inbox.tally(…)")
+            await connections.arun(
+                connection, lambda dialect: self._counting(dialect, statistics), instead="inbox.add_statistics(…)"
+            )
 
     async def prune(self, store: Store) -> int:
         """Drop receipts and tallies older than the retention, in bites; returns how many went.
@@ -123,13 +129,15 @@ class Inbox:
             return 0
         return sum([gone async for gone in bites(store.upkeep, Retention(receipts=self._retention))])
 
-    def _admitting(self, dialect: connections.Dialect, receipt: Receipt) -> connections.Steps[bool]:
-        return bool((yield from self._explained(self._admit[dialect], receipt, RECEIPTS)))
+    def _admitting(self, dialect: connections.Dialect, receipt: InboxRecord) -> connections.Steps[bool]:
+        return bool((yield from self._explained(self._admit[dialect], receipt, RECORDS)))
 
-    def _tallying(self, dialect: connections.Dialect, tally: Tally) -> connections.Steps[None]:
-        yield from self._explained(self._tally[dialect], tally, TALLIES)
+    def _counting(self, dialect: connections.Dialect, statistics: ConsumerStatistics) -> connections.Steps[None]:
+        yield from self._explained(self._count[dialect], statistics, STATISTICS)
 
-    def _explained(self, sql: str, row: Receipt | Tally, deed: Deed) -> connections.Steps[connections.Rows]:
+    def _explained(
+        self, sql: str, row: InboxRecord | ConsumerStatistics, deed: Deed
+    ) -> connections.Steps[connections.Rows]:
         try:
             return (yield connections.Statement(sql, row))
         except Exception as error:
@@ -139,7 +147,7 @@ class Inbox:
 
 
 def _is_in_process(connection: object) -> TypeGuard[InProcessInbox]:
-    return hasattr(type(connection), "admit_receipt")
+    return hasattr(type(connection), "admit_record")
 
 
 def _checked(retention: Duration | None, redelivery: Duration) -> float | None:

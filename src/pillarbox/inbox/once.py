@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.inbox.receipts import Identified
+from pillarbox.inbox.records import Identified
 
 H = TypeVar("H")
 E = TypeVar("E", bound=str | Identified)

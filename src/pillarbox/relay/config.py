@@ -14,7 +14,7 @@ from pillarbox.core import statistics
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.retention import Retention
 from pillarbox.core.retry import ExponentialBackoff, Jitter, RetryPolicy
-from pillarbox.core.row import RETENTION
+from pillarbox.core.row import INBOX_RETENTION
 from pillarbox.core.text import Size, size_in_bytes
 from pillarbox.relay.routing import MOST_BY_TYPE
 from pillarbox.settings import (
@@ -86,7 +86,7 @@ class RetentionConfig:
     history: Duration = _kept("7 days", "How long delivered events are kept.")
     dead: Duration = _kept("90 days", "How long dead letters are kept.")
     inbox: Duration = _kept(
-        RETENTION,
+        INBOX_RETENTION,
         "How long processed-event records and consumer statistics of the inbox are kept, but never shorter than dead "
         "letters: an operator may retry a dead letter that a consumer has processed.",
     )

@@ -10,7 +10,7 @@ from pillarbox.core.clock import Clock
 from pillarbox.core.event import Event
 from pillarbox.core.lane import LANES
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
@@ -45,8 +45,8 @@ class MemoryHarness(StoreHarness):
     async def admit(self, transaction: MemoryTransaction, consumer: str, event_id: str) -> bool:
         return self._inbox.admit(transaction, consumer, event_id)
 
-    async def tally(self, transaction: MemoryTransaction, tally: Tally) -> None:
-        self._inbox.tally(transaction, tally)
+    async def tally(self, transaction: MemoryTransaction, tally: ConsumerStatistics) -> None:
+        self._inbox.add_statistics(transaction, tally)
 
     async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         return self._store.beside(history=history, ledger=ledger)

@@ -1,7 +1,7 @@
 """`pillarbox inbox list`: who admits events, and what each consumer met, on each engine."""
 
 from pillarbox import Inbox
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 
@@ -14,7 +14,7 @@ def test_where_nobody_consumes_it_says_what_to_do(stock: Stock) -> None:
 def test_consumers_are_listed_with_what_they_met_and_nothing_where_nobody_counts(stock: Stock) -> None:
     with stock.transaction() as transaction:
         Inbox().admit(transaction, "by hand", "e1")
-        Inbox().tally(transaction, Tally("billing", 1234, 1, 2, 1, "no address", 0.0))
+        Inbox().add_statistics(transaction, ConsumerStatistics("billing", 1234, 1, 2, 1, "no address", 0.0))
         transaction.execute("UPDATE outbox_inbox SET received_at = '2001-01-01T00:00:00.000Z'")
     done = pillarbox("inbox", "list", PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr

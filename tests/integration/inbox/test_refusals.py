@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from pillarbox import Inbox, InboxError, InvalidConnectionError, SchemaError
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from tests.integration.inbox.admitting import admit
 from tests.integration.inbox.conftest import committed_receipts
 from tests.integration.record.test_roles import Role
@@ -83,15 +83,17 @@ async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role)
     await connection.close()
 
 
-def test_a_role_that_may_not_tally_is_told_the_grant_it_needs(role: Role) -> None:
+def test_a_role_that_may_not_write_statistics_is_told_the_grant_it_needs(role: Role) -> None:
     needed = "SELECT, INSERT, UPDATE ON"
-    refused = pytest.raises(InboxError, match=rf'may not tally .*; GRANT {needed} "public"\."outbox_inbox_statistics"')
+    refused = pytest.raises(
+        InboxError, match=rf'may not write consumer statistics .*; GRANT {needed} "public"\."outbox_inbox_statistics"'
+    )
     with refused, psycopg.connect(role.url) as connection:
-        Inbox().tally(connection, Tally("billing", handled=1))
+        Inbox().add_statistics(connection, ConsumerStatistics("billing", handled=1))
     role.grant(f"{needed} outbox_inbox_statistics")
     for _ in range(2):
         with psycopg.connect(role.url) as connection:
-            Inbox().tally(connection, Tally("billing", handled=1))
+            Inbox().add_statistics(connection, ConsumerStatistics("billing", handled=1))
 
 
 def test_a_busy_sqlite_stays_busy(sqlite_path: str) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pillarbox.core.pruning import BITE, SHORTEST_REST, bites
 from pillarbox.core.retention import Retention
-from pillarbox.core.row import Receipt
+from pillarbox.core.row import InboxRecord
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate
 
@@ -18,8 +18,8 @@ def test_it_takes_what_was_old_when_it_began_and_leaves_what_grows_old_meanwhile
         store, clock = MemoryStore(clock=simulation.clock), simulation.clock
         receipts = store._tables.receipts
         long_ago, nearly = clock.now() - timedelta(hours=2), clock.now() - timedelta(minutes=59)
-        receipts.update({Receipt("billing", f"old {n}"): long_ago for n in range(3 * BITE)})
-        receipts.update({Receipt("billing", f"young {n}"): nearly for n in range(BITE)})
+        receipts.update({InboxRecord("billing", f"old {n}"): long_ago for n in range(3 * BITE)})
+        receipts.update({InboxRecord("billing", f"young {n}"): nearly for n in range(BITE)})
         taken = []
         async for gone in bites(store.upkeep, Retention(receipts=HOUR), clock=clock):
             taken.append(gone)
@@ -34,7 +34,7 @@ def test_after_a_bite_comes_a_rest_as_long_as_the_bite() -> None:
     async def story(simulation: Simulation) -> None:
         store, clock = MemoryStore(clock=simulation.clock), simulation.clock
         long_ago = clock.now() - timedelta(hours=2)
-        store._tables.receipts.update({Receipt("billing", f"{n}"): long_ago for n in range(2 * BITE)})
+        store._tables.receipts.update({InboxRecord("billing", f"{n}"): long_ago for n in range(2 * BITE)})
         began, times = clock.monotonic(), []
         async for _ in bites(store.upkeep, Retention(receipts=HOUR), clock=clock):
             times.append(clock.monotonic() - began)

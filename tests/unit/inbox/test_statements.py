@@ -4,17 +4,17 @@ import re
 
 import pytest
 
-from pillarbox.core.row import Receipt, Tally
+from pillarbox.core.row import ConsumerStatistics, InboxRecord
 from pillarbox.core.statements import Names, StatementSet, load
 
 ENGINES = ("postgres", "sqlite")
-ROWS = {"admit": Receipt, "count_results": Tally}
+ROWS = {"admit": InboxRecord, "count_results": ConsumerStatistics}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("name", "row"), ROWS.items())
 def test_its_placeholders_are_those_of_its_row_used_once_and_in_order(
-    engine: str, name: str, row: type[Receipt | Tally]
+    engine: str, name: str, row: type[InboxRecord | ConsumerStatistics]
 ) -> None:
     found = re.findall(r"\$\d+", StatementSet(Names(), load("pillarbox.inbox", engine)).get(name))
     assert found == [f"${number}" for number in range(1, len(row._fields) + 1)]

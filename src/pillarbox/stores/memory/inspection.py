@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from pillarbox.admin.overview import ConsumerView, LaneView, Overview, RelayView
 from pillarbox.core.message import Held, Message
-from pillarbox.core.row import LATELY, Tally
+from pillarbox.core.row import LATELY, ConsumerStatistics
 from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.memory.tables import Tables, verb
 
@@ -89,7 +89,7 @@ def _relays(tables: Tables) -> list[RelayView]:
     ]
 
 
-def _failure(at: datetime, tally: Tally) -> tuple[datetime, str]:
+def _failure(at: datetime, tally: ConsumerStatistics) -> tuple[datetime, str]:
     return at - timedelta(seconds=tally.failed_ago or 0.0), tally.last_error or ""
 
 

@@ -24,7 +24,7 @@ from pillarbox.core.clock import Clock
 from pillarbox.core.lane import InHand, RelayCard
 from pillarbox.core.message import Held, KeyQueue, Message
 from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.row import Receipt, Tally
+from pillarbox.core.row import ConsumerStatistics, InboxRecord
 from pillarbox.core.statistics import Sample
 from pillarbox.core.store import Override
 from pillarbox.stores.memory.ordered import Ordered
@@ -153,10 +153,10 @@ class Tables:
         self.attempts: list[Attempt] = []
         self.processed: dict[Identity, Processed] = {}
         """The ledger, by event and destination."""
-        self.receipts: dict[Receipt, datetime] = {}
-        self.admitting: dict[Receipt, object] = {}
+        self.receipts: dict[InboxRecord, datetime] = {}
+        self.admitting: dict[InboxRecord, object] = {}
         """Receipts of transactions that are still open, with whose each is."""
-        self.tallies: list[tuple[datetime, Tally]] = []
+        self.tallies: list[tuple[datetime, ConsumerStatistics]] = []
         self.relays: dict[str, Relay] = {}
         self.requests: dict[int, Request] = {}
         self.carried_out: dict[int, Action] = {}

@@ -13,7 +13,7 @@ from typing import Self
 
 from pillarbox.core.errors import DuplicateEventError, InboxError, NotInTransactionError
 from pillarbox.core.message import Message
-from pillarbox.core.row import Receipt, Row, Tally
+from pillarbox.core.row import ConsumerStatistics, InboxRecord, Row
 from pillarbox.stores.memory.tables import Identity, Stored, Tables
 
 
@@ -26,8 +26,8 @@ class MemoryTransaction:
         self._open = False
         self._rows: list[Message] = []
         self._ignored: set[Identity] = set()
-        self._receipts: list[Receipt] = []
-        self._tallies: list[Tally] = []
+        self._receipts: list[InboxRecord] = []
+        self._tallies: list[ConsumerStatistics] = []
 
     def __enter__(self) -> Self:
         self._open = True
@@ -72,7 +72,7 @@ class MemoryTransaction:
             self._ignored |= {message.identity for message in fresh}
         self._rows += fresh
 
-    def admit_receipt(self, receipt: Receipt) -> bool:
+    def admit_record(self, receipt: InboxRecord) -> bool:
         """Write a receipt that counts once the transaction commits; False if there is one already.
 
         Raises InboxError while another open transaction has written the same: to wait for it would stop whatever
@@ -92,7 +92,7 @@ class MemoryTransaction:
         self._receipts.append(receipt)
         return True
 
-    def add_tally(self, tally: Tally) -> None:
+    def add_statistics(self, tally: ConsumerStatistics) -> None:
         """Add what a consumer met, which counts once the transaction commits."""
         self._check_open()
         self._tallies.append(tally)

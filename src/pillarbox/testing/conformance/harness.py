@@ -13,7 +13,7 @@ from typing import Any
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 
 
 class StoreHarness(ABC):
@@ -44,7 +44,7 @@ class StoreHarness(ABC):
         """Admit on that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod
-    async def tally(self, transaction: Any, tally: Tally) -> None:
+    async def tally(self, transaction: Any, tally: ConsumerStatistics) -> None:
         """Add a tally on that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox.admin.overview import ConsumerView
 from pillarbox.core.retention import Retention
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.testing.conformance.events import HOUR
 from pillarbox.testing.conformance.harness import StoreHarness
 
@@ -20,7 +20,7 @@ async def _admitted(harness: StoreHarness, *event_ids: str, consumer: str = "bil
         return [await harness.admit(transaction, consumer, event_id) for event_id in event_ids]
 
 
-async def _tallied(harness: StoreHarness, *tallies: Tally) -> None:
+async def _tallied(harness: StoreHarness, *tallies: ConsumerStatistics) -> None:
     for tally in tallies:
         async with harness.transaction() as transaction:
             await harness.tally(transaction, tally)
@@ -51,15 +51,15 @@ class InboxConformance:
     async def test_tallies_add_up_and_the_last_error_is_the_latest(self, harness: StoreHarness) -> None:
         await _tallied(
             harness,
-            Tally("billing", handled=3, repeated=1, failed=1, last_error="late", failed_ago=0.0),
-            Tally("billing", handled=4, given_up=2),
-            Tally("billing"),
+            ConsumerStatistics("billing", handled=3, repeated=1, failed=1, last_error="late", failed_ago=0.0),
+            ConsumerStatistics("billing", handled=4, given_up=2),
+            ConsumerStatistics("billing"),
         )
         [seen] = await harness.store.admin.inspection.consumers()
         assert (seen.name, seen.receipts) == ("billing", 0)
         assert (seen.handled, seen.repeated, seen.failed, seen.given_up) == (7, 1, 1, 2)
         assert seen.last_error == "late"
-        await _tallied(harness, Tally("billing", failed=1, last_error="later", failed_ago=0.0))
+        await _tallied(harness, ConsumerStatistics("billing", failed=1, last_error="later", failed_ago=0.0))
         [again] = await harness.store.admin.inspection.consumers()
         assert (again.failed, again.last_error) == (2, "later")
         assert seen.last_failed_at is not None
@@ -68,7 +68,7 @@ class InboxConformance:
 
     async def test_a_failure_is_told_by_when_it_was(self, harness: StoreHarness) -> None:
         for consumer, ago in (("a", 0.0), ("b", 60.5)):
-            await _tallied(harness, Tally(consumer, failed=1, last_error="no", failed_ago=ago))
+            await _tallied(harness, ConsumerStatistics(consumer, failed=1, last_error="no", failed_ago=ago))
         just, before = [seen.last_failed_at for seen in await harness.store.admin.inspection.consumers()]
         assert just is not None
         assert before is not None
@@ -77,8 +77,8 @@ class InboxConformance:
     async def test_consumers_are_known_by_receipts_or_by_tallies(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", consumer="by hand")
         await _admitted(harness, "e1", "e2", consumer="both")
-        failed = Tally("all failed", failed=1, last_error="no", failed_ago=0.0)
-        await _tallied(harness, Tally("both", handled=2), failed)
+        failed = ConsumerStatistics("all failed", failed=1, last_error="no", failed_ago=0.0)
+        await _tallied(harness, ConsumerStatistics("both", handled=2), failed)
         seen = {view.name: view for view in await harness.store.admin.inspection.consumers()}
         assert list(seen) == sorted(seen)
         assert seen["by hand"] == ConsumerView("by hand", 1)
@@ -89,18 +89,18 @@ class InboxConformance:
     async def test_a_tally_shares_the_fate_of_its_transaction(self, harness: StoreHarness) -> None:
         with pytest.raises(_Undo):
             async with harness.transaction() as transaction:
-                await harness.tally(transaction, Tally("billing", handled=1))
+                await harness.tally(transaction, ConsumerStatistics("billing", handled=1))
                 raise _Undo
         async with harness.transaction() as transaction:
-            await harness.tally(transaction, Tally("search", handled=1))
+            await harness.tally(transaction, ConsumerStatistics("search", handled=1))
             with pytest.raises(_Undo):
                 async with harness.savepoint(transaction):
-                    await harness.tally(transaction, Tally("search", handled=10))
+                    await harness.tally(transaction, ConsumerStatistics("search", handled=10))
                     raise _Undo
         assert await harness.store.admin.inspection.consumers() == [ConsumerView("search", 0, 1, 0, 0, 0)]
 
     async def test_tallies_go_with_the_receipts(self, harness: StoreHarness) -> None:
-        await _tallied(harness, Tally("billing", handled=1), Tally("search", handled=1))
+        await _tallied(harness, ConsumerStatistics("billing", handled=1), ConsumerStatistics("search", handled=1))
         for age in (2 * HOUR, 1e10, None):
             await harness.store.upkeep.prune(Retention(history=0, dead=0, ledger=0, audit=0, receipts=age))
         assert len(await harness.store.admin.inspection.consumers()) == 2

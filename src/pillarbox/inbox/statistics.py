@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
+from pillarbox.inbox.decisions import told
 from pillarbox.inbox.effects import ends_the_task
 from pillarbox.inbox.observations import (
     ConsumerObservation,
@@ -22,7 +23,6 @@ from pillarbox.inbox.observations import (
     MessageDeadLettered,
     StatisticsFailed,
 )
-from pillarbox.inbox.verdicts import told
 
 EVERY = 10.0
 """Seconds between two writes."""
@@ -37,11 +37,16 @@ class _Failure(NamedTuple):
     at: float
 
 
-class Tallier:
-    """Keeps the tally of one consumer."""
+class StatisticsWriter:
+    """Counts what one consumer does, and writes it to its statistics."""
 
     def __init__(
-        self, consumer: str, *, write: Callable[[Tally], Awaitable[None]], tell: ConsumerObserver, clock: Clock
+        self,
+        consumer: str,
+        *,
+        write: Callable[[ConsumerStatistics], Awaitable[None]],
+        tell: ConsumerObserver,
+        clock: Clock,
     ) -> None:
         self._consumer = consumer
         self._write = write
@@ -94,7 +99,7 @@ class Tallier:
         self._counts, self._failure = Counter[str](), None
         try:
             async with asyncio.timeout(within):
-                await self._write(self._tally(counts, failure))
+                await self._write(self._statistics(counts, failure))
         except BaseException as error:
             self._put_back(counts, failure)
             if ends_the_task(error):
@@ -111,8 +116,8 @@ class Tallier:
         self._counts.update(counts)
         self._failure = self._failure or failure
 
-    def _tally(self, counts: Counter[str], failure: _Failure | None) -> Tally:
-        return Tally(
+    def _statistics(self, counts: Counter[str], failure: _Failure | None) -> ConsumerStatistics:
+        return ConsumerStatistics(
             consumer=self._consumer,
             handled=counts["handled"],
             repeated=counts["repeated"],

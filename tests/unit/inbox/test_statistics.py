@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox import Consumer, Event, FixedDelay, Handlers, Outbox, Relay
 from pillarbox.admin.overview import ConsumerView
-from pillarbox.core.row import Tally
+from pillarbox.core.row import ConsumerStatistics
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
     AckFailed,
@@ -18,7 +18,7 @@ from pillarbox.inbox.observations import (
     SourceFailed,
     StatisticsFailed,
 )
-from pillarbox.inbox.tally import EVERY, HURRY, Tallier
+from pillarbox.inbox.statistics import EVERY, HURRY, StatisticsWriter
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.testing.simulation import Simulation, simulate
@@ -33,13 +33,13 @@ class Book:
     """Where tallies are written, as long as nothing is in the way."""
 
     def __init__(self, clock: SimulatedClock) -> None:
-        self.written: list[Tally] = []
+        self.written: list[ConsumerStatistics] = []
         self.told: list[ConsumerObservation] = []
         self.broken: BaseException | None = None
         self.takes = 0.0
-        self.tallier = Tallier("billing", write=self.write, tell=self.told.append, clock=clock)
+        self.tallier = StatisticsWriter("billing", write=self.write, tell=self.told.append, clock=clock)
 
-    async def write(self, tally: Tally) -> None:
+    async def write(self, tally: ConsumerStatistics) -> None:
         await asyncio.sleep(self.takes)
         if self.broken is not None:
             raise self.broken
@@ -65,7 +65,7 @@ def test_each_kind_has_its_count_and_outages_have_none() -> None:
         )
         await asyncio.sleep(4)
         await book.tallier.write(within=HURRY)
-        assert book.written == [Tally("billing", 2, 1, 1, 1, "oh", 4.0)]
+        assert book.written == [ConsumerStatistics("billing", 2, 1, 1, 1, "oh", 4.0)]
 
     simulate(story, seed=1)
 
@@ -77,7 +77,7 @@ def test_where_there_is_nothing_to_say_nothing_is_written() -> None:
         book.count(HANDLED)
         await book.tallier.write(within=HURRY)
         await book.tallier.write(within=HURRY)
-        assert book.written == [Tally("billing", handled=1)]
+        assert book.written == [ConsumerStatistics("billing", handled=1)]
 
     simulate(story, seed=1)
 
@@ -93,7 +93,9 @@ def test_what_cannot_be_written_is_kept_and_told_once(broken: BaseException) -> 
         assert [type(one) for one in book.told] == [StatisticsFailed]
         book.broken = None
         await book.tallier.write(within=HURRY)
-        assert book.written == [Tally("billing", handled=3, given_up=3, last_error="never", failed_ago=0.0)]
+        assert book.written == [
+            ConsumerStatistics("billing", handled=3, given_up=3, last_error="never", failed_ago=0.0)
+        ]
         book.broken = broken
         book.count(HANDLED)
         await book.tallier.write(within=HURRY)
@@ -125,7 +127,7 @@ def test_a_cancellation_passes_and_the_counts_stay() -> None:
         with pytest.raises(asyncio.CancelledError):
             await writing
         await book.tallier.write(within=HURRY)
-        assert (book.written, book.told) == ([Tally("billing", handled=1)], [])
+        assert (book.written, book.told) == ([ConsumerStatistics("billing", handled=1)], [])
 
     simulate(story, seed=1)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pillarbox.inbox.floor import Floor
+from pillarbox.inbox.exclusive_lock import ExclusiveLock
 from pillarbox.testing.waiting import eventually
 
 
@@ -10,7 +10,7 @@ class Scene:
     """Who is at work, and the word to leave."""
 
     def __init__(self) -> None:
-        self.floor = Floor()
+        self.floor = ExclusiveLock()
         self.at_work: set[str] = set()
         self.leave: dict[str, asyncio.Event] = {}
         self.tasks: list[asyncio.Task[None]] = []

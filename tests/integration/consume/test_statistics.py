@@ -10,7 +10,7 @@ from pillarbox import Consumer, FixedDelay
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import ConsumerView
 from pillarbox.core.retention import Retention
-from pillarbox.inbox import ConsumedEvent, tally
+from pillarbox.inbox import ConsumedEvent, statistics
 from pillarbox.inbox.observations import ConsumerObservation, EventProcessed, StatisticsFailed
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -95,7 +95,7 @@ async def test_what_a_consumer_met_is_in_the_store_when_it_has_stopped(till: Til
 async def test_without_the_table_events_are_handled_and_the_counts_come_later(
     till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tally, "EVERY", 0.02)
+    monkeypatch.setattr(statistics, "EVERY", 0.02)
     till.execute("ALTER TABLE outbox_inbox_statistics RENAME TO elsewhere")
     async with till.consumer:
         till.source.queue.put(incoming("e1"))

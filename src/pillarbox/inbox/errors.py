@@ -1,4 +1,4 @@
-"""What a failed admission or tally means, and what to do about it.
+"""What a failed admission or a failed write of statistics means, and what to do about it.
 
 As with recording, only failures that tell something about the inbox get a name of ours; all others pass as the driver
 raised them, because callers retry their transaction on exactly those types.
@@ -21,8 +21,8 @@ class Deed(NamedTuple):
     rights: str
 
 
-RECEIPTS = Deed("admit", "inbox", "INSERT")
-TALLIES = Deed("tally", "inbox_statistics", "SELECT, INSERT, UPDATE")
+RECORDS = Deed("admit", "inbox", "INSERT")
+STATISTICS = Deed("write consumer statistics", "inbox_statistics", "SELECT, INSERT, UPDATE")
 
 
 def explain(error: Exception, names: Names, deed: Deed) -> PillarboxError | None:

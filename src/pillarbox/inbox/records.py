@@ -6,7 +6,7 @@ from typing import Protocol
 
 from pillarbox.core.errors import ConfigurationError, InboxError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
-from pillarbox.core.row import Receipt
+from pillarbox.core.row import InboxRecord
 
 
 class Identified(Protocol):
@@ -16,7 +16,7 @@ class Identified(Protocol):
     def event_id(self) -> str: ...
 
 
-def receipt_of(consumer: str, event: str | Identified) -> Receipt:
+def record_of(consumer: str, event: str | Identified) -> InboxRecord:
     """Raises ConfigurationError for a name that no consumer can have, InboxError for an event without a usable id."""
     check_consumer(consumer)
     event_id = event if isinstance(event, str) else getattr(event, "event_id", None)
@@ -27,7 +27,7 @@ def receipt_of(consumer: str, event: str | Identified) -> Receipt:
         check_text("event_id", event_id, LONGEST_TEXT)
     except RecordError as error:
         raise InboxError(f"{error}; without a clean id nobody can tell whether {consumer} had it before") from None
-    return Receipt(consumer, event_id)
+    return InboxRecord(consumer, event_id)
 
 
 def check_consumer(consumer: object) -> None:

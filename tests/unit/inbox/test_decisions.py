@@ -9,8 +9,8 @@ from pillarbox import ExponentialBackoff, FixedDelay, NoRetry, PermanentError, R
 from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.source import Incoming
 from pillarbox.inbox.consumer import DEFAULT_RETRY
+from pillarbox.inbox.decisions import LONGEST_REASON, Again, GivenUp, judge
 from pillarbox.inbox.effects import NotBegun
-from pillarbox.inbox.verdicts import LONGEST_REASON, Again, GivenUp, judge
 
 CHANCE = random.Random(1)
 
