@@ -76,34 +76,39 @@ class InProcessTransaction(Protocol):
 
 
 LATELY = 86_400.0
-"""Seconds of tallies that are shown, by the hour."""
+"""Seconds of consumer statistics that listings show, by the hour."""
 
 
 class ConsumerStatistics(NamedTuple):
-    """What a consumer met since it last said so."""
+    """What a consumer did since it last wrote its statistics.
+
+    The counts of the last seconds before a crash are missing, and those of a write whose answer was lost are written
+    twice.
+    """
 
     consumer: str
     handled: int = 0
-    """Events that had their effect."""
+    """Processed events."""
     repeated: int = 0
-    """Events that had it before, and were skipped."""
+    """Duplicates, which were skipped."""
     failed: int = 0
-    """Failures that were charged to an event, which then comes again."""
+    """Failed attempts that were counted; the event is redelivered."""
     given_up: int = 0
-    """Events that went to the dead letters."""
+    """Dead-lettered events."""
     last_error: str | None = None
     failed_ago: float | None = None
-    """Seconds since an event last failed or was given up on."""
+    """Seconds since an event last failed or was dead-lettered."""
 
 
 INBOX_RETENTION = "120 days"
-"""How long receipts are kept unless told otherwise: longer than an event may still come again."""
+"""The default retention of inbox records: longer than `REDELIVERY_WINDOW`."""
 REDELIVERY_WINDOW = "90 days"
-"""As long as dead letters are kept unless told otherwise: until then a person may send one again."""
+"""The default of the longest time after which an event may be redelivered: an operator may retry a dead letter for as
+long as it is kept."""
 
 
 class InboxRecord(NamedTuple):
-    """Which consumer, which event."""
+    """A consumer has processed an event, and skips it while this record is kept."""
 
     consumer: str
     event_id: str
@@ -111,15 +116,15 @@ class InboxRecord(NamedTuple):
 
 @runtime_checkable
 class InProcessInbox(Protocol):
-    """A transaction of a store that lives in this process; receipts and tallies are written to it without SQL."""
+    """A transaction of a store that lives in this process; the inbox writes to it without SQL."""
 
-    def admit_record(self, receipt: InboxRecord) -> bool:
-        """Write a receipt that counts once the transaction commits; False if there is one already.
+    def admit_record(self, record: InboxRecord) -> bool:
+        """Write an inbox record that counts once the transaction commits; False if there is one already.
 
         Raises InboxError while another open transaction has written the same: it may still roll back.
         """
         ...
 
     def add_statistics(self, statistics: ConsumerStatistics) -> None:
-        """Add what a consumer met, which counts once the transaction commits."""
+        """Add to the consumer statistics; it counts once the transaction commits."""
         ...

@@ -72,30 +72,30 @@ class MemoryTransaction:
             self._ignored |= {message.identity for message in fresh}
         self._rows += fresh
 
-    def admit_record(self, receipt: InboxRecord) -> bool:
-        """Write a receipt that counts once the transaction commits; False if there is one already.
+    def admit_record(self, record: InboxRecord) -> bool:
+        """Write an inbox record that counts once the transaction commits; False if there is one already.
 
         Raises InboxError while another open transaction has written the same: to wait for it would stop whatever
         shares this thread with it.
         """
         self._check_open()
         with self._tables.lock:
-            whose = self._tables.admitting.get(receipt)
-            if receipt in self._tables.receipts or whose is self:
+            whose = self._tables.admitting.get(record)
+            if record in self._tables.receipts or whose is self:
                 return False
             if whose is not None:
                 raise InboxError(
-                    f"event {receipt.event_id} is just being handled for {receipt.consumer} in another transaction; "
+                    f"event {record.event_id} is just being handled for {record.consumer} in another transaction; "
                     "try again when that has ended"
                 )
-            self._tables.admitting[receipt] = self
-        self._receipts.append(receipt)
+            self._tables.admitting[record] = self
+        self._receipts.append(record)
         return True
 
-    def add_statistics(self, tally: ConsumerStatistics) -> None:
-        """Add what a consumer met, which counts once the transaction commits."""
+    def add_statistics(self, statistics: ConsumerStatistics) -> None:
+        """Add to the consumer statistics; it counts once the transaction commits."""
         self._check_open()
-        self._tallies.append(tally)
+        self._tallies.append(statistics)
 
     def _check_open(self) -> None:
         if not self._open:
