@@ -170,8 +170,8 @@ async def test_a_fetch_planned_for_an_empty_table_stays_near_its_batch(postgres_
                 await store.messages.read(look)
                 check(plans)
             await store.messages.earlier([Probe(*slot, 2**60) for slot in slots] * (BATCH // 2))
-            await store.messages.headless(lanes, limit=BATCH)
-            await store.messages.aside(lanes)
+            await store.messages.orphaned_queues(lanes, limit=BATCH)
+            await store.messages.parked_destinations(lanes)
             check(plans)
 
         await fetch(store, lanes)

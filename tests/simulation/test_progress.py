@@ -397,7 +397,7 @@ async def no_store(stage: Stage) -> None:
     over = asyncio.Event()
     over.set()
     for of, verbs in (
-        (stage.store.messages, ("read", "headless", "aside")),
+        (stage.store.messages, ("read", "orphaned_queues", "parked_destinations")),
         (stage.store.writes, ("settle", "carry_out")),
         (stage.store.lanes, ("renew", "take", "join", "release")),
         (stage.store.destinations, ("overrides",)),

@@ -131,12 +131,12 @@ def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
     class Broken(MemoryStore):
         """Its reads fail as no store may fail."""
 
-        async def aside(self, lanes: Sequence[int]) -> list[str]:
+        async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
             raise ZeroDivisionError("a mistake of its author")
 
     async def story(stage: Stage) -> None:
         broken = Broken(lanes=8, clock=stage.simulation.clock)
-        broken.messages.aside = broken.aside  # type: ignore[method-assign, assignment] # the fault
+        broken.messages.parked_destinations = broken.parked_destinations  # type: ignore[method-assign, assignment] # the fault
         stage.store = broken
         with pytest.raises(RelayFailedError, match="ZeroDivisionError: a mistake of its author") as failed:
             await stage.relay().run()

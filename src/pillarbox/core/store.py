@@ -1,7 +1,7 @@
 """What a relay needs of a store: a bundle of facets, each of a few methods.
 
     lanes          join · renew · ended · expire · session_ended · take · release     who works
-    messages       read · earlier · headless · aside                                  what is there to do
+    messages       read · earlier · orphaned_queues · parked_destinations                         what is there to do
     writes         settle · hold · split · note · carry_out · request_retry           what became of it
     destinations   report · overrides                                                 how destinations are doing
     statistics     add · backlog                                                      what relays report
@@ -113,35 +113,37 @@ class CarriedOut(NamedTuple):
     done: int
     """How many requests were closed."""
     deferred: list[tuple[int, str]]
-    """Places of messages in flight for which a request is open."""
+    """Positions of messages in flight for which a request is open."""
 
 
-class Headless(NamedTuple):
-    """A bite of the search for lines that wait behind a head which is no longer there."""
+class OrphanedQueues(NamedTuple):
+    """A step of the search for ordering queues whose waiting messages have nothing before them any more."""
 
-    slots: list[KeyQueue]
+    queues: list[KeyQueue]
     after: KeyQueue | None
-    """Where the next bite goes on; None once every line was looked at."""
+    """Where the next step continues; None once every queue was visited."""
 
 
 class Messages(Protocol):
     """What there is to do. Reads lock nothing."""
 
-    async def read(self, look: FetchQuery) -> Fetched:
-        """The messages of one look, each line in order, within its bounds; earlier lanes of the look first, where a
-        bound cuts it off."""
+    async def read(self, query: FetchQuery) -> Fetched:
+        """The messages of one fetch, each ordering queue in order, within its bounds; earlier lanes of the query first,
+        where a bound cuts it off."""
         ...
 
     async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
-        """For each probe: does an earlier message of that key wait for that destination, or for ''?"""
+        """For each probe: is an earlier message of that key pending for that destination, or for ''?"""
         ...
 
-    async def headless(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> Headless:
-        """FetchQuery at up to `limit` lines beyond `after` for those that wait although nothing holds them."""
+    async def orphaned_queues(
+        self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None
+    ) -> OrphanedQueues:
+        """Visit up to `limit` ordering queues beyond `after`; returns those that nothing holds back any more."""
         ...
 
-    async def aside(self, lanes: Sequence[int]) -> list[str]:
-        """The destinations for which messages of these lanes were put aside, whether anybody here knows them or not."""
+    async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
+        """The destinations for which messages of these lanes are parked, whether or not this relay knows them."""
         ...
 
 

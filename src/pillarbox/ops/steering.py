@@ -49,7 +49,7 @@ async def destinations(store: AdminStore) -> Destinations:
 async def met(store: AdminStore) -> set[str]:
     """Destinations for which something was put aside, or that are among the newest that wait or were given up on:
     also where no relay lives that could tell."""
-    aside = await store.messages.aside(range(store.lanes.count))
+    aside = await store.messages.parked_destinations(range(store.lanes.count))
     waiting = await store.admin.events.list(EventFilter(undelivered=True), limit=LOOKED)
     letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=LOOKED)
     newest = {one.destination for one in waiting.events} | {one.destination for one in letters.letters}

@@ -43,7 +43,7 @@ _PROBE = ExponentialBackoff(base="1s", max="2s", jitter="full", max_attempts=0)
 class CircuitBreaker:
     """The breaker of one destination. `rejections`: how many different messages in a row; 0 = they never open it.
 
-    Raises ConfigurationError for a probe policy that gives up: an outage may last longer.
+    Raises ConfigurationError for a probe policy that ends: an outage may last longer.
     """
 
     def __init__(self, *, probe: RetryPolicy = _PROBE, rejections: int = 20) -> None:

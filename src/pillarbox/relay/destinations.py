@@ -86,7 +86,6 @@ class Destinations:
 
     @property
     def several(self) -> bool:
-        """Whether more than one destination was met."""
         return len(self._states) > 1
 
     def fetch_parked(self, names: Collection[str]) -> None:

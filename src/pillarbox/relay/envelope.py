@@ -289,5 +289,5 @@ def _is_traceparent(text: str | None) -> TypeGuard[str]:
     return text is not None and _TRACEPARENT.fullmatch(text) is not None
 
 
-# Numbers stay text: one with thousands of digits is valid JSON, and nobody here needs its value.
+# Numbers stay text: one with thousands of digits is valid JSON, and its value is not needed here.
 _parse = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=refuse_constant).decode

@@ -335,11 +335,11 @@ class Fetcher:
     async def _find_orphans(self, lanes: list[int]) -> None:
         """Find queues of which messages wait although nothing precedes them, and destinations with parked messages."""
         schedule, messages = self._schedule, self._context.store.messages
-        step = await messages.headless(lanes, limit=ORPHANS_PER_STEP, after=schedule.orphans_after)
+        step = await messages.orphaned_queues(lanes, limit=ORPHANS_PER_STEP, after=schedule.orphans_after)
         schedule.orphans_after = step.after
         schedule.next_orphans = self._clock.monotonic() + (ORPHANS_EVERY if step.after is None else 0.0)
-        schedule.continue_queues(step.slots)
-        names = set(await messages.aside(lanes))
+        schedule.continue_queues(step.queues)
+        names = set(await messages.parked_destinations(lanes))
         self._unmet = names - {state.endpoint.name for state in self._destinations}
         self._destinations.fetch_parked(names)
 

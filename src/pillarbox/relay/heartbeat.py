@@ -196,7 +196,7 @@ class HeartbeatThread:
         self._make = make
         self._store = store
         self._loop = asyncio.new_event_loop()
-        self._told_to_end = asyncio.Event()
+        self._end_requested = asyncio.Event()
         self._ended = asyncio.Event()
         self._relays_loop = asyncio.get_running_loop()
 
@@ -207,7 +207,7 @@ class HeartbeatThread:
     async def end(self) -> None:
         """Renew no more; returns once the thread has closed its connection, or hangs."""
         with suppress(RuntimeError):  # the thread has ended
-            self._loop.call_soon_threadsafe(self._told_to_end.set)
+            self._loop.call_soon_threadsafe(self._end_requested.set)
         with suppress(TimeoutError):
             async with asyncio.timeout(END_TIMEOUT):
                 await self._ended.wait()
@@ -222,14 +222,14 @@ class HeartbeatThread:
 
     async def _beat(self) -> None:
         store = self._store.beside()
-        told = asyncio.create_task(self._told_to_end.wait())
+        requested = asyncio.create_task(self._end_requested.wait())
         beating = asyncio.create_task(self._make(store).run())
         try:
-            await asyncio.wait([told, beating], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([requested, beating], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            told.cancel()
+            requested.cancel()
             beating.cancel()
-            await asyncio.gather(told, beating, return_exceptions=True)
+            await asyncio.gather(requested, beating, return_exceptions=True)
             await store.aclose()
 
 

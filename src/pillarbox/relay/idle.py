@@ -170,7 +170,7 @@ class FetchBarrier:
         self._known_after[queue] = self.fetches
 
     def released(self, queue: QueueKey) -> None:
-        """A message of the queue was given back as it was: a fetch that is under way left it out."""
+        """A message of the queue was released: a fetch that is under way left it out."""
         self._known_after[queue] = self.fetches
 
     @property

@@ -1,7 +1,7 @@
-"""The messages in flight: fetched, and neither settled nor given back. Each ordering queue is in order.
+"""The messages in flight: fetched, and neither settled nor released. Each ordering queue is in order.
 
 An ordering queue is a key for a destination. Its next message may go only after the one before was confirmed; when one
-fails, the queue stops and the messages behind it are given back, to be fetched again in order. A message without a key
+fails, the queue stops and the later ones are released, to be fetched again in order. A message without a key
 has a queue of its own.
 
 To a pipelined destination several messages of a queue go in one batch, and the next batch after all of them were
@@ -96,7 +96,7 @@ class _KeyQueue:
 
 
 class InFlight:
-    """Everything a relay has fetched and neither settled nor given back."""
+    """Everything a relay has fetched and neither settled nor released."""
 
     def __init__(self) -> None:
         self._queues: dict[QueueKey, _KeyQueue] = {}
@@ -227,7 +227,7 @@ class InFlight:
         return followers
 
     def forget(self, items: Iterable[Item]) -> None:
-        """These are no longer in flight: settled, or let go of."""
+        """These are no longer in flight: settled, or released."""
         for item in items:
             if self._items.get(item.position) is item:
                 self._remove(item)

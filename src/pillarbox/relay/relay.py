@@ -75,7 +75,7 @@ class Lifecycle:
             self._enter(Phase.RUNNING)
 
     def stop(self) -> None:
-        """Drain because somebody asked for it."""
+        """Drain because an operator or the application asked for it."""
         if not self.draining:
             self._announce(StopRequested(relay=self._relay))
             self.drain()

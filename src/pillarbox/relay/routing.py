@@ -46,7 +46,7 @@ def per_second(rate: str | float) -> float:
 
 
 def rate_text(rate: float) -> str:
-    """A rate per second as people write it and `per_second` reads it: in the first period that it fits evenly."""
+    """A rate per second as settings write it and `per_second` reads it: in the first period that it fits evenly."""
     for unit, period in _PERIODS.items():
         if (count := round(rate * period)) and math.isclose(count, rate * period):
             return f"{count}/{unit}"
@@ -190,15 +190,15 @@ class Routing:
         return list(self._endpoints.values())
 
     def describe(self) -> str:
-        """How events are routed, in one line for people."""
+        """How events are routed, in one line for operators."""
         if self.by_type:
             return f"no routes: every event goes to the default destinations of its type on {_and(self.transports)}"
         if not self._routes:
             return f"no routes: only events that name their destination are sent, to {_and(self._endpoints, 'or')}"
-        told = "; ".join(str(route) for route in self._routes)
+        described = "; ".join(str(route) for route in self._routes)
         last = self._routes[-1]
         rest = "" if (last.event_type, last.aggregate_type) == ("*", "*") else "; no other event has a route"
-        return f"routes, first match wins: {told}{rest}"
+        return f"routes, first match wins: {described}{rest}"
 
     def _routed(self, event_type: str, aggregate_type: str | None) -> tuple[str, ...]:
         return next((tuple(route.to) for route in self._routes if route.matches(event_type, aggregate_type)), ())

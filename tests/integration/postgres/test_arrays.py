@@ -105,8 +105,8 @@ async def test_no_connection_of_a_relay_asks_for_types(store: PostgresStore, sql
         assert await store.messages.read(look) == []
     delivered, retried, dead, held, split, noted = await store.messages.read(Ready(lanes=lanes))
     await store.messages.earlier([Probe(*slot, 1)])
-    await store.messages.headless(lanes, limit=10)
-    await store.messages.aside(lanes)
+    await store.messages.orphaned_queues(lanes, limit=10)
+    await store.messages.parked_destinations(lanes)
     outcomes = ((delivered, DELIVERED), (retried, Retry(delay=60, error="no")), (dead, Dead(error="no")))
     decisions = [Decision(message, outcome, "orders", 0.25) for message, outcome in outcomes]
     assert (await store.writes.settle(epochs, decisions)).count == len(decisions)

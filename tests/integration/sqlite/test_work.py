@@ -58,7 +58,7 @@ async def test_reads_do_not_walk_over_what_waits(
         "due": lambda: owner.due(limit=100),
         "aside": lambda: owner.put_aside("y", limit=100),
         "behind": lambda: owner.behind(slot, limit=100),
-        "headless": lambda: store.messages.headless([0], limit=100),
+        "orphaned_queues": lambda: store.messages.orphaned_queues([0], limit=100),
     }
     sql.execute(INSERT, (200, "free", None, None, 0))
     sql.execute(INSERT, (1, "hot", None, "2099-01-01T00:00:00.000Z", 1))

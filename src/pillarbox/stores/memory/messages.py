@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
 from pillarbox.core.message import Held, KeyQueue, Message, Probe
-from pillarbox.core.store import Headless
+from pillarbox.core.store import OrphanedQueues
 from pillarbox.stores.memory.tables import Place, Stored, Tables, concerns, verb
 
 _by_place = attrgetter("id", "destination")
@@ -24,36 +24,36 @@ class MemoryMessages:
         self._tables = tables
 
     @verb
-    def read(self, look: FetchQuery) -> Fetched:
-        match look:
+    def read(self, query: FetchQuery) -> Fetched:
+        match query:
             case Ready():
-                lines = (self._rows(self._tables.lanes[lane].ready) for lane in look.lanes)
-                return self._fetched(self._bounded(lines, look.bounds), key=_by_place)
+                lines = (self._rows(self._tables.lanes[lane].ready) for lane in query.lanes)
+                return self._fetched(self._bounded(lines, query.bounds), key=_by_place)
             case Due():
-                lines = (self._due(lane) for lane in look.lanes)
-                return self._fetched(self._bounded(lines, look.bounds), key=_by_time)
+                lines = (self._due(lane) for lane in query.lanes)
+                return self._fetched(self._bounded(lines, query.bounds), key=_by_time)
             case Parked():
-                lines = (self._aside(lane, look.destinations) for lane in look.lanes)
-                return self._fetched(self._bounded(lines, look.bounds), key=_by_place)
+                lines = (self._aside(lane, query.destinations) for lane in query.lanes)
+                return self._fetched(self._bounded(lines, query.bounds), key=_by_place)
             case NextInQueues():
-                lines = (self._tables.behind(slot) for slot in look.queues)
-                return self._fetched(self._bounded(lines, look.bounds), key=_by_place, flag=False)
+                lines = (self._tables.behind(queue) for queue in query.queues)
+                return self._fetched(self._bounded(lines, query.bounds), key=_by_place, flag=False)
             case _:
-                assert_never(look)
+                assert_never(query)
 
     @verb
     def earlier(self, probes: Sequence[Probe]) -> list[bool]:
         return [self._tables.earlier(KeyQueue(p.lane, p.key, p.destination), p.id) for p in probes]
 
     @verb
-    def headless(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> Headless:
-        lines = sorted(slot for slot in self._lines(lanes) if after is None or slot > after)
+    def orphaned_queues(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> OrphanedQueues:
+        lines = sorted(queue for queue in self._lines(lanes) if after is None or queue > after)
         looked_at = lines[:limit]
-        found = [slot for slot in looked_at if any(True for _ in self._tables.behind(slot))]
-        return Headless(found, looked_at[-1] if len(lines) > limit else None)
+        found = [queue for queue in looked_at if any(True for _ in self._tables.behind(queue))]
+        return OrphanedQueues(found, looked_at[-1] if len(lines) > limit else None)
 
     @verb
-    def aside(self, lanes: Sequence[int]) -> list[str]:
+    def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
         return sorted({name for lane in lanes for name, places in self._tables.lanes[lane].aside.items() if places})
 
     def _fetched(

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
 from pillarbox.core.message import KeyQueue, Probe, message_of
-from pillarbox.core.store import Headless
+from pillarbox.core.store import OrphanedQueues
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
@@ -37,26 +37,26 @@ class PostgresMessages:
         self._aside = _Read(statements, "fetch_parked")
         self._behind = _Read(statements, "fetch_waiting")
         self._earlier = statements.get("has_earlier")
-        self._headless = statements.get("find_orphaned_queues")
+        self._orphaned_queues = statements.get("find_orphaned_queues")
         self._put_aside = statements.get("parked_destinations")
 
-    async def read(self, look: FetchQuery) -> Fetched:
-        match look:
+    async def read(self, query: FetchQuery) -> Fetched:
+        match query:
             case Ready():
-                return await self._read(self._ready, look.lanes, look.bounds)
+                return await self._read(self._ready, query.lanes, query.bounds)
             case Due():
-                found = await self._read(self._due, look.lanes, look.bounds)
+                found = await self._read(self._due, query.lanes, query.bounds)
                 found.sort(key=_by_time)
                 return found
             case Parked():
-                return await self._read(self._aside, look.lanes, look.bounds, literal(look.destinations))
+                return await self._read(self._aside, query.lanes, query.bounds, literal(query.destinations))
             case NextInQueues():
-                lanes = [slot.lane for slot in look.queues]
-                keys = [slot.key for slot in look.queues]
-                destinations = [slot.destination for slot in look.queues]
-                return await self._read(self._behind, lanes, look.bounds, literal(keys), literal(destinations))
+                lanes = [queue.lane for queue in query.queues]
+                keys = [queue.key for queue in query.queues]
+                destinations = [queue.destination for queue in query.queues]
+                return await self._read(self._behind, lanes, query.bounds, literal(keys), literal(destinations))
             case _:
-                assert_never(look)
+                assert_never(query)
 
     async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:
         times = (bounds.recorded_after, bounds.recorded_before) if bounds.has_range else ()
@@ -90,13 +90,15 @@ class PostgresMessages:
         )
         return [row["behind"] for row in rows]
 
-    async def headless(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> Headless:
-        rows = await self._connection.fetch(self._headless, literal(lanes), *(after or _BEFORE_ALL), limit)
+    async def orphaned_queues(
+        self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None
+    ) -> OrphanedQueues:
+        rows = await self._connection.fetch(self._orphaned_queues, literal(lanes), *(after or _BEFORE_ALL), limit)
         seen = [KeyQueue(row["lane"], row["key"], row["destination"]) for row in rows]
-        slots = [slot for slot, row in zip(seen, rows, strict=True) if row["headless"]]
-        return Headless(slots, seen[-1] if len(seen) == limit else None)
+        queues = [queue for queue, row in zip(seen, rows, strict=True) if row["headless"]]
+        return OrphanedQueues(queues, seen[-1] if len(seen) == limit else None)
 
-    async def aside(self, lanes: Sequence[int]) -> list[str]:
+    async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
         rows = await self._connection.fetch(self._put_aside, literal(lanes))
         return [row["destination"] for row in rows]
 

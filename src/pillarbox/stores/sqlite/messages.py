@@ -14,7 +14,7 @@ from typing import Any, assert_never
 
 from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
 from pillarbox.core.message import KeyQueue, Message, Probe, message_of
-from pillarbox.core.store import Headless
+from pillarbox.core.store import OrphanedQueues
 from pillarbox.stores.sqlite.connection import Connection, legible_rows
 from pillarbox.stores.sqlite.lanes import LANE
 from pillarbox.stores.sqlite.moments import moment, moment_or_none
@@ -52,11 +52,11 @@ class SqliteMessages:
         self._fetch = statements.get("fetch_rows")
         self._left_out = statements.get("fetch_oversized")
         self._earlier = statements.get("has_earlier")
-        self._headless = statements.get("find_orphaned_queues")
+        self._orphaned_queues = statements.get("find_orphaned_queues")
         self._put_aside = statements.get("parked_destinations")
 
-    async def read(self, look: FetchQuery) -> Fetched:
-        match look:
+    async def read(self, query: FetchQuery) -> Fetched:
+        match query:
             case Ready(lanes=lanes, bounds=bounds):
                 pick, given = self._ready, _within_one_lane(lanes, bounds)
             case Due(lanes=lanes, bounds=bounds):
@@ -64,31 +64,31 @@ class SqliteMessages:
             case Parked(lanes=lanes, destinations=destinations, bounds=bounds):
                 pick = self._aside
                 given = _within_one_lane(lanes, bounds) | {"destinations": json.dumps(list(destinations))}
-            case NextInQueues(queues=slots, bounds=bounds):
+            case NextInQueues(queues=queues, bounds=bounds):
                 pick = self._behind
-                lines = [[slot.key, slot.destination] for slot in slots if slot.lane == LANE]
-                given = {"limit": bounds.limit, "quota": bounds.quota, "slots": json.dumps(lines)}
+                lines = [[queue.key, queue.destination] for queue in queues if queue.lane == LANE]
+                given = {"limit": bounds.limit, "quota": bounds.quota, "queues": json.dumps(lines)}
             case _:
-                assert_never(look)
+                assert_never(query)
         given["unrouted"] = json.dumps([place for place, destination in bounds.in_flight if not destination])
         given["in_hand"] = json.dumps(
             [f"{place} {destination}" for place, destination in bounds.in_flight if destination]
         )
         given |= {"after": _time(bounds.recorded_after), "before": _time(bounds.recorded_before)}
         # What is read on in a line was found to have nothing in front of it but its own line.
-        given |= {"judge": not isinstance(look, NextInQueues), "most": min(bounds.max_bytes, TOGETHER)}
+        given |= {"judge": not isinstance(query, NextInQueues), "most": min(bounds.max_bytes, TOGETHER)}
         read, at_once = (pick.ranged, pick.ranged_at_once) if bounds.has_range else (pick.plain, pick.plain_at_once)
 
         def small(db: sqlite3.Connection) -> Fetched | None:
             [(count, facts, payloads, arrivals)] = legible_rows(db, at_once, given)
             if count and facts is None:
                 return None
-            if isinstance(look, Ready):
+            if isinstance(query, Ready):
                 self._bell.heed(arrivals)
             return Fetched(_apart(json.loads(facts), payloads) if count else ())
 
         def large(db: sqlite3.Connection) -> Fetched:
-            if isinstance(look, Ready):
+            if isinstance(query, Ready):
                 self._bell.rang(db)
             rows, left_out = _cut(db.execute(read, given), bounds)
             fetch = {"rows": json.dumps(rows), "judge": given["judge"]}
@@ -108,20 +108,22 @@ class SqliteMessages:
         answers = await self._connection.read(lambda db: db.execute(self._earlier, given).fetchall())
         return [bool(answer) for (answer,) in answers]
 
-    async def headless(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> Headless:
+    async def orphaned_queues(
+        self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None
+    ) -> OrphanedQueues:
         if LANE not in lanes:
-            return Headless([], None)
+            return OrphanedQueues([], None)
         given = {
             "key": after.key if after else None,
             "destination": after.destination if after else None,
             "limit": limit,
         }
-        rows = await self._connection.read(lambda db: db.execute(self._headless, given).fetchall())
+        rows = await self._connection.read(lambda db: db.execute(self._orphaned_queues, given).fetchall())
         seen = [KeyQueue(LANE, key, destination) for key, destination, _ in rows]
-        slots = [slot for slot, (_, _, headless) in zip(seen, rows, strict=True) if headless]
-        return Headless(slots, seen[-1] if seen and len(seen) == limit else None)
+        queues = [queue for queue, (_, _, orphaned_queues) in zip(seen, rows, strict=True) if orphaned_queues]
+        return OrphanedQueues(queues, seen[-1] if seen and len(seen) == limit else None)
 
-    async def aside(self, lanes: Sequence[int]) -> list[str]:
+    async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
         if LANE not in lanes:
             return []
         rows = await self._connection.read(lambda db: db.execute(self._put_aside).fetchall())

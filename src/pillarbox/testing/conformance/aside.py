@@ -30,7 +30,7 @@ class AsideConformance:
         assert (await owner.hold(Held.ASIDE, a)).count == 1
         assert await owner.ready() == [b]
         assert await owner.due() == []
-        assert await owner.headless() == []
+        assert await owner.orphaned_queues() == []
 
     async def test_it_is_found_by_its_destination_in_order_of_place(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -55,8 +55,12 @@ class AsideConformance:
             event("ready", destination="another"),
         )
         await owner.hold(Held.ASIDE, *[m for m in await owner.ready() if m.event_id != "ready"])
-        assert sorted(await harness.store.messages.aside(owner.lanes)) == ["place 0", "place 1", "place 2"]
-        assert await harness.store.messages.aside([]) == []
+        assert sorted(await harness.store.messages.parked_destinations(owner.lanes)) == [
+            "place 0",
+            "place 1",
+            "place 2",
+        ]
+        assert await harness.store.messages.parked_destinations([]) == []
 
     async def test_putting_aside_costs_no_attempt_and_shows_as_pending(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

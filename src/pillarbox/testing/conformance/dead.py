@@ -71,7 +71,7 @@ class DeadConformance:
         a, *_ = await owner.ready()
         await owner.settle(Dead(error="no", block=True), a)
         assert await owner.due() == []
-        assert await owner.headless() == []
+        assert await owner.orphaned_queues() == []
         assert {m.event_id: m.behind for m in await owner.ready()} == {"b": True, "c": False}
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts, row.last_error, row.next_retry_at) == ("FAILED", 1, "no", None)

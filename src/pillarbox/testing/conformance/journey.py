@@ -28,7 +28,7 @@ class Carrier:
         met = await self._work(await self.owner.put_aside("x", "y", limit=40))
         met += await self._work(await self.owner.due(limit=40))
         met += await self._work(await self.owner.ready(limit=40, quota=10))
-        return met + await self._work(await self.owner.behind(*await self.owner.headless(), limit=40))
+        return met + await self._work(await self.owner.behind(*await self.owner.orphaned_queues(), limit=40))
 
     async def _work(self, batch: list[Message]) -> int:
         stopped: set[Line] = set()

@@ -132,7 +132,7 @@ class LinesConformance:
         await owner.hold(Held.BEHIND, b, c)
         assert await owner.ready() == []
         assert await owner.due() == []
-        assert await owner.headless() == []
+        assert await owner.orphaned_queues() == []
         assert await owner.behind(slot(b)) == []
 
     async def test_a_line_is_read_on_in_order_once_its_head_is_gone(self, harness: StoreHarness) -> None:
@@ -142,7 +142,7 @@ class LinesConformance:
         await owner.settle(AGAIN, a)
         await owner.hold(Held.BEHIND, b, d, c)
         await owner.settle(DELIVERED, *await owner.due())
-        assert await owner.headless() == [slot(b)]
+        assert await owner.orphaned_queues() == [slot(b)]
         assert ids(await owner.behind(slot(b))) == ["b", "c", "d"]
         assert ids(await owner.behind(slot(b), quota=2)) == ["b", "c"]
         assert ids(await owner.behind(slot(b), limit=1)) == ["b"]
@@ -162,10 +162,10 @@ class LinesConformance:
         a, b, c = await owner.ready()
         await owner.hold(Held.BEHIND, a, c)
         await owner.settle(LATER, b)
-        assert await owner.headless() == [slot(a)]
+        assert await owner.orphaned_queues() == [slot(a)]
         assert ids(await owner.behind(slot(a))) == ["a"]
         await owner.settle(DELIVERED, *await owner.behind(slot(a)))
-        assert await owner.headless() == []
+        assert await owner.orphaned_queues() == []
         assert await owner.behind(slot(a)) == []
 
     async def test_what_waits_behind_in_one_line_is_delivered_where_it_lies(self, harness: StoreHarness) -> None:
@@ -177,7 +177,7 @@ class LinesConformance:
             [found] = await owner.behind(slot(messages[0]), limit=1)
             assert found.event_id == expected
             await owner.settle(DELIVERED, found)
-        assert await owner.headless() == []
+        assert await owner.orphaned_queues() == []
 
     async def test_each_destination_is_a_line_of_its_own(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -189,7 +189,7 @@ class LinesConformance:
         a, b, c = await owner.ready()
         await owner.settle(LATER, a)
         await owner.hold(Held.BEHIND, b, c)
-        assert await owner.headless() == [slot(c)]
+        assert await owner.orphaned_queues() == [slot(c)]
         assert ids(await owner.behind(slot(b), slot(c))) == ["c"]
 
     @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
@@ -202,7 +202,7 @@ class LinesConformance:
         await wait_as(owner, kind, a)
         await owner.hold(Held.BEHIND, b)
         assert await owner.behind(slot(b)) == []
-        assert slot(b) not in await owner.headless()
+        assert slot(b) not in await owner.orphaned_queues()
 
     @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
     async def test_one_without_destination_waits_for_every_earlier_line_of_its_key(
@@ -214,7 +214,7 @@ class LinesConformance:
         await wait_as(owner, kind, a)
         await owner.hold(Held.BEHIND, b)
         assert await owner.behind(slot(b)) == []
-        assert slot(b) not in await owner.headless()
+        assert slot(b) not in await owner.orphaned_queues()
 
     async def test_a_delayed_event_heads_its_line_only_once_it_is_due(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -222,7 +222,7 @@ class LinesConformance:
         await harness.commit(event("due", "j", available_at=at(-1)), event("b", "j"))
         a, b = await owner.ready()
         await owner.hold(Held.BEHIND, a, b)
-        assert await owner.headless() == [slot(a)]
+        assert await owner.orphaned_queues() == [slot(a)]
         assert ids(await owner.behind(slot(a), slot(b))) == ["a"]
 
     async def test_lines_without_head_come_in_bites(self, harness: StoreHarness) -> None:
@@ -230,8 +230,8 @@ class LinesConformance:
         await harness.commit(*(event(f"{n}", f"key {n}", destination=f"d{n % 3}") for n in range(12)))
         messages = await owner.ready()
         await owner.hold(Held.BEHIND, *messages)
-        assert len((await harness.store.messages.headless(owner.lanes, limit=5)).slots) == 5
-        assert await owner.headless(limit=5) == sorted(slot(m) for m in messages)
+        assert len((await harness.store.messages.orphaned_queues(owner.lanes, limit=5)).queues) == 5
+        assert await owner.orphaned_queues(limit=5) == sorted(slot(m) for m in messages)
 
     async def test_a_bite_without_a_finding_says_where_the_next_goes_on(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -243,18 +243,18 @@ class LinesConformance:
         await owner.settle(DELIVERED, *heads[5:])
         await owner.hold(Held.BEHIND, *nexts)
         found = []
-        bite = await harness.store.messages.headless(owner.lanes, limit=1)
+        bite = await harness.store.messages.orphaned_queues(owner.lanes, limit=1)
         while bite.after is not None:
-            found += bite.slots
-            bite = await harness.store.messages.headless(owner.lanes, limit=1, after=bite.after)
-        assert found + bite.slots == [slot(nexts[5])]
+            found += bite.queues
+            bite = await harness.store.messages.orphaned_queues(owner.lanes, limit=1, after=bite.after)
+        assert found + bite.queues == [slot(nexts[5])]
 
     async def test_several_lines_are_read_at_once_each_within_its_quota(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"), *line("j", "d", "e", "f"))
         messages = await owner.ready()
         await owner.hold(Held.BEHIND, *messages)
-        slots = await owner.headless()
+        slots = await owner.orphaned_queues()
         found = await owner.behind(*slots, quota=2)
         assert sorted(ids(found)) == ["a", "b", "d", "e"]
         assert ids([m for m in found if m.key == "k"]) == ["a", "b"]
@@ -267,7 +267,7 @@ class LinesConformance:
         await owner.hold(Held.BEHIND, b)
         await owner.settle(DELIVERED, *await owner.due())
         heir = await owner.taken_over(await harness.second_store())
-        assert await heir.headless() == [slot(b)]
+        assert await heir.orphaned_queues() == [slot(b)]
         assert ids(await heir.behind(slot(b))) == ["b"]
 
 

@@ -71,11 +71,11 @@ class Owner:
     async def behind(self, *slots: KeyQueue, **bounds: Any) -> Fetched:
         return await self.store.messages.read(NextInQueues(queues=slots, bounds=Bounds(**bounds)))
 
-    async def headless(self, *, limit: int = 100) -> list[KeyQueue]:
+    async def orphaned_queues(self, *, limit: int = 100) -> list[KeyQueue]:
         """All lines without a head, found in bites of `limit` lines."""
-        found, after = await self.store.messages.headless(self.lanes, limit=limit)
+        found, after = await self.store.messages.orphaned_queues(self.lanes, limit=limit)
         while after is not None:
-            more, after = await self.store.messages.headless(self.lanes, limit=limit, after=after)
+            more, after = await self.store.messages.orphaned_queues(self.lanes, limit=limit, after=after)
             found = found + more
         return found
 

@@ -77,7 +77,7 @@ class RequestConformance:
         [head] = await owner.due()
         assert (head.event_id, head.id, head.attempts, head.behind) == ("a", a.id, 0, False)
         assert [(m.event_id, m.behind) for m in await owner.ready()] == [("c", True)]
-        assert await owner.headless() == []
+        assert await owner.orphaned_queues() == []
         [row] = await find_event(harness.store, "a")
         assert row.status == "PENDING"
         await owner.settle(DELIVERED, head)

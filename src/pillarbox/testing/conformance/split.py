@@ -71,7 +71,7 @@ class SplitConformance:
         await owner.hold(Held.ASIDE, x)
         assert await owner.ready() == [y]
         await owner.hold(Held.BEHIND, y)
-        assert await owner.headless() == [slot(y)]
+        assert await owner.orphaned_queues() == [slot(y)]
 
     async def test_a_message_that_was_put_behind_can_still_be_split(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

@@ -217,8 +217,8 @@ class MessageLife(StoreMachine):
 
     @invariant()
     def lines_are_read_on_in_order(self) -> None:
-        slots = {_line(slot): slot for slot in self.run(self.owner.headless())}
-        assert set(slots) == self.model.headless()
+        slots = {_line(slot): slot for slot in self.run(self.owner.orphaned_queues())}
+        assert set(slots) == self.model.orphaned_queues()
         for line, slot in slots.items():
             found = [m.identity for m in self.run(self.owner.behind(slot))]
             assert found == [row.identity for row in self.model.read_on(line)]
@@ -242,7 +242,7 @@ class MessageLife(StoreMachine):
             *self.run(self.owner.ready()),
             *self.run(self.owner.due()),
             *self.run(self.owner.put_aside(*DESTINATIONS, "z")),
-            *self.run(self.owner.behind(*self.run(self.owner.headless()))),
+            *self.run(self.owner.behind(*self.run(self.owner.orphaned_queues()))),
         ]
         found.sort(key=lambda m: m.identity)
         return found[pick % len(found)] if found else None

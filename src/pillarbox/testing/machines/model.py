@@ -138,7 +138,7 @@ class Model:
         ]
         return [row for row in behind if not any(self._heads(other, row) for other in self.waiting.values())]
 
-    def headless(self) -> set[Line]:
+    def orphaned_queues(self) -> set[Line]:
         lines = {(row.key, row.destination) for row in self.waiting.values() if row.key and row.held == "behind"}
         return {(key, destination) for key, destination in lines if key and self.read_on((key, destination))}
 
