@@ -11,7 +11,7 @@ from pillarbox import Consumer
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import ConsumerObservation
 from pillarbox.transports.rabbitmq import RabbitMQSource
-from pillarbox.transports.rabbitmq.source import notes
+from pillarbox.transports.rabbitmq.source import headers
 from tests.docs.pages import ROOT
 from tests.unit.telemetry.test_consumer_lines import LINES
 
@@ -31,9 +31,9 @@ def test_every_field_of_an_event_is_named() -> None:
 
 
 def test_every_header_is_named() -> None:
-    headers = [value for value in vars(notes).values() if isinstance(value, str) and value.startswith("pillarbox-")]
-    assert len(headers) == 6
-    assert [header for header in headers if f"`{header}`" not in PAGE] == []
+    found = [value for value in vars(headers).values() if isinstance(value, str) and value.startswith("pillarbox-")]
+    assert len(found) == 6
+    assert [header for header in found if f"`{header}`" not in PAGE] == []
 
 
 @pytest.mark.parametrize("kind", get_args(ConsumerObservation))

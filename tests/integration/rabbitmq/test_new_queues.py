@@ -12,10 +12,10 @@ from pillarbox.core.transport import Outgoing
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQTransport, link, transport
+from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQTransport, connection, transport
 from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.declaring import Second, declare
-from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.topology import Declaration
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
@@ -36,7 +36,7 @@ class Declares:
         self.before: Callable[[], None] = lambda: None
 
     async def __call__(
-        self, over: Channel, place: Place, declarations: Sequence[Declaration | Second]
+        self, over: Channel, place: Endpoint, declarations: Sequence[Declaration | Second]
     ) -> list[Declaration | Second]:
         self.names += [one.name for one in declarations if isinstance(one, Queue)]
         self.channels.add(over)
@@ -53,7 +53,7 @@ class Declares:
 @pytest.fixture
 def declares(monkeypatch: pytest.MonkeyPatch) -> Declares:
     seen = Declares()
-    monkeypatch.setattr(link, "declare", seen)
+    monkeypatch.setattr(connection, "declare", seen)
     return seen
 
 
@@ -67,8 +67,8 @@ async def test_new_queues_are_declared_several_at_a_time_over_a_few_channels(
     names = [new_name() for _ in range(20)]
     assert await make().send(lot_for(names)) == [None] * 20
     assert sorted(declares.names) == sorted(names)
-    assert 1 < declares.most_at_once <= link.CHANNELS
-    assert len(declares.channels) <= link.CHANNELS
+    assert 1 < declares.most_at_once <= connection.CHANNELS
+    assert len(declares.channels) <= connection.CHANNELS
 
 
 async def test_what_goes_to_a_queue_that_is_known_does_not_wait_for_new_ones(
@@ -136,7 +136,7 @@ async def test_a_connection_lost_among_many_new_queues_undoes_nothing_of_those_b
     broker, names = make(), [new_name() for _ in range(5)]
 
     def cut() -> None:
-        if len(declares.names) == 3 and (connection := broker._line._link) is not None:
+        if len(declares.names) == 3 and (connection := broker._connections._link) is not None:
             connection.let_go(UnavailableError("cut off"))
 
     declares.before = cut

@@ -12,7 +12,7 @@ from pillarbox.core.clock import Duration
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.ops.settings.transports import TransportSettings
 from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
-from pillarbox.transports.rabbitmq.place import place_of
+from pillarbox.transports.rabbitmq.endpoint import endpoint_of
 
 EXPIRES = 600_000
 """Milliseconds after which the broker deletes the queue of a benchmark that was killed."""
@@ -57,7 +57,7 @@ class WatchedRabbitMQ(TimedRabbitMQ):
 
 def delete_queue(url: str, name: str) -> None:
     """Delete a queue with what is in it. A queue that is not there is fine; one that stays expires by itself."""
-    place = place_of(url)
+    place = endpoint_of(url)
     parameters = pika.ConnectionParameters(
         host=place.host,
         port=place.port,

@@ -19,7 +19,7 @@ from pillarbox.transports.rabbitmq.driver import (
     Wire,
     reason_of,
 )
-from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 
 
 class ChannelRefused(Exception):
@@ -33,8 +33,8 @@ class ChannelRefused(Exception):
 class Channel:
     """One channel of one connection."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._awaited: asyncio.Future[Any] | None = None
         self._raw: RawChannel | None = None
         self.failure: ChannelRefused | UnavailableError | None = None
@@ -55,7 +55,7 @@ class Channel:
         if self.failure is not None:
             raise self.failure
         if self._raw is None:
-            raise UnavailableError(f"a channel to {self._place} was used before it was open")
+            raise UnavailableError(f"a channel to {self._endpoint} was used before it was open")
         return self._raw
 
     async def call(self, method: Callable[..., object], **arguments: Any) -> Any:
@@ -90,7 +90,7 @@ class Channel:
 
     def close(self) -> None:
         """Tell the broker that it is done; the answer is not waited for."""
-        self.fail(UnavailableError(f"a channel to {self._place} was closed"))
+        self.fail(UnavailableError(f"a channel to {self._endpoint} was closed"))
         if self._raw is not None and (self._raw.is_open or self._raw.is_opening):
             self._raw.close()
 
@@ -101,4 +101,4 @@ class Channel:
             self.fail(self._lost(reason))
 
     def _lost(self, reason: Exception) -> UnavailableError:
-        return UnavailableError(f"lost the connection to RabbitMQ at {self._place}: {reason_of(reason)}")
+        return UnavailableError(f"lost the connection to RabbitMQ at {self._endpoint}: {reason_of(reason)}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
-from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.topology import Bind, Declaration, Exchange, Queue, same_queue_otherwise
 
 _DIFFERENT = 406
@@ -28,7 +28,7 @@ class Second:
 
 
 async def declare(
-    channel: Channel, place: Place, declarations: Sequence[Declaration | Second]
+    channel: Channel, endpoint: Endpoint, declarations: Sequence[Declaration | Second]
 ) -> list[Declaration | Second]:
     """What is left for another channel, since the broker closed this one. Raises ConfigurationError,
     UnavailableError."""
@@ -40,10 +40,10 @@ async def declare(
             if isinstance(declaration, Second):
                 # What differs from a queue by its name alone is what the reader needs to know.
                 plain = declaration.queue.delivery_limit is None
-                raise _explained(wanted, refusal if plain else declaration.refusal, place) from refusal
+                raise _explained(wanted, refusal if plain else declaration.refusal, endpoint) from refusal
             other = same_queue_otherwise(wanted) if isinstance(wanted, Queue) and _differs(refusal) else None
             if other is None:
-                raise _explained(wanted, refusal, place) from refusal
+                raise _explained(wanted, refusal, endpoint) from refusal
             return [Second(other, refusal), *declarations[number + 1 :]]
     return []
 
@@ -64,20 +64,20 @@ async def _declare(channel: Channel, declaration: Declaration) -> None:
             await channel.call(channel.raw.queue_bind, queue=queue, exchange=exchange, routing_key=routing_key)
 
 
-def _explained(declaration: Declaration, refusal: ChannelRefused, place: Place) -> PillarboxError:
+def _explained(declaration: Declaration, refusal: ChannelRefused, endpoint: Endpoint) -> PillarboxError:
     what = _name(declaration)
     match refusal.code:
         case 406:
             return ConfigurationError(
-                f"{what} at {place} is not what the configuration says: {refusal}; change the configuration, "
+                f"{what} at {endpoint} is not what the configuration says: {refusal}; change the configuration, "
                 "delete what exists (its messages go with it), or set declare = false"
             )
         case 403:
             return UnavailableError(
-                f"{what} at {place} may not be declared by this user: {refusal}; grant it, or set declare = false"
+                f"{what} at {endpoint} may not be declared by this user: {refusal}; grant it, or set declare = false"
             )
         case _:
-            return UnavailableError(f"{what} at {place} could not be declared: {refusal}")
+            return UnavailableError(f"{what} at {endpoint} could not be declared: {refusal}")
 
 
 def _name(declaration: Declaration) -> str:

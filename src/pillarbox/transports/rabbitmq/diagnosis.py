@@ -16,8 +16,8 @@ from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.address import RabbitMQAddress
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
-from pillarbox.transports.rabbitmq.line import Line, positive
-from pillarbox.transports.rabbitmq.place import place_of
+from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager, positive
+from pillarbox.transports.rabbitmq.endpoint import endpoint_of
 from pillarbox.transports.rabbitmq.queue_facts import NOBODY, QueueFacts, QueueReader, asked
 from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
 
@@ -39,15 +39,15 @@ class RabbitMQDiagnosis:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """`addresses` are the destinations on this broker; `patience` bounds connecting and each answer."""
-        self._place = place_of(url, tls)
+        self._endpoint = endpoint_of(url, tls)
         declared = Topology(exchanges=exchanges, queues=queues).declarations()
         self._queues = {item.name: item for item in declared if isinstance(item, Queue)}
         self._exchanges = {item.name: item for item in declared if isinstance(item, Exchange)}
         self._addresses = dict(addresses or {})
         self._declare = declare
         self._patience = positive("patience", patience)
-        self._line = Line(
-            self._place,
+        self._connections = ConnectionManager(
+            self._endpoint,
             heartbeat=seconds("30s"),
             connect_timeout=self._patience,
             answer_timeout=self._patience,
@@ -68,18 +68,18 @@ class RabbitMQDiagnosis:
 
     async def aclose(self) -> None:
         """Close what is open; closing twice is fine."""
-        await self._line.aclose()
+        await self._connections.aclose()
 
     async def _reachable(self) -> Answer:
         try:
-            link = await self._line.ready(())
+            link = await self._connections.ready(())
         except UnavailableError as error:
             return failed(
                 str(error),
                 "is the broker up, is the address right, are user, password and virtual host; from this machine",
             )
         told: Mapping[str, Any] = getattr(link.wire, "server_properties", None) or {}
-        return passed(f"{told.get('product', 'a broker')} {told.get('version', '')} at {self._place}")
+        return passed(f"{told.get('product', 'a broker')} {told.get('version', '')} at {self._endpoint}")
 
     async def _alarms(self) -> Answer:
         try:
@@ -198,16 +198,16 @@ class RabbitMQDiagnosis:
     async def _facts(self) -> dict[str, QueueFacts]:
         by_name = [a.routing_key for a in self._addresses.values() if not a.exchange and "{" not in a.routing_key]
         wanted = dict.fromkeys(by_name) | dict(self._queues)
-        link = await self._line.ready(())
-        reader = QueueReader(self._place, self._line, link)
+        link = await self._connections.ready(())
+        reader = QueueReader(self._endpoint, self._connections, link)
         found = {name: await reader.read(name, queue) for name, queue in wanted.items()}
         return {name: facts for name, facts in found.items() if facts is not None}
 
     async def _probe(self) -> bool:
         """Publish what nobody receives. True: it came back and was confirmed. Raises ChannelRefused,
         UnavailableError."""
-        link = await self._line.ready(())
-        channel = Channel(self._place)
+        link = await self._connections.ready(())
+        channel = Channel(self._endpoint)
         returned: list[object] = []
 
         async def publish() -> None:
@@ -218,16 +218,16 @@ class RabbitMQDiagnosis:
             await channel.answer()
 
         try:
-            await self._line.in_time(link, publish())
+            await self._connections.in_time(link, publish())
         finally:
             channel.close()
         return bool(returned)
 
     async def _passive(self, method: str, **named: str) -> bool:
         """Is there one? Raises UnavailableError where nobody may ask."""
-        link = await self._line.ready(())
+        link = await self._connections.ready(())
         try:
-            await self._line.in_time(link, asked(link, self._place, method, passive=True, **named))
+            await self._connections.in_time(link, asked(link, self._endpoint, method, passive=True, **named))
         except ChannelRefused as refusal:
             if refusal.code == _NOT_FOUND:
                 return False

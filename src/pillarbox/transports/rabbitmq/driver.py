@@ -35,8 +35,8 @@ try:
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('RabbitMQ needs pika: pip install "pillarbox[rabbitmq]"') from missing
 
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.frames import leading_confirms
-from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.received import Received
 
 __all__ = [
@@ -219,14 +219,14 @@ def _warn_of_missing(names: str) -> None:
     )
 
 
-def parameters_of(place: Place, *, heartbeat: float) -> ConnectionParameters:
+def parameters_of(endpoint: Endpoint, *, heartbeat: float) -> ConnectionParameters:
     """pika's parameters: one attempt and no clock; trying again is the relay's business, the bound is the caller's."""
     return ConnectionParameters(
-        host=place.host,
-        port=place.port,
-        virtual_host=place.vhost,
-        credentials=PlainCredentials(place.user, place.password),
-        ssl_options=None if place.tls is None else SSLOptions(place.tls, place.host),
+        host=endpoint.host,
+        port=endpoint.port,
+        virtual_host=endpoint.vhost,
+        credentials=PlainCredentials(endpoint.user, endpoint.password),
+        ssl_options=None if endpoint.tls is None else SSLOptions(endpoint.tls, endpoint.host),
         heartbeat=round(heartbeat),
         connection_attempts=1,
         retry_delay=0,

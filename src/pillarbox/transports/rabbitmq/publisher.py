@@ -28,8 +28,8 @@ from pillarbox.transports.rabbitmq.driver import (
     RawChannel,
     Wire,
 )
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.frames import PublishEncoder
-from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.properties import properties_of
 from pillarbox.transports.rabbitmq.publication import Answers, Publication
 
@@ -87,9 +87,9 @@ class Window:
 class Publisher:
     """One window at a time; `idle` says whether it may take the next."""
 
-    def __init__(self, place: Place, *, on_confirm: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, endpoint: Endpoint, *, on_confirm: Callable[[], None] = lambda: None) -> None:
         """`on_confirm` is called whenever the broker confirms something."""
-        self._channel = Channel(place)
+        self._channel = Channel(endpoint)
         self._on_confirm = on_confirm
         self._wire: Wire | None = None
         self._encoder: PublishEncoder | None = None

@@ -13,9 +13,9 @@ from typing import Any
 
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
-from pillarbox.transports.rabbitmq.line import Line
-from pillarbox.transports.rabbitmq.link import Link
-from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.connection import Connection
+from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.topology import Argument, Queue, same_queue_otherwise
 
 NOBODY = "pillarbox-doctor"
@@ -54,9 +54,9 @@ class QueueFacts:
 class QueueReader:
     """Reads queues over one connection."""
 
-    def __init__(self, place: Place, line: Line, link: Link) -> None:
-        self._place = place
-        self._line = line
+    def __init__(self, endpoint: Endpoint, line: ConnectionManager, link: Connection) -> None:
+        self._endpoint = endpoint
+        self._connections = line
         self._link = link
 
     async def read(self, name: str, wanted: Queue | None) -> QueueFacts | None:
@@ -91,12 +91,12 @@ class QueueReader:
         """The first argument that the broker has otherwise, and its value; None if there is no such queue."""
         arguments = facts.arguments | dict.fromkeys(unknown, NOBODY)
         try:
-            passively = asked(self._link, self._place, "queue_declare", queue=name, passive=True)
-            await self._line.in_time(self._link, passively)
+            passively = asked(self._link, self._endpoint, "queue_declare", queue=name, passive=True)
+            await self._connections.in_time(self._link, passively)
             asking = asked(
-                self._link, self._place, "queue_declare", queue=name, durable=facts.durable, arguments=arguments
+                self._link, self._endpoint, "queue_declare", queue=name, durable=facts.durable, arguments=arguments
             )
-            await self._line.in_time(self._link, asking)
+            await self._connections.in_time(self._link, asking)
         except ChannelRefused as refusal:
             if refusal.code == _NOT_FOUND or (refusal.code == _DIFFERENT and "invalid arg" in str(refusal)):
                 return None
@@ -111,9 +111,9 @@ def _is_the_other(wanted: Queue, facts: QueueFacts) -> bool:
     return other is not None and facts.durable and facts.arguments == other.all_arguments()
 
 
-async def asked(link: Link, place: Place, method: str, **arguments: Any) -> None:
+async def asked(link: Connection, endpoint: Endpoint, method: str, **arguments: Any) -> None:
     """One question on a channel of its own, which a refusal closes. Raises ChannelRefused, UnavailableError."""
-    channel = Channel(place)
+    channel = Channel(endpoint)
     try:
         await link.adopt(channel)
         await channel.call(getattr(channel.raw, method), **arguments)

@@ -137,7 +137,7 @@ class Encoded:
         self._fields = fields
 
     def encode(self) -> list[bytes]:
-        flags = sum(0x8000 >> place for place, name in enumerate(_FIELDS) if name in self._fields)
+        flags = sum(0x8000 >> position for position, name in enumerate(_FIELDS) if name in self._fields)
         return [struct.pack(">H", flags), *(self._fields[name] for name in _FIELDS if name in self._fields)]
 
 
@@ -148,8 +148,8 @@ def _split(encoded: bytes) -> dict[str, bytes]:
         (word,) = struct.unpack_from(">H", encoded, offset)
         offset += 2
     fields = {}
-    for place, (name, kind) in enumerate(_FIELDS.items()):
-        if flags & (0x8000 >> place):
+    for position, (name, kind) in enumerate(_FIELDS.items()):
+        if flags & (0x8000 >> position):
             match kind:
                 case int():
                     size = kind
@@ -202,12 +202,12 @@ def _fitting(headers: list[Header], room: int) -> list[Header]:
     if sum(header.size for header in headers) <= room:
         return headers
     chosen = set()
-    for place in sorted(range(len(headers)), key=lambda place: headers[place].size):
-        room -= headers[place].size
+    for position in sorted(range(len(headers)), key=lambda position: headers[position].size):
+        room -= headers[position].size
         if room < 0:
             break
-        chosen.add(place)
-    return [header for place, header in enumerate(headers) if place in chosen]
+        chosen.add(position)
+    return [header for position, header in enumerate(headers) if position in chosen]
 
 
 def _noted(value: str | int) -> bytes:

@@ -18,12 +18,12 @@ from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedEr
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.transports.rabbitmq.address import RabbitMQAddress
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
-from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive
-from pillarbox.transports.rabbitmq.link import Link
-from pillarbox.transports.rabbitmq.place import place_of
+from pillarbox.transports.rabbitmq.connection import Connection
+from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager, at_least_one, positive
+from pillarbox.transports.rabbitmq.endpoint import endpoint_of
 from pillarbox.transports.rabbitmq.publication import Answers, Publication, publication_of
-from pillarbox.transports.rabbitmq.room import Room
 from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
+from pillarbox.transports.rabbitmq.window import Window
 
 _PERMANENT = (311, 406)
 """Content too large; precondition failed, which is also what a message over `max_message_size` gets."""
@@ -62,7 +62,7 @@ class RabbitMQTransport:
     ) -> None:
         self._declaring = 0
         """How many sends wait for new queues."""
-        self._place = place_of(url, tls)
+        self._endpoint = endpoint_of(url, tls)
         self._declarations = Topology(exchanges=exchanges, queues=queues).declarations()
         self._queues = frozenset(item.name for item in self._declarations if isinstance(item, Queue))
         self._declare = declare
@@ -72,11 +72,11 @@ class RabbitMQTransport:
             concurrency=2,
             in_order=True,
             bytes=BATCH_BYTES,
-            progress=lambda: self._line.progress,
+            progress=lambda: self._connections.progress,
         )
-        self._room = Room(self._window)
-        self._line = Line(
-            self._place,
+        self._unconfirmed = Window(self._window)
+        self._connections = ConnectionManager(
+            self._endpoint,
             heartbeat=seconds(heartbeat, field="heartbeat"),
             connect_timeout=positive("connect_timeout", connect_timeout),
             answer_timeout=positive("send_timeout", send_timeout),
@@ -89,7 +89,7 @@ class RabbitMQTransport:
         return RabbitMQAddress(exchange=exchange, routing_key=routing_key, transport=transport)
 
     def __repr__(self) -> str:
-        return f"<RabbitMQTransport at {self._place}>"
+        return f"<RabbitMQTransport at {self._endpoint}>"
 
     @property
     def pace(self) -> Pace:
@@ -104,7 +104,7 @@ class RabbitMQTransport:
 
     async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         """Publish everything at once and wait for the confirms. Raises UnavailableError once closed."""
-        self._line.check_open()
+        self._connections.check_open()
         answers = Answers(len(batch))
         publications = _addressed(batch, answers)
         for start in range(0, len(publications), self._window):
@@ -122,19 +122,19 @@ class RabbitMQTransport:
             link = await self._ready()
         except ConfigurationError as error:
             raise _unavailable(error) from error
-        await self._line.in_time(link, link.round_trip())
+        await self._connections.in_time(link, link.round_trip())
 
     async def declare_topology(self) -> None:
         """Declare everything configured, whatever `declare` says. Raises UnavailableError, and ConfigurationError with
         the difference if something exists that is not what the configuration says."""
-        await self._line.declare(self._declarations)
+        await self._connections.declare(self._declarations)
 
     async def aclose(self) -> None:
         """Say goodbye and close; what is being sent is answered with UnavailableError. Closing twice is fine."""
-        await self._line.aclose()
+        await self._connections.aclose()
 
-    def _ready(self) -> Coroutine[Any, Any, Link]:
-        return self._line.ready(self._declarations if self._declare else ())
+    def _ready(self) -> Coroutine[Any, Any, Connection]:
+        return self._connections.ready(self._declarations if self._declare else ())
 
     async def _deliver(self, window: Sequence[Publication], answers: Answers) -> None:
         """Answer every message of the window, or raise UnavailableError for those that are left."""
@@ -143,19 +143,19 @@ class RabbitMQTransport:
             link = await self._ready()
             batch = self._with_queues(link, publications) or await self._with_new_queues(link, publications, answers)
             batch = batch[:1] if one_by_one else batch
-            await self._room.take(len(batch))
+            await self._unconfirmed.take(len(batch))
             try:
                 if batch and link.lost is None:  # it may be lost after a wait for places: then there is a new one
-                    await self._line.while_it_moves(link, self._publish(link, batch, answers))
+                    await self._connections.while_it_moves(link, self._publish(link, batch, answers))
             except ChannelRefused as refusal:
                 if len(batch) == 1:
                     self._blame(link, batch[0], refusal, publications, answers)
                 one_by_one = len(batch) > 1
             finally:
-                self._room.give(len(batch))
+                self._unconfirmed.give(len(batch))
             publications = answers.without(publications)
 
-    async def _publish(self, link: Link, publications: Sequence[Publication], answers: Answers) -> None:
+    async def _publish(self, link: Connection, publications: Sequence[Publication], answers: Answers) -> None:
         publisher = await link.publisher()
         try:
             unroutable = await publisher.publish(publications, answers)
@@ -164,7 +164,7 @@ class RabbitMQTransport:
         if unroutable:
             link.doubt(publication.routing_key for publication in unroutable if publication.exchange == "")
 
-    def _with_queues(self, link: Link, publications: Sequence[Publication]) -> list[Publication]:
+    def _with_queues(self, link: Connection, publications: Sequence[Publication]) -> list[Publication]:
         """Those whose queue exists: what goes to the default exchange is sent to a queue that nobody else declares."""
         if not self._declare:
             return list(publications)
@@ -177,14 +177,14 @@ class RabbitMQTransport:
         ]
 
     async def _with_new_queues(
-        self, link: Link, publications: Sequence[Publication], answers: Answers
+        self, link: Connection, publications: Sequence[Publication], answers: Answers
     ) -> list[Publication]:
         """Those whose queue was declared just now: some at a time, so that a connection that is lost meanwhile does not
         undo the work for all of them."""
         names = list(dict.fromkeys(publication.routing_key for publication in publications))[:NEW_QUEUES]
         self._declaring += 1
         try:
-            refused = await self._line.while_it_moves(link, link.declare_queues(names))
+            refused = await self._connections.while_it_moves(link, link.declare_queues(names))
         finally:
             self._declaring -= 1
         for publication in publications:
@@ -194,7 +194,7 @@ class RabbitMQTransport:
 
     def _blame(
         self,
-        link: Link,
+        link: Connection,
         culprit: Publication,
         refusal: ChannelRefused,
         publications: list[Publication],
@@ -205,7 +205,7 @@ class RabbitMQTransport:
         elif refusal.code in _ELSEWHERE:
             link.doubt([culprit.routing_key] if culprit.exchange == "" else [])
             where = f"exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}"
-            error = UnavailableError(f"RabbitMQ at {self._place} takes nothing for {where}: {refusal}")
+            error = UnavailableError(f"RabbitMQ at {self._endpoint} takes nothing for {where}: {refusal}")
             # Nobody else who goes there has to lose a channel over it.
             same = [
                 publication

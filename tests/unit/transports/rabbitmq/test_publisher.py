@@ -12,9 +12,9 @@ from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQTransport
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
+from pillarbox.transports.rabbitmq.connection import Connection
 from pillarbox.transports.rabbitmq.driver import Wire
-from pillarbox.transports.rabbitmq.link import Link
-from pillarbox.transports.rabbitmq.place import place_of
+from pillarbox.transports.rabbitmq.endpoint import endpoint_of
 from pillarbox.transports.rabbitmq.publication import Answers, Publication
 from pillarbox.transports.rabbitmq.publisher import Publisher
 from tests.unit.transports.rabbitmq.scripted import Broker, content_frames, method_frame, scripted
@@ -44,7 +44,7 @@ async def turn() -> None:
 async def opened() -> AsyncIterator[Opened]:
     with scripted(Wire) as (wire, broker):
         confirmed: list[None] = []
-        publisher = Publisher(place_of("amqp://localhost/", None), on_confirm=lambda: confirmed.append(None))
+        publisher = Publisher(endpoint_of("amqp://localhost/", None), on_confirm=lambda: confirmed.append(None))
         opening = asyncio.create_task(publisher.open(wire))
         await turn()
         broker.say(CHANNEL, spec.Channel.OpenOk())
@@ -173,7 +173,7 @@ async def test_what_the_broker_confirmed_has_left_and_of_the_rest_the_stream_is_
 
 
 async def test_a_publisher_whose_opening_was_cut_off_is_not_used_again(opened: Opened) -> None:
-    link = Link(place_of("amqp://localhost/", None), heartbeat=0)
+    link = Connection(endpoint_of("amqp://localhost/", None), heartbeat=0)
     link._wire = opened.wire
     opening = asyncio.create_task(link.publisher())
     await turn()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pika import BasicProperties
 
 from pillarbox.transports.rabbitmq.received import Encoded, Received
-from pillarbox.transports.rabbitmq.source.notes import failed, incoming_of, moved
+from pillarbox.transports.rabbitmq.source.headers import failed, incoming_of, moved
 from tests.integration.consume.strange import GOOD, MESSAGES, Strange, array, entry, nested, number, sized, text
 
 HEADERS, MESSAGE_ID = 0x2000, 0x0080

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pillarbox.testing.simulation import Simulation, simulate
-from pillarbox.transports.rabbitmq.room import Room
+from pillarbox.transports.rabbitmq.window import Window
 
 
 class Guests:
     """Whoever holds places, and in which order they came in."""
 
     def __init__(self, places: int) -> None:
-        self.room = Room(places)
+        self.room = Window(places)
         self.inside = 0
         self.most = 0
         self.came: list[int] = []

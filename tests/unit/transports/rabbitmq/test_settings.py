@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.transports.rabbitmq import RabbitMQTransport
-from pillarbox.transports.rabbitmq.place import Place, place_of
+from pillarbox.transports.rabbitmq.endpoint import Endpoint, endpoint_of
 
 CANARY = "canary-password"
 
@@ -24,19 +24,19 @@ CANARY = "canary-password"
     ],
 )
 def test_a_url_is_read(url: str, host: str, port: int, vhost: str, user: str, password: str) -> None:
-    assert place_of(url) == Place(host=host, port=port, vhost=vhost, user=user, password=password, tls=None)
+    assert endpoint_of(url) == Endpoint(host=host, port=port, vhost=vhost, user=user, password=password, tls=None)
 
 
 def test_certificates_are_verified_unless_a_context_says_otherwise() -> None:
-    tls = place_of("amqps://mq/").tls
+    tls = endpoint_of("amqps://mq/").tls
     assert tls is not None
     assert tls.verify_mode is ssl.CERT_REQUIRED
     assert tls.check_hostname
     own = ssl.create_default_context()
-    assert place_of("amqps://mq/", own).tls is own
-    assert place_of("amqp://mq/").tls is None
+    assert endpoint_of("amqps://mq/", own).tls is own
+    assert endpoint_of("amqp://mq/").tls is None
     with pytest.raises(ConfigurationError, match="amqps"):
-        place_of("amqp://mq/", own)
+        endpoint_of("amqp://mq/", own)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_url_that_cannot_be_read_is_refused_without_being_quoted(url: str) -> 
 def test_neither_password_nor_user_is_shown() -> None:
     transport = RabbitMQTransport(f"amqp://somebody:{CANARY}@mq:5673/shop")
     assert repr(transport) == "<RabbitMQTransport at mq:5673, virtual host 'shop'>"
-    shown = repr(place_of(f"amqp://somebody:{CANARY}@mq/"))
+    shown = repr(endpoint_of(f"amqp://somebody:{CANARY}@mq/"))
     assert CANARY not in shown
     assert "somebody" not in shown
 

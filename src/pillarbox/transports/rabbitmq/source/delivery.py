@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pillarbox.core.source import Incoming
 from pillarbox.transports.rabbitmq.received import Encoded
+from pillarbox.transports.rabbitmq.source.headers import delivery_count, failed, incoming_of, moved
 from pillarbox.transports.rabbitmq.source.intake import Arrival, Intake
-from pillarbox.transports.rabbitmq.source.mover import Mover
-from pillarbox.transports.rabbitmq.source.notes import delivery_count, failed, incoming_of, moved
 from pillarbox.transports.rabbitmq.source.queues import Queues
+from pillarbox.transports.rabbitmq.source.republisher import Republisher
 
 SUSPECT = 2
 """A message that was given out so often and never answered is isolated."""
@@ -16,10 +16,10 @@ SUSPECT = 2
 class RabbitMQDelivery:
     """See `pillarbox.core.source.Delivery`."""
 
-    def __init__(self, arrival: Arrival, *, intake: Intake, mover: Mover, queues: Queues) -> None:
+    def __init__(self, arrival: Arrival, *, intake: Intake, mover: Republisher, queues: Queues) -> None:
         self._arrival = arrival
         self._intake = intake
-        self._mover = mover
+        self._republisher = mover
         self._queues = queues
         self._incoming: Incoming | None = None
 
@@ -71,5 +71,5 @@ class RabbitMQDelivery:
         )
 
     async def _move(self, queue: str, properties: Encoded) -> None:
-        await self._mover.move(queue, properties, self._arrival.body, wanted=lambda: self._intake.alive)
+        await self._republisher.move(queue, properties, self._arrival.body, wanted=lambda: self._intake.alive)
         await self.ack()

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
+from pillarbox.transports.rabbitmq.connection import Connection
 from pillarbox.transports.rabbitmq.driver import Basic, Method, RawChannel
-from pillarbox.transports.rabbitmq.link import Link
-from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.received import Received
 
 
@@ -27,8 +27,8 @@ class Arrival(NamedTuple):
 class Intake:
     """Opened once. What came and was not acked when it ends comes again."""
 
-    def __init__(self, place: Place, link: Link) -> None:
-        self._channel = Channel(place)
+    def __init__(self, endpoint: Endpoint, link: Connection) -> None:
+        self._channel = Channel(endpoint)
         self._link = link
         self._arrived: deque[Arrival] = deque()
         self._waited_for = False

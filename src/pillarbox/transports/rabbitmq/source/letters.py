@@ -12,8 +12,7 @@ from typing import Any
 
 from pillarbox.admin.broker_dead_letters import BrokerLetter
 from pillarbox.core.outcome import legible
-from pillarbox.transports.rabbitmq.source.intake import Arrival
-from pillarbox.transports.rabbitmq.source.notes import (
+from pillarbox.transports.rabbitmq.source.headers import (
     LAST_FAILED_AT,
     QUEUE,
     REASON,
@@ -21,6 +20,7 @@ from pillarbox.transports.rabbitmq.source.notes import (
     delivery_count,
     incoming_of,
 )
+from pillarbox.transports.rabbitmq.source.intake import Arrival
 
 
 def letter_of(arrival: Arrival) -> BrokerLetter:

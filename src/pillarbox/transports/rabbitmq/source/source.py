@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pillarbox.core.clock import Duration, SystemClock, seconds
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
-from pillarbox.transports.rabbitmq.line import Line, at_least_one, positive
-from pillarbox.transports.rabbitmq.place import Place, place_of
+from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager, at_least_one, positive
+from pillarbox.transports.rabbitmq.endpoint import Endpoint, endpoint_of
 from pillarbox.transports.rabbitmq.source.delivery import RabbitMQDelivery
 from pillarbox.transports.rabbitmq.source.intake import Intake
-from pillarbox.transports.rabbitmq.source.mover import Mover
 from pillarbox.transports.rabbitmq.source.queues import WAITS, Queues
+from pillarbox.transports.rabbitmq.source.republisher import Republisher
 from pillarbox.transports.rabbitmq.topology import Declaration, Exchange, Queue
 
 
@@ -43,14 +43,14 @@ class RabbitMQSource:
         connect_timeout: Duration = "10s",
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._place: Place = place_of(url, tls)
+        self._endpoint: Endpoint = endpoint_of(url, tls)
         self._queues = Queues.around(queue, waits)
         self._declarations = self._queues.declarations(exchanges)
         self._declared: Sequence[Declaration] = self._declarations if declare else ()
         self._prefetch = at_least_one("prefetch", prefetch)
-        self._line, outward = (
-            Line(
-                self._place,
+        self._connections, outward = (
+            ConnectionManager(
+                self._endpoint,
                 heartbeat=seconds(heartbeat, field="heartbeat"),
                 connect_timeout=positive("connect_timeout", connect_timeout),
                 answer_timeout=positive("answer_timeout", answer_timeout),
@@ -58,11 +58,11 @@ class RabbitMQSource:
             )
             for _ in range(2)
         )
-        self._mover = Mover(self._place, outward, self._declared, SystemClock())
+        self._republisher = Republisher(self._endpoint, outward, self._declared, SystemClock())
         self._intake: Intake | None = None
 
     def __repr__(self) -> str:
-        return f"<RabbitMQSource {self._queues.work.name!r} at {self._place}>"
+        return f"<RabbitMQSource {self._queues.work.name!r} at {self._endpoint}>"
 
     async def receive(self) -> RabbitMQDelivery:
         while True:
@@ -72,7 +72,7 @@ class RabbitMQSource:
             except UnavailableError as lost:
                 intake.end(lost)
                 raise
-            delivery = RabbitMQDelivery(arrival, intake=intake, mover=self._mover, queues=self._queues)
+            delivery = RabbitMQDelivery(arrival, intake=intake, mover=self._republisher, queues=self._queues)
             if not delivery.suspect:
                 return delivery
             await delivery.isolate()
@@ -83,23 +83,25 @@ class RabbitMQSource:
     async def declare_topology(self) -> None:
         """Declare everything, whatever `declare` says. Raises UnavailableError, and ConfigurationError with the
         difference if something exists that is not what the configuration says."""
-        await self._line.declare(self._declarations)
+        await self._connections.declare(self._declarations)
 
     async def aclose(self) -> None:
         """Say goodbye and close; what is not answered goes back to the queue. Closing twice is fine."""
-        await self._line.aclose()
-        await self._mover.aclose()
+        await self._connections.aclose()
+        await self._republisher.aclose()
 
     async def _opened(self) -> Intake:
         if self._intake is not None and self._intake.alive:
             return self._intake
-        link = await self._line.ready(self._declared)
-        intake = Intake(self._place, link)
+        link = await self._connections.ready(self._declared)
+        intake = Intake(self._endpoint, link)
         prefetch = {self._queues.work.name: self._prefetch, self._queues.suspects: 1}
         try:
-            await self._line.in_time(link, intake.open(prefetch))
+            await self._connections.in_time(link, intake.open(prefetch))
         except ChannelRefused as refusal:
-            lost = UnavailableError(f"queue {self._queues.work.name!r} at {self._place} gives out nothing: {refusal}")
+            lost = UnavailableError(
+                f"queue {self._queues.work.name!r} at {self._endpoint} gives out nothing: {refusal}"
+            )
             link.let_go(lost)
             raise lost from refusal
         self._intake = intake

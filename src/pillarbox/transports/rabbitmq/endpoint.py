@@ -12,7 +12,7 @@ _PORTS = {"amqp": 5672, "amqps": 5671}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Endpoint:
     """One broker, one virtual host, one user. Over `amqps` certificate and host name are verified."""
 
     host: str
@@ -26,7 +26,7 @@ class Place:
         return f"{self.host}:{self.port}, virtual host {self.vhost!r}"
 
 
-def place_of(url: str, tls: ssl.SSLContext | None = None) -> Place:
+def endpoint_of(url: str, tls: ssl.SSLContext | None = None) -> Endpoint:
     """Read `amqp://user:password@host:port/vhost`. Raises ConfigurationError, which never quotes the URL."""
     try:
         parts = urlsplit(url)
@@ -47,7 +47,7 @@ def place_of(url: str, tls: ssl.SSLContext | None = None) -> Place:
         raise ConfigurationError("a TLS context needs a URL that begins with amqps://")
     if parts.scheme == "amqps" and tls is None:
         tls = ssl.create_default_context()
-    return Place(
+    return Endpoint(
         host=parts.hostname or "localhost",
         port=port or _PORTS[parts.scheme],
         vhost=unquote(vhost) or "/",

@@ -12,29 +12,29 @@ from typing import TypeVar
 
 from pillarbox.core.clock import Duration, ProgressTimeout, seconds
 from pillarbox.core.errors import ConfigurationError, UnavailableError
-from pillarbox.transports.rabbitmq.link import Link
-from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.connection import Connection
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.topology import Declaration
 
 T = TypeVar("T")
 
 
-class Line:
+class ConnectionManager:
     """One connection at a time; `what` it belongs to is named once it is closed."""
 
     def __init__(
-        self, place: Place, *, heartbeat: float, connect_timeout: float, answer_timeout: float, what: str
+        self, endpoint: Endpoint, *, heartbeat: float, connect_timeout: float, answer_timeout: float, what: str
     ) -> None:
-        self._place = place
+        self._endpoint = endpoint
         self._heartbeat = heartbeat
         self._connect_timeout = connect_timeout
         self._answer_timeout = answer_timeout
         self._what = what
-        self._link: Link | None = None
+        self._link: Connection | None = None
         self._opening = asyncio.Lock()
         self._closed = False
 
-    async def ready(self, declarations: Sequence[Declaration]) -> Link:
+    async def ready(self, declarations: Sequence[Declaration]) -> Connection:
         """The connection, topology declared. Raises UnavailableError, ConfigurationError."""
         if (link := self._link) is not None and link.ready:
             return link
@@ -50,7 +50,7 @@ class Line:
             link = await self._connected()
             await self.in_time(link, link.declare(declarations))
 
-    async def in_time(self, link: Link, work: Awaitable[T]) -> T:
+    async def in_time(self, link: Connection, work: Awaitable[T]) -> T:
         """Do it within the time for answers, or drop the connection. Raises UnavailableError."""
         try:
             async with asyncio.timeout(self._answer_timeout):
@@ -58,7 +58,7 @@ class Line:
         except TimeoutError:
             raise self._unanswered(link) from None
 
-    async def while_it_moves(self, link: Link, work: Awaitable[T]) -> T:
+    async def while_it_moves(self, link: Connection, work: Awaitable[T]) -> T:
         """Do it for as long as bytes leave or messages are confirmed within each time for answers; else drop the
         connection. On a slow link, what is on its way must not be sent a second time. Raises UnavailableError."""
         try:
@@ -72,8 +72,8 @@ class Line:
         """Something else whenever bytes left or a message was confirmed."""
         return None if self._link is None else (id(self._link), self._link.progress)
 
-    def _unanswered(self, link: Link) -> UnavailableError:
-        error = UnavailableError(f"RabbitMQ at {self._place} did not answer within {self._answer_timeout:g} s")
+    def _unanswered(self, link: Connection) -> UnavailableError:
+        error = UnavailableError(f"RabbitMQ at {self._endpoint} did not answer within {self._answer_timeout:g} s")
         link.let_go(error)
         return error
 
@@ -88,20 +88,22 @@ class Line:
         if self._link is not None:
             await self._link.aclose(self._closed_error())
 
-    async def _connected(self) -> Link:
+    async def _connected(self) -> Connection:
         self.check_open()
         link = self._link
         if link is None or link.lost is not None:
             if link is not None:
                 await link.gone()
             self.check_open()
-            link = self._link = Link(self._place, heartbeat=self._heartbeat)
+            link = self._link = Connection(self._endpoint, heartbeat=self._heartbeat)
             try:
                 async with asyncio.timeout(self._connect_timeout):
                     await link.open()
             except TimeoutError:
                 link.let_go(
-                    UnavailableError(f"no connection to RabbitMQ at {self._place} within {self._connect_timeout:g} s")
+                    UnavailableError(
+                        f"no connection to RabbitMQ at {self._endpoint} within {self._connect_timeout:g} s"
+                    )
                 )
             except asyncio.CancelledError:
                 link.let_go(UnavailableError("connecting was cancelled"))
@@ -110,7 +112,7 @@ class Line:
         return link
 
     def _closed_error(self) -> UnavailableError:
-        return UnavailableError(f"the {self._what} to RabbitMQ at {self._place} is closed")
+        return UnavailableError(f"the {self._what} to RabbitMQ at {self._endpoint} is closed")
 
 
 def at_least_one(field: str, number: int) -> int:

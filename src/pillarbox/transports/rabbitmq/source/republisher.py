@@ -14,6 +14,8 @@ from pillarbox.core.clock import Clock, system_chance
 from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
 from pillarbox.core.retry import Backoff
 from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
+from pillarbox.transports.rabbitmq.connection import Connection
+from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager
 from pillarbox.transports.rabbitmq.driver import (
     AMQPError,
     Basic,
@@ -21,20 +23,20 @@ from pillarbox.transports.rabbitmq.driver import (
     Method,
     RawChannel,
 )
-from pillarbox.transports.rabbitmq.line import Line
-from pillarbox.transports.rabbitmq.link import Link
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.names import LONGEST, fits
-from pillarbox.transports.rabbitmq.place import Place
 from pillarbox.transports.rabbitmq.received import Encoded
 from pillarbox.transports.rabbitmq.topology import Declaration
 
 
-class Mover:
+class Republisher:
     """Puts messages into queues of the same broker."""
 
-    def __init__(self, place: Place, line: Line, declarations: Sequence[Declaration], clock: Clock) -> None:
-        self._place = place
-        self._line = line
+    def __init__(
+        self, endpoint: Endpoint, line: ConnectionManager, declarations: Sequence[Declaration], clock: Clock
+    ) -> None:
+        self._endpoint = endpoint
+        self._connections = line
         self._declarations = declarations
         self._clock = clock
         self._turn = asyncio.Lock()
@@ -66,15 +68,15 @@ class Mover:
             await self._put(queue, properties, body)
 
     async def aclose(self) -> None:
-        await self._line.aclose()
+        await self._connections.aclose()
 
     async def _put(self, queue: str, properties: Encoded, body: bytes) -> None:
-        link = await self._line.ready(self._declarations)
+        link = await self._connections.ready(self._declarations)
         try:
             channel = await self._opened(link)
             self._sent_back = None
             channel.raw.basic_publish("", queue, body, cast(BasicProperties, properties), mandatory=True)
-            no: RejectedError | NackedError | None = await self._line.in_time(link, channel.answer())
+            no: RejectedError | NackedError | None = await self._connections.in_time(link, channel.answer())
         except ChannelRefused as refusal:
             raise self._dropped(link, f"RabbitMQ refuses it: {refusal}") from refusal
         except AMQPError as error:
@@ -86,18 +88,18 @@ class Mover:
             link.doubt()
             raise no
 
-    def _dropped(self, link: Link, reason: str) -> UnavailableError:
+    def _dropped(self, link: Connection, reason: str) -> UnavailableError:
         link.let_go(error := UnavailableError(reason))
         return error
 
-    async def _opened(self, link: Link) -> Channel:
+    async def _opened(self, link: Connection) -> Channel:
         if self._channel is None or self._channel.failure is not None:
-            channel = Channel(self._place)
-            await self._line.in_time(link, self._open(link, channel))
+            channel = Channel(self._endpoint)
+            await self._connections.in_time(link, self._open(link, channel))
             self._channel = channel
         return self._channel
 
-    async def _open(self, link: Link, channel: Channel) -> None:
+    async def _open(self, link: Connection, channel: Channel) -> None:
         await link.adopt(channel)
         channel.raw.add_on_return_callback(self._returned)
         await channel.call(channel.raw.confirm_delivery, ack_nack_callback=self._confirmed)

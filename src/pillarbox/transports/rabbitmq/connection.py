@@ -15,7 +15,7 @@ from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.declaring import Second, declare
 from pillarbox.transports.rabbitmq.driver import ConnectionMethods, Method, Wire, parameters_of, reason_of
-from pillarbox.transports.rabbitmq.place import Place
+from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.publisher import Publisher
 from pillarbox.transports.rabbitmq.topology import Declaration, Queue
 
@@ -27,12 +27,12 @@ _Queues = deque[tuple[str, Declaration | Second | None]]
 """Names of queues to be declared; those that exist otherwise come once more, with what to declare instead."""
 
 
-class Link:
+class Connection:
     """One connection with its publishers. Opened once, closed once."""
 
-    def __init__(self, place: Place, *, heartbeat: float) -> None:
-        self._place = place
-        self._parameters = parameters_of(place, heartbeat=heartbeat)
+    def __init__(self, endpoint: Endpoint, *, heartbeat: float) -> None:
+        self._endpoint = endpoint
+        self._parameters = parameters_of(endpoint, heartbeat=heartbeat)
         self._wire: Wire | None = None
         self._opened: asyncio.Future[None] | None = None
         self._free: list[Publisher] = []
@@ -78,7 +78,7 @@ class Link:
         left: list[Declaration | Second] = list(declarations)
         while left:
             async with self._channel() as channel:
-                left = await declare(channel, self._place, left)
+                left = await declare(channel, self._endpoint, left)
         self.declared = True
 
     def has_queue(self, name: str) -> bool:
@@ -102,7 +102,7 @@ class Link:
                 while left and channel.failure is None:
                     name, second = left.popleft()
                     try:
-                        again = await declare(channel, self._place, [second or Queue(name=name)])
+                        again = await declare(channel, self._endpoint, [second or Queue(name=name)])
                     except (ConfigurationError, UnavailableError) as error:
                         refused[name] = error
                         continue
@@ -119,7 +119,7 @@ class Link:
     def wire(self) -> Wire:
         self.check()
         if self._wire is None:
-            raise UnavailableError(f"the connection to RabbitMQ at {self._place} is not open yet")
+            raise UnavailableError(f"the connection to RabbitMQ at {self._endpoint} is not open yet")
         return self._wire
 
     async def publisher(self) -> Publisher:
@@ -129,7 +129,7 @@ class Link:
             if (publisher := self._free.pop()).idle:
                 self._busy.add(publisher)
                 return publisher
-        publisher = Publisher(self._place, on_confirm=self._on_confirm)
+        publisher = Publisher(self._endpoint, on_confirm=self._on_confirm)
         self._busy.add(publisher)
         try:
             await publisher.open(self.wire)
@@ -167,7 +167,7 @@ class Link:
 
     @asynccontextmanager
     async def _channel(self) -> AsyncIterator[Channel]:
-        channel = Channel(self._place)
+        channel = Channel(self._endpoint)
         self._busy.add(channel)
         try:
             await channel.open(self.wire)
@@ -224,12 +224,12 @@ class Link:
     def _on_end(self, wire: Wire, error: BaseException) -> None:
         what = "lost the connection to" if self._opened is not None and self._opened.done() else "cannot connect to"
         if self.lost is None:
-            self._fail(UnavailableError(f"{what} RabbitMQ at {self._place}: {reason_of(error)}"))
+            self._fail(UnavailableError(f"{what} RabbitMQ at {self._endpoint}: {reason_of(error)}"))
         self._gone.set()
 
     def _on_blocked(self, _: Wire, frame: Method[ConnectionMethods.Blocked]) -> None:
         self.blocked = UnavailableError(
-            f"RabbitMQ at {self._place} is blocked ({frame.method.reason}); free memory or disk there, "
+            f"RabbitMQ at {self._endpoint} is blocked ({frame.method.reason}); free memory or disk there, "
             "it goes on by itself"
         )
         for waiting in self._busy:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 
-class Room:
+class Window:
     """A number of places. Nobody asks for more than there are."""
 
     def __init__(self, places: int) -> None:
