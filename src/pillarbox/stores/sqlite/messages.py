@@ -67,7 +67,7 @@ class SqliteMessages:
             case NextInQueues(queues=queues, bounds=bounds):
                 pick = self._behind
                 lines = [[queue.key, queue.destination] for queue in queues if queue.lane == LANE]
-                given = {"limit": bounds.limit, "quota": bounds.quota, "queues": json.dumps(lines)}
+                given = {"limit": bounds.limit, "quota": bounds.quota, "slots": json.dumps(lines)}
             case _:
                 assert_never(query)
         given["unrouted"] = json.dumps([place for place, destination in bounds.in_flight if not destination])
