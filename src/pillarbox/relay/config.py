@@ -180,7 +180,7 @@ class RelayConfig:
         "30s", Span(zero="do not wait"), "How long a stopping relay waits for events in flight."
     )
     stall_limit: Duration = setting(
-        "60s", Span(), "A relay whose event loop does not respond for this long gives up its lanes."
+        "60s", Span(), "A relay whose event loop does not respond for this long releases its lanes."
     )
     adaptive: bool = setting(
         True,
@@ -206,7 +206,7 @@ class RelayConfig:
     at_most_once: bool = setting(
         False,
         Flag(),
-        "Dead-letter, instead of sending again, what a relay was sending when it died. The store needs a ledger.",
+        "Dead-letter, instead of sending again, what a relay was sending when it crashed. The store needs a ledger.",
     )
     breaker: BreakerConfig = part(BreakerConfig)
     retention: RetentionConfig = part(RetentionConfig)
