@@ -24,7 +24,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.diagnosis import Answer, Check, failed, passed
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError, UnavailableError
-from pillarbox.core.ledger import LedgerKind
+from pillarbox.core.store import LedgerKind
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.core.transport import Address, Transport
 from pillarbox.settings import Flag, Identifier, setting

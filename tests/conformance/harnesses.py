@@ -10,8 +10,8 @@ import asyncpg
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.store import LedgerKind
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore

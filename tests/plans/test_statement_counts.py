@@ -9,9 +9,9 @@ import pytest
 
 from pillarbox.core.fetch import Bounds, Due, Ready
 from pillarbox.core.lane import Epochs, RelayCard, epochs_of
-from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Resolved, Retry, Split
+from pillarbox.core.store import LedgerKind
 from pillarbox.ops.monitor.looking import Lookout
 from pillarbox.stores.postgres import PostgresStore
 

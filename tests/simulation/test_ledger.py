@@ -9,9 +9,9 @@ import pytest
 
 from pillarbox import ConfigurationError, Event, Relay, RelayConfig
 from pillarbox.core.errors import NackedError, RejectedError, SendError, StoreUnavailableError, UnavailableError
-from pillarbox.core.ledger import Before, LedgerKind
 from pillarbox.core.observations import EventDeadLettered, EventSkipped, StoreFailed
 from pillarbox.core.outcome import Dead, Resolved
+from pillarbox.core.store import Before, LedgerKind
 from pillarbox.relay.routing import Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.memory.ledger import MemoryLedger

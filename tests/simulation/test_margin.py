@@ -11,8 +11,8 @@ import pytest
 from pillarbox import Event, Relay
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.lane import Renewal
-from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import Resolved
+from pillarbox.core.store import Before
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.memory.ledger import MemoryLedger

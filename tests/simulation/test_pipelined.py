@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Destination, Event, Route
 from pillarbox.core.errors import UnavailableError
-from pillarbox.core.ledger import begun
+from pillarbox.core.store import begun
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Ordering
 from pillarbox.stores.memory import MemoryStore

@@ -9,8 +9,8 @@ import pytest
 
 from pillarbox import Destination, Event, FixedDelay, Route
 from pillarbox.core.errors import NackedError, PermanentError, SendError, StoreUnavailableError, UnavailableError
-from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import Resolved
+from pillarbox.core.store import Before
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate

@@ -29,9 +29,8 @@ from pillarbox.admin.overview import Inspection
 from pillarbox.admin.replay import Replays
 from pillarbox.admin.requests import Requests
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.statistics import Sample
-from pillarbox.core.store import Store
+from pillarbox.core.store import LedgerKind, Store
 
 
 class Samples(Protocol):

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.fetch import MAX_BYTES
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 
 Table = Literal["history", "dead"]
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from pillarbox.core.schema import SchemaStatus
-    from pillarbox.core.store import Schema
+    from pillarbox.core.store import Schema, SchemaStatus
 
 Result = Literal["pass", "warn", "fail", "skip"]
 """`skip`: not made, because one before it failed on which it depends."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple, Protocol
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.message import KeyQueue, Message
+from pillarbox.core.message import KeyQueue, Message, Probe
 
 MAX_BYTES = 8 * 1024 * 1024
 """The most bytes of payload and headers that one fetch brings, whatever its limit."""
@@ -99,3 +100,34 @@ class NextInQueues:
 
 
 FetchQuery = Ready | Due | Parked | NextInQueues
+
+
+class OrphanedQueues(NamedTuple):
+    """A step of the search for ordering queues whose waiting messages have nothing before them any more."""
+
+    queues: list[KeyQueue]
+    after: KeyQueue | None
+    """Where the next step continues; None once every queue was visited."""
+
+
+class Messages(Protocol):
+    """What there is to do. Reads lock nothing."""
+
+    async def read(self, query: FetchQuery) -> Fetched:
+        """The messages of one fetch, each ordering queue in order, within its bounds; earlier lanes of the query first,
+        where a bound cuts it off."""
+        ...
+
+    async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
+        """For each probe: is an earlier message of that key pending for that destination, or for ''?"""
+        ...
+
+    async def orphaned_queues(
+        self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None
+    ) -> OrphanedQueues:
+        """Visit up to `limit` ordering queues beyond `after`; returns those that nothing holds back any more."""
+        ...
+
+    async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
+        """The destinations for which messages of these lanes are parked, whether or not this relay knows them."""
+        ...

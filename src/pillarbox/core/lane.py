@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 LANES = 64
 """How many lanes a store with many writers has: the most relays that can share the work."""
@@ -89,3 +90,60 @@ class Settled:
     """Messages whose (event id, destination) was already pending, dropped as duplicates."""
     lost: frozenset[int] = field(default=frozenset())
     """The lanes of the write that another relay owns: drop what is in flight for them."""
+
+
+class Lanes(Protocol):
+    """Who works. One lease per relay; lanes change only with their owner."""
+
+    count: int
+
+    async def join(self, card: RelayCard, *, lease: float) -> None:
+        """Begin to live: a row for this relay whose lease runs for `lease` seconds."""
+        ...
+
+    async def renew(
+        self,
+        relay: str,
+        *,
+        lease: float,
+        in_hand: Sequence[InHand] = (),
+        breakers: Mapping[str, str] = {},
+        stalled: str = "",
+    ) -> Renewal | None:
+        """Live on, and tell the others what is in hand, how this relay's breakers stand (destination → state)
+        and, if it is `stalled`, why it makes no progress.
+
+        None means that the relay was declared dead: everything is lost, drop what is in hand. The connection that
+        renews is the relay's session, by which others notice its death before its lease ends.
+        """
+        ...
+
+    async def ended(self, relay: str) -> list[Session]:
+        """The sessions of other relays that ended although their lease runs."""
+        ...
+
+    async def expire(self, sessions: Sequence[Session]) -> int:
+        """End the leases of relays whose session, that very one, is still gone; returns how many.
+
+        A relay that lives all the same has lost nothing before another one takes its lanes, under a new epoch.
+        """
+        ...
+
+    async def session_ended(self) -> None:
+        """Return once the session of the last renewal has ended; never where a store cannot tell."""
+        ...
+
+    async def take(self, relay: str, *, most: int) -> list[Lease]:
+        """Take up to `most` lanes that are free or whose owner's lease ended; each under a new epoch.
+
+        Never waits for a lane that somebody settles right now, and gives nothing to a relay that is not alive.
+        A lane taken from an owner that did not leave counts one crash more.
+        """
+        ...
+
+    async def release(self, relay: str, epochs: Epochs | None = None) -> None:
+        """Give these lanes back; those under another epoch belong to another relay and stay.
+
+        Without `epochs` the relay gives all its lanes back and leaves. To leave twice is fine.
+        """
+        ...

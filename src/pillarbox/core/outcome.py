@@ -8,10 +8,12 @@ Dead        it moves to the dead letters, or blocks its key where `on_exhausted`
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from pillarbox.core.message import Message
+from pillarbox.core.lane import Epochs, Settled
+from pillarbox.core.message import Held, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +84,63 @@ _ILLEGIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 def legible(error: str) -> str:
     """`error` as every database and log can keep it: a failure must not make its own recording fail."""
     return _ILLEGIBLE.sub(lambda found: f"\\x{ord(found[0]):02x}", error[:LONGEST_ERROR])
+
+
+class CarriedOut(NamedTuple):
+    """What became of requests of operators."""
+
+    done: int
+    """How many requests were closed."""
+    deferred: list[tuple[int, str]]
+    """Positions of messages in flight for which a request is open."""
+
+
+class Writes(Protocol):
+    """What became of it. Each verb locks its lanes, compares epochs and writes in one statement.
+
+    A message whose new (event id, destination) already waits is a repeat: it is dropped if its bytes are the
+    same, else it becomes a dead letter; it is never an error.
+    """
+
+    async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
+        """Write decisions. The first settlement after a takeover clears the lane's crashes.
+
+        A decision concerns the row that was read: one with the same event id and destination in another place, such as
+        a dead letter that was edited and sent again meanwhile, is left alone. So do all verbs here.
+
+        What counts a try is written only if the message has failed as often as it says itself: a decision that
+        is written again, because the answer to the first time was lost, is not charged twice. The same goes for `note`.
+        """
+        ...
+
+    async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
+        """Put messages behind their key or aside for their destination, out of the reader's way."""
+        ...
+
+    async def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
+        """Replace each message by one per destination, in its place."""
+        ...
+
+    async def note(
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+    ) -> Settled:
+        """Note a try that failed, or that is about to begin, and leave the messages where they are.
+
+        `noted`: it was charged before it began, and that is taken back now unless it is to be charged.
+        They carry their resolved destination from then on: whoever keeps one in hand goes on with `message.to(…)`.
+        """
+        ...
+
+    async def carry_out(
+        self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
+    ) -> CarriedOut:
+        """Do what operators asked for pending messages of these lanes.
+
+        A request for a message in flight (by its place) stays open until that message is decided: what is being sent
+        cannot be discarded, and what is changed in the table would be sent as it was.
+        """
+        ...
+
+    async def request_retry(self, events: Sequence[tuple[str, str]], *, by: str) -> None:
+        """Ask the owners of their lanes to retry pending messages, each an event id and a destination."""
+        ...

@@ -17,17 +17,17 @@ SchemaError when the tables are missing. All times are told and compared by the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
 from typing import Literal, NamedTuple, Protocol
 
-from pillarbox.core.fetch import Fetched, FetchQuery
-from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session, Settled
-from pillarbox.core.ledger import Before, LedgerKind
-from pillarbox.core.message import Held, KeyQueue, Probe
-from pillarbox.core.outcome import Decision, Resolved, Split
-from pillarbox.core.retention import Retention
-from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.clock import Clock, SystemClock
+from pillarbox.core.errors import RowsRefusedError, SchemaError
+from pillarbox.core.fetch import Messages
+from pillarbox.core.lane import Lanes
+from pillarbox.core.message import Message
+from pillarbox.core.outcome import Resolved, Writes
 from pillarbox.core.statements import StatementSet
 from pillarbox.core.statistics import Backlog, Carried, Level
 
@@ -50,152 +50,92 @@ class Override(NamedTuple):
     last_error: str | None
 
 
-class Lanes(Protocol):
-    """Who works. One lease per relay; lanes change only with their owner."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """In seconds since a row was done with; None keeps it for ever."""
 
-    count: int
+    history: float | None = None
+    """Delivered messages."""
+    dead: float | None = None
+    """Messages that were given up on."""
+    receipts: float | None = None
+    """What the inbox admitted, and what consumers tallied."""
+    ledger: float | None = None
+    """What the ledger noted as sent or given up on."""
+    audit: float | None = None
+    """What people did and asked for."""
+    samples: float | None = None
+    """Figures over time."""
 
-    async def join(self, card: RelayCard, *, lease: float) -> None:
-        """Begin to live: a row for this relay whose lease runs for `lease` seconds."""
-        ...
+    @property
+    def attempts(self) -> float | None:
+        """A failed attempt may explain something as long as history or dead letters are kept."""
+        return None if self.history is None or self.dead is None else max(self.history, self.dead)
 
-    async def renew(
-        self,
-        relay: str,
-        *,
-        lease: float,
-        in_hand: Sequence[InHand] = (),
-        breakers: Mapping[str, str] = {},
-        stalled: str = "",
-    ) -> Renewal | None:
-        """Live on, and tell the others what is in hand, how this relay's breakers stand (destination → state)
-        and, if it is `stalled`, why it makes no progress.
-
-        None means that the relay was declared dead: everything is lost, drop what is in hand. The connection that
-        renews is the relay's session, by which others notice its death before its lease ends.
-        """
-        ...
-
-    async def ended(self, relay: str) -> list[Session]:
-        """The sessions of other relays that ended although their lease runs."""
-        ...
-
-    async def expire(self, sessions: Sequence[Session]) -> int:
-        """End the leases of relays whose session, that very one, is still gone; returns how many.
-
-        A relay that lives all the same has lost nothing before another one takes its lanes, under a new epoch.
-        """
-        ...
-
-    async def session_ended(self) -> None:
-        """Return once the session of the last renewal has ended; never where a store cannot tell."""
-        ...
-
-    async def take(self, relay: str, *, most: int) -> list[Lease]:
-        """Take up to `most` lanes that are free or whose owner's lease ended; each under a new epoch.
-
-        Never waits for a lane that somebody settles right now, and gives nothing to a relay that is not alive.
-        A lane taken from an owner that did not leave counts one crash more.
-        """
-        ...
-
-    async def release(self, relay: str, epochs: Epochs | None = None) -> None:
-        """Give these lanes back; those under another epoch belong to another relay and stay.
-
-        Without `epochs` the relay gives all its lanes back and leaves. To leave twice is fine.
-        """
-        ...
+    def since(self, seconds: float) -> Retention:
+        """What it meant so many seconds ago: nothing is too old now that was not then."""
+        ages = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Retention(**{name: None if age is None else age + seconds for name, age in ages.items()})
 
 
-class CarriedOut(NamedTuple):
-    """What became of requests of operators."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaStatus:
+    """What the database has, and what this release wants."""
 
-    done: int
-    """How many requests were closed."""
-    deferred: list[tuple[int, str]]
-    """Positions of messages in flight for which a request is open."""
+    version: int
+    """0 = no tables."""
+    wanted: int
+    pending: tuple[str, ...] = ()
+    """Migrations still to run, in order."""
+    problems: tuple[str, ...] = ()
+    """What is wrong besides, each with its remedy."""
 
+    @property
+    def ok(self) -> bool:
+        return self.version == self.wanted and not self.problems
 
-class OrphanedQueues(NamedTuple):
-    """A step of the search for ordering queues whose waiting messages have nothing before them any more."""
+    def refuse_newer(self) -> None:
+        """Raise SchemaError if the tables come from a later release."""
+        if self.version > self.wanted:
+            raise SchemaError(
+                f"the tables are at version {self.version}, this release knows {self.wanted}: "
+                "upgrade Pillarbox here first"
+            )
 
-    queues: list[KeyQueue]
-    after: KeyQueue | None
-    """Where the next step continues; None once every queue was visited."""
-
-
-class Messages(Protocol):
-    """What there is to do. Reads lock nothing."""
-
-    async def read(self, query: FetchQuery) -> Fetched:
-        """The messages of one fetch, each ordering queue in order, within its bounds; earlier lanes of the query first,
-        where a bound cuts it off."""
-        ...
-
-    async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
-        """For each probe: is an earlier message of that key pending for that destination, or for ''?"""
-        ...
-
-    async def orphaned_queues(
-        self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None
-    ) -> OrphanedQueues:
-        """Visit up to `limit` ordering queues beyond `after`; returns those that nothing holds back any more."""
-        ...
-
-    async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
-        """The destinations for which messages of these lanes are parked, whether or not this relay knows them."""
-        ...
+    def demand(self) -> None:
+        """Raise SchemaError, saying what to do, unless the tables are as they should be."""
+        self.refuse_newer()
+        if self.pending:
+            raise SchemaError(
+                f"the tables are at version {self.version}, this release wants {self.wanted}: "
+                "run `pillarbox schema apply`"
+            )
+        if self.problems:
+            raise SchemaError("; ".join(self.problems))
 
 
-class Writes(Protocol):
-    """What became of it. Each verb locks its lanes, compares epochs and writes in one statement.
+LedgerKind = bool | Literal["history"]
+"""Where the relay reads whether an event was sent before. False: nowhere. "history": in the history, for as long as it
+is kept, at the first send only. True: in a ledger of its own, written before every send and at every settlement."""
 
-    A message whose new (event id, destination) already waits is a repeat: it is dropped if its bytes are the
-    same, else it becomes a dead letter; it is never an error.
-    """
 
-    async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
-        """Write decisions. The first settlement after a takeover clears the lane's crashes.
+class Before(Enum):
+    """What became of an event earlier, as far as is known."""
 
-        A decision concerns the row that was read: one with the same event id and destination in another place, such as
-        a dead letter that was edited and sent again meanwhile, is left alone. So do all verbs here.
+    NOT_SENT = "not sent"
+    SENT = "sent"
+    UNKNOWN = "unknown"
+    """This very send was begun and never settled: a relay died or lost its lane in between."""
 
-        What counts a try is written only if the message has failed as often as it says itself: a decision that
-        is written again, because the answer to the first time was lost, is not charged twice. The same goes for `note`.
-        """
-        ...
 
-    async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
-        """Put messages behind their key or aside for their destination, out of the reader's way."""
-        ...
+def begun(message: Message) -> int:
+    """Which send of the message this is: another one after every answer that was settled."""
+    return (message.attempts << 32) + message.tries
 
-    async def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
-        """Replace each message by one per destination, in its place."""
-        ...
 
-    async def note(
-        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
-    ) -> Settled:
-        """Note a try that failed, or that is about to begin, and leave the messages where they are.
-
-        `noted`: it was charged before it began, and that is taken back now unless it is to be charged.
-        They carry their resolved destination from then on: whoever keeps one in hand goes on with `message.to(…)`.
-        """
-        ...
-
-    async def carry_out(
-        self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
-    ) -> CarriedOut:
-        """Do what operators asked for pending messages of these lanes.
-
-        A request for a message in flight (by its place) stays open until that message is decided: what is being sent
-        cannot be discarded, and what is changed in the table would be sent as it was.
-        """
-        ...
-
-    async def request_retry(self, events: Sequence[tuple[str, str]], *, by: str) -> None:
-        """Ask the owners of their lanes to retry pending messages, each an event id and a destination."""
-        ...
+def is_first(message: Message) -> bool:
+    """Whether it was never sent, and no operator wants it sent again."""
+    return message.attempts == message.tries == 0
 
 
 class Destinations(Protocol):
@@ -360,3 +300,35 @@ class Store(Protocol):
     async def aclose(self) -> None:
         """Close every connection; closing twice is fine."""
         ...
+
+
+BITE = 1000
+"""Rows of each kind that go in one bite."""
+SHORTEST_REST = 0.01
+
+
+async def bites(upkeep: Upkeep, kept: Retention, *, clock: Clock | None = None) -> AsyncGenerator[int, None]:
+    """How many rows or days went, for each bite. Raises what `Upkeep.prune` raises."""
+    clock = clock or SystemClock()
+    first = clock.monotonic()
+    while True:
+        began = clock.monotonic()
+        if not (gone := await upkeep.prune(kept.since(began - first), most=BITE)):
+            return
+        yield gone
+        await clock.sleep(max(SHORTEST_REST, clock.monotonic() - began))
+
+
+async def every_kind(prunes: Iterable[Callable[[], Awaitable[int]]]) -> int:
+    """How many rows of all kinds went. A kind that the database keeps, for a foreign key of somebody, keeps no other:
+    RowsRefusedError is raised once nothing else goes."""
+    gone = 0
+    refused: RowsRefusedError | None = None
+    for prune in prunes:
+        try:
+            gone += await prune()
+        except RowsRefusedError as error:
+            refused = refused or error
+    if refused is not None and not gone:
+        raise refused
+    return gone

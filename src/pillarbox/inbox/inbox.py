@@ -14,11 +14,9 @@ from pillarbox import connections
 from pillarbox.connections.accepted import Admitting, AsyncAdmitting
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
-from pillarbox.core.pruning import bites
-from pillarbox.core.retention import Retention
 from pillarbox.core.row import INBOX_RETENTION, REDELIVERY_WINDOW, ConsumerStatistics, InboxRecord, InProcessInbox
 from pillarbox.core.statements import Names, StatementSet, load
-from pillarbox.core.store import Store
+from pillarbox.core.store import Retention, Store, bites
 from pillarbox.inbox.errors import RECORDS, STATISTICS, Deed, explain
 from pillarbox.inbox.once import Once
 from pillarbox.inbox.records import Identified, check_consumer, record_of

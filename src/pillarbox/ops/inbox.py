@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import ConsumerView
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.ops.exports import written
 
 

@@ -15,7 +15,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.broker_dead_letters import BrokerLetters
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.ledger import LedgerKind
+from pillarbox.core.store import LedgerKind
 from pillarbox.core.transport import Address, Transport
 from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings

@@ -12,9 +12,9 @@ from typing import Literal
 
 from pillarbox.core import statistics
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.retention import Retention
 from pillarbox.core.retry import ExponentialBackoff, Jitter, RetryPolicy
 from pillarbox.core.row import INBOX_RETENTION
+from pillarbox.core.store import Retention
 from pillarbox.core.text import Size, size_in_bytes
 from pillarbox.relay.routing import MOST_BY_TYPE
 from pillarbox.settings import (

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 from pillarbox.core.clock import Clock
 from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.core.lane import Epochs, Lease, Settled
-from pillarbox.core.ledger import Before
 from pillarbox.core.message import Message
 from pillarbox.core.observations import EventSkipped, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
-from pillarbox.core.store import Ledger
+from pillarbox.core.store import Before, Ledger
 
 if TYPE_CHECKING:
     from pillarbox.relay.decide import Decider

@@ -27,7 +27,7 @@ from pillarbox.core.observations import (
     OperatorRequestsApplied,
     RelayStateChanged,
 )
-from pillarbox.core.store import CarriedOut
+from pillarbox.core.outcome import CarriedOut
 
 if TYPE_CHECKING:
     from pillarbox.relay.fetch import Fetcher

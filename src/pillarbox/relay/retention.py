@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.core.observations import Pruned, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
-from pillarbox.core.pruning import bites
 from pillarbox.core.statistics import EVERY as REPORT_EVERY
 from pillarbox.core.statistics import OUTBOX, Carried, Level, bucket
+from pillarbox.core.store import bites
 
 if TYPE_CHECKING:
     from pillarbox.relay.supervisor import RelayContext

@@ -9,8 +9,8 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import Clock
 from pillarbox.core.event import Event
 from pillarbox.core.lane import LANES
-from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.store import LedgerKind
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction

@@ -9,7 +9,7 @@ import pytest
 from pillarbox import Consumer, FixedDelay
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import ConsumerView
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.inbox import ConsumedEvent, statistics
 from pillarbox.inbox.observations import ConsumerObservation, EventProcessed, StatisticsFailed
 from pillarbox.stores.postgres import PostgresStore

@@ -9,7 +9,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.record.outbox import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import Connection

@@ -10,7 +10,7 @@ from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.observations import StoreFailed
 from pillarbox.core.outcome import DELIVERED, Decision
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.relay.retention import EVERY
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually

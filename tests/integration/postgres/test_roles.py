@@ -10,7 +10,7 @@ import pytest
 from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
 from tests.databases import Sql

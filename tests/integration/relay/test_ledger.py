@@ -12,9 +12,9 @@ import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.core.ledger import Before
 from pillarbox.core.observations import Observation, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Resolved
+from pillarbox.core.store import Before
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.waiting import eventually

@@ -4,7 +4,7 @@ import sqlite3
 
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.lookup import dead_letters

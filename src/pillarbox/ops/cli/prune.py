@@ -19,7 +19,7 @@ from pillarbox.ops.cli.parameters import retention
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
     from pillarbox.admin.archive import Stale
-    from pillarbox.core.retention import Retention
+    from pillarbox.core.store import Retention
     from pillarbox.ops.archiving import ArchiveFile
 
 KINDS = {
@@ -90,8 +90,7 @@ class Archived(NamedTuple):
 
 
 async def _drop(store: AdminStore, kept: Retention, stale: Stale, file: ArchiveFile | None, *, by: str) -> Archived:
-    from pillarbox.core.pruning import bites
-    from pillarbox.core.retention import Retention
+    from pillarbox.core.store import Retention, bites
     from pillarbox.ops.archiving import archive
 
     async for _ in bites(store.upkeep, Retention(audit=kept.audit)):

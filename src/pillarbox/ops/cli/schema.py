@@ -8,9 +8,8 @@ from dataclasses import replace
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.schema import SchemaStatus
 from pillarbox.core.statements import Statement, StatementSet, load, unknown
-from pillarbox.core.store import Schema
+from pillarbox.core.store import Schema, SchemaStatus
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, span
 from pillarbox.ops.cli.working import with_store

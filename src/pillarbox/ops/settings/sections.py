@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pillarbox import plugins
 from pillarbox.core.clock import seconds
-from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry, RetryPolicy
+from pillarbox.core.store import LedgerKind
 from pillarbox.core.text import payload_limit
 from pillarbox.ops.settings.kinds import FlagOr, Listen, Moment, Url
 from pillarbox.ops.settings.tables import inlined, same_as

@@ -9,8 +9,8 @@ from pillarbox.admin.archive import Stale, Table
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.fetch import MAX_BYTES
 from pillarbox.core.message import EARLIEST
-from pillarbox.core.retention import Retention
 from pillarbox.core.statistics import COUNTED
+from pillarbox.core.store import Retention
 from pillarbox.stores.admin.engine import Engine
 from pillarbox.stores.admin.events import detail_of
 

@@ -10,7 +10,7 @@ from pillarbox.stores.memory.tables import LaneTable, Relay, Tables, verb
 
 
 class MemoryLanes:
-    """See `pillarbox.core.store.Lanes`."""
+    """See `pillarbox.core.lane.Lanes`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables

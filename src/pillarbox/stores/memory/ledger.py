@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox.core.ledger import Before, LedgerKind, begun, is_first
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Ledger
+from pillarbox.core.store import Before, Ledger, LedgerKind, begun, is_first
 from pillarbox.stores.memory.tables import Tables, verb
 
 

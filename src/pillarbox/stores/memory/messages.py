@@ -8,9 +8,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, assert_never
 
-from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
+from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, OrphanedQueues, Parked, Ready
 from pillarbox.core.message import Held, KeyQueue, Message, Probe
-from pillarbox.core.store import OrphanedQueues
 from pillarbox.stores.memory.tables import Place, Stored, Tables, concerns, verb
 
 _by_place = attrgetter("id", "destination")
@@ -18,7 +17,7 @@ _by_time = attrgetter("available_at", "id", "destination")
 
 
 class MemoryMessages:
-    """See `pillarbox.core.store.Messages`."""
+    """See `pillarbox.core.fetch.Messages`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables

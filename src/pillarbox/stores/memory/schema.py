@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pillarbox.core.schema import SchemaStatus
+from pillarbox.core.store import SchemaStatus
 from pillarbox.stores.memory.tables import Tables, verb
 
 

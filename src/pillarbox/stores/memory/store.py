@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.lane import LANES
-from pillarbox.core.ledger import LedgerKind
-from pillarbox.core.store import EVERY_REQUEST, Capabilities
+from pillarbox.core.store import EVERY_REQUEST, Capabilities, LedgerKind
 from pillarbox.stores.memory.admin import MemoryAdmin
 from pillarbox.stores.memory.destinations import MemoryDestinations
 from pillarbox.stores.memory.diagnosis import MemoryDiagnosis

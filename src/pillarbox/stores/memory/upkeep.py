@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.stores.memory.tables import Tables, verb
 
 

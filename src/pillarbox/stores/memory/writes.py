@@ -10,8 +10,7 @@ from typing import Any, TypeVar, assert_never
 from pillarbox.admin.listing import Failure
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import Dead, Decision, Delivered, Outcome, Resolved, Retry, Split, legible
-from pillarbox.core.store import CarriedOut
+from pillarbox.core.outcome import CarriedOut, Dead, Decision, Delivered, Outcome, Resolved, Retry, Split, legible
 from pillarbox.stores.memory.tables import Attempt, Identity, Published, Request, Stored, Tables, verb
 
 W = TypeVar("W", Decision, Resolved, Split)
@@ -26,7 +25,7 @@ class Tally:
 
 
 class MemoryWrites:
-    """See `pillarbox.core.store.Writes`."""
+    """See `pillarbox.core.outcome.Writes`."""
 
     def __init__(self, tables: Tables, *, history: bool, ledger: bool) -> None:
         self._tables = tables

@@ -12,7 +12,7 @@ from pillarbox.stores.postgres.statements import Statements
 
 
 class PostgresLanes:
-    """See `pillarbox.core.store.Lanes`."""
+    """See `pillarbox.core.lane.Lanes`."""
 
     count = LANES
 

@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import assert_never
 
-from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
+from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, OrphanedQueues, Parked, Ready
 from pillarbox.core.message import KeyQueue, Probe, message_of
-from pillarbox.core.store import OrphanedQueues
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
@@ -28,7 +27,7 @@ class _Read:
 
 
 class PostgresMessages:
-    """See `pillarbox.core.store.Messages`. Its connection keeps one plan for each statement."""
+    """See `pillarbox.core.fetch.Messages`. Its connection keeps one plan for each statement."""
 
     def __init__(self, connection: Connection, statements: Statements) -> None:
         self._connection = connection

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import partial
 
-from pillarbox.core.pruning import every_kind
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention, every_kind
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 

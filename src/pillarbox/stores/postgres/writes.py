@@ -13,8 +13,7 @@ from typing import NamedTuple, assert_never
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import LONGEST_DELAY, Dead, Decision, Delivered, Resolved, Retry, Split, legible
-from pillarbox.core.store import CarriedOut
+from pillarbox.core.outcome import LONGEST_DELAY, CarriedOut, Dead, Decision, Delivered, Resolved, Retry, Split, legible
 from pillarbox.stores.admin.requests import SqlRequests
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
@@ -70,7 +69,7 @@ Units = Sequence[Unit] | Sequence[Decision]
 
 
 class PostgresWrites:
-    """See `pillarbox.core.store.Writes`.
+    """See `pillarbox.core.outcome.Writes`.
 
     A row that the database refuses for what is in it must not keep others from being written: the batch is halved until
     that row is alone, and it becomes a dead letter. If even that is refused, RowsRefusedError names it once all others

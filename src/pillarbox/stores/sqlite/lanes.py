@@ -17,7 +17,7 @@ LANE = 0
 
 
 class SqliteLanes:
-    """See `pillarbox.core.store.Lanes`."""
+    """See `pillarbox.core.lane.Lanes`."""
 
     count = 1
 

@@ -6,9 +6,8 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from pillarbox.core.ledger import Before, LedgerKind, begun, is_first
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Ledger
+from pillarbox.core.store import Before, Ledger, LedgerKind, begun, is_first
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 

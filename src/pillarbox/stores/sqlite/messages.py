@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
+from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, OrphanedQueues, Parked, Ready
 from pillarbox.core.message import KeyQueue, Message, Probe, message_of
-from pillarbox.core.store import OrphanedQueues
 from pillarbox.stores.sqlite.connection import Connection, legible_rows
 from pillarbox.stores.sqlite.lanes import LANE
 from pillarbox.stores.sqlite.moments import moment, moment_or_none
@@ -40,7 +39,7 @@ class _Read:
 
 
 class SqliteMessages:
-    """See `pillarbox.core.store.Messages`."""
+    """See `pillarbox.core.fetch.Messages`."""
 
     def __init__(self, connection: Connection, statements: Statements, bell: Bell) -> None:
         self._connection = connection

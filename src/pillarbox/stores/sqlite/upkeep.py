@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from functools import partial
 
-from pillarbox.core.pruning import every_kind
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention, every_kind
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 

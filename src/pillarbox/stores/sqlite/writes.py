@@ -19,8 +19,7 @@ from typing import NamedTuple, assert_never
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held
-from pillarbox.core.outcome import DELIVERED, Dead, Decision, Delivered, Resolved, Retry, Split, legible
-from pillarbox.core.store import CarriedOut
+from pillarbox.core.outcome import DELIVERED, CarriedOut, Dead, Decision, Delivered, Resolved, Retry, Split, legible
 from pillarbox.stores.admin.requests import SqlRequests
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.dialect import SqliteDialect
@@ -52,7 +51,7 @@ Work = Callable[[sqlite3.Connection, Sequence[Entry]], Settled]
 
 
 class SqliteWrites:
-    """See `pillarbox.core.store.Writes`.
+    """See `pillarbox.core.outcome.Writes`.
 
     A row that the database refuses for what is in it must not keep others from being written: the batch is halved until
     that row is alone, and it becomes a dead letter. If even that is refused, RowsRefusedError names it once all others

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pillarbox.admin.dead_letters import AMENDED
-from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
+from pillarbox.core.store import Before
 from pillarbox.testing.conformance.audit import letters
 from pillarbox.testing.conformance.events import digest, event
 from pillarbox.testing.conformance.harness import StoreHarness

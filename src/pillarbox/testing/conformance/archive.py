@@ -8,7 +8,7 @@ from pillarbox.admin.archive import Stale, Table
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.message import Status
 from pillarbox.core.outcome import DELIVERED, Dead
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner

@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox.admin.listing import Failure
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner

@@ -9,7 +9,7 @@ import pytest
 from pillarbox.admin.audit import AuditEntry, AuditFilter
 from pillarbox.admin.requests import Action
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, at, digest, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner

@@ -12,8 +12,8 @@ from typing import Any
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.ledger import LedgerKind
 from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.store import LedgerKind
 
 
 class StoreHarness(ABC):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pillarbox.admin.overview import ConsumerView
-from pillarbox.core.retention import Retention
 from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR
 from pillarbox.testing.conformance.harness import StoreHarness
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.core.ledger import Before
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry
-from pillarbox.core.retention import Retention
-from pillarbox.core.store import Ledger
+from pillarbox.core.store import Before, Ledger, Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner

@@ -10,9 +10,9 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.listing import EventFilter
 from pillarbox.admin.replay import Chosen, Place, Progress, Replay
 from pillarbox.core.event import REPLAY_OF, Event
-from pillarbox.core.ledger import Before
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
+from pillarbox.core.store import Before
 from pillarbox.testing.conformance.audit import entries
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness

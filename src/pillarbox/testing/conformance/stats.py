@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pillarbox.core.lane import EVERY_RELAY, RelayCard
-from pillarbox.core.retention import Retention
 from pillarbox.core.statistics import OUTBOX, Carried, Level
+from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.message import Held, Status
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.pruning import bites
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention, bites
 from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness

@@ -13,7 +13,7 @@ from pillarbox.core.errors import DuplicateEventError
 from pillarbox.core.event import Event
 from pillarbox.core.message import Held, KeyQueue, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.retention import Retention
+from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.lookup import dead_letters, find_event
 from pillarbox.testing.machines.machine import StoreMachine

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from pillarbox.core.pruning import BITE, SHORTEST_REST, bites
-from pillarbox.core.retention import Retention
 from pillarbox.core.row import InboxRecord
+from pillarbox.core.store import BITE, SHORTEST_REST, Retention, bites
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate
 
