@@ -195,7 +195,7 @@ def test_a_hot_key_is_told_how_it_leaves_faster(stock: Stock) -> None:
     broker = "amqp://127.0.0.1/"
     done = pillarbox("keys", "hot", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
     assert "busy" in done.stdout
-    assert "busy: each of its events is sent once the one before was confirmed" in done.stderr
+    assert "busy: each of its events is sent once the previous one is confirmed" in done.stderr
     asked = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
     assert 'ordering = "pipelined" in its [destinations.NAME]' in json.loads(asked.stdout)["advice"]
     handled = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
