@@ -194,7 +194,7 @@ def test_a_living_relay_that_is_taken_for_dead_is_fenced_and_order_is_kept() -> 
 
 @pytest.mark.parametrize("settings", [{"probe": "0s"}, {"probe": "5s"}, {"max": "never"}, {"jitter": "some"}])
 def test_probes_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=r"relay\.breaker|duration|max"):
+    with pytest.raises(ConfigurationError, match=f"BreakerConfig.*{next(iter(settings))}"):
         BreakerConfig(**settings)
 
 

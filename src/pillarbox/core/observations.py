@@ -98,8 +98,7 @@ class RelayStateChanged(RelayObservation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayStalled(RelayObservation):
-    """A relay could make progress, but has made none for longer than `relay.lease` + 15 s + `relay.poll_interval`.
-    Announced once when the stall begins, and again if another stage stalls. `stage`: where, such as `fetch`."""
+    """A relay could make progress, but made none for longer than `relay.lease` + 15 s + `relay.poll_interval`."""
 
     stage: str
     reason: str
