@@ -20,7 +20,7 @@ async def test_a_dead_letter_is_sent_again(visit: Visit, with_letters: Stock) ->
     visitor = await visit(with_letters)
     answer = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
     assert answer.status_code == 303
-    assert "1 dead letter sent again." in await visitor.look(answer.headers["location"])
+    assert "1 dead letter retried." in await visitor.look(answer.headers["location"])
     assert states(with_letters, "dead1", "dead2") == ["PENDING", "FAILED"]
 
 
@@ -34,14 +34,14 @@ async def test_everything_that_fits_is_confirmed_by_its_exact_number(visit: Visi
     page = await visitor.look("/dead/decide?do=retry&key=k")
     assert "Retry 2" in page
     answer = await visitor.post("/dead/decide", do="retry", key="k", count="2")
-    assert "2 dead letters sent again." in await visitor.look(answer.headers["location"])
+    assert "2 dead letters retried." in await visitor.look(answer.headers["location"])
     assert states(with_letters, "dead1", "dead2", "stuck") == ["PENDING", "PENDING", "FAILED"]
 
 
 async def test_another_number_than_the_confirmed_one_does_nothing(visit: Visit, with_letters: Stock) -> None:
     answer = await (await visit(with_letters)).post("/dead/decide", do="discard", key="k", count="1")
     assert answer.status_code == 409
-    assert "Meanwhile it would be 2." in answer.text
+    assert "The number changed to 2." in answer.text
     assert states(with_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
 
 

@@ -133,7 +133,7 @@ async def test_what_was_delivered_is_replayed(visit: Visit, with_letters: Stock)
         ("dead/retry", {}, "name events by ids, give a filter, or say all"),
         ("dead/retry", {"ids": "dead1"}, "ids is no list of texts"),
         ("dead/retry", {"group": "x"}, "is no group of dead letters"),
-        ("everything", {"do": "explode"}, "can be paused or resumed"),
+        ("everything", {"do": "explode"}, "do must be pause or resume"),
         (
             "destinations/steer",
             {"destination": "ordres", "do": "pause"},
@@ -141,8 +141,8 @@ async def test_what_was_delivered_is_replayed(visit: Visit, with_letters: Stock)
         ),
         ("destinations/steer", {"destination": "*", "do": "open"}, "'*' is no destination"),
         ("relays/drain", {"relay": "*"}, "'*' is no relay"),
-        ("replay", {}, "Say what is to be replayed"),
-        ("replay", {"id": "nobody"}, "The history has nothing that fits"),
+        ("replay", {}, "The filter is empty"),
+        ("replay", {"id": "nobody"}, "The history has no matching deliveries"),
         ("replay", {"type": "x", "rate": "fast"}, "is no rate above zero"),
     ],
 )

@@ -54,7 +54,7 @@ async def test_all_that_wait_and_fit_are_asked_for(visit: Visit, crowd: Stock) -
     answer = await visitor.post("/events/decide", do="retry", type="order.placed", count=str(MANY - 1))
     assert (answer.status_code, crowd.ask(REQUESTS)) == (409, [])
     answer = await visitor.post("/events/decide", do="retry", type="order.placed", count=str(MANY))
-    assert f"{MANY:,} events: asked of the relays" in await visitor.look(answer.headers["location"])
+    assert f"{MANY:,} events: requested from the relays" in await visitor.look(answer.headers["location"])
     assert crowd.ask(REQUESTS) == [("retry", f"e{n}", "", 0.0) for n in range(MANY)]
     [(what, subject, count, detail)] = crowd.ask("SELECT what, subject, count, detail FROM outbox_audit")
     assert (what, subject, count) == ("retry", "type order.placed", 0)
@@ -65,13 +65,13 @@ async def test_an_event_tells_what_was_asked_of_it_and_that_nobody_works(visit: 
     visitor = await visit(with_letters)
     answer = await visitor.post("/event/act", id="fresh", destination="", do="reschedule", delay="10m")
     page = await visitor.look(answer.headers["location"])
-    assert "No relay is running now" in page
-    assert "asked to reschedule it" in page
+    assert "No relay is running: the request stays open" in page
+    assert "requested reschedule" in page
     owner = await Owner.of(visitor.store)
     answer = await visitor.post("/event/act", id="stuck", destination="orders", do="retry")
-    assert "No relay is running now" not in await visitor.look(answer.headers["location"])
+    assert "No relay is running: the request stays open" not in await visitor.look(answer.headers["location"])
     await owner.carry_out()
-    assert "asked to reschedule it" not in await visitor.look("/event?id=fresh")
+    assert "requested reschedule" not in await visitor.look("/event?id=fresh")
 
 
 async def test_scripts_ask_for_all_that_fit(visit: Visit, crowd: Stock) -> None:
@@ -83,7 +83,7 @@ async def test_scripts_ask_for_all_that_fit(visit: Visit, crowd: Stock) -> None:
         for more in ({"dry_run": True}, {"count": 1}, {"count": MANY})
     ]
     assert answers[0] == {"matched": MANY, "requested": 0, "dry_run": True}
-    assert f"Meanwhile it would be {MANY:,}." in answers[1]["error"]
+    assert f"The number changed to {MANY:,}." in answers[1]["error"]
     assert answers[2] == {"matched": MANY, "requested": MANY, "dry_run": False}
     done = fresh_pillarbox(
         "events", "reschedule", "--in", "10m", "--type", "order.placed", "-y", "--json", PILLARBOX_STORE=crowd.url
@@ -96,11 +96,11 @@ async def test_scripts_ask_for_all_that_fit(visit: Visit, crowd: Stock) -> None:
 async def test_what_cannot_be_counted_in_time_is_refused(
     visit: Visit, shop: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "PATIENCE", 0.0)
+    monkeypatch.setattr(counting, "COUNT_TIMEOUT", 0.0)
     visitor = await visit(shop)
     for path in ("/events/decide?do=retry&type=order.placed", "/dead/decide?do=retry"):
         answer = await visitor.client.get(path)
-        assert (answer.status_code, "too much to be counted in 0 s" in answer.text) == (413, True)
+        assert (answer.status_code, "Counting took longer than 0 s" in answer.text) == (413, True)
 
 
 def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:

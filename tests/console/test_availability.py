@@ -46,7 +46,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_can_be_asked_for_again
         answer = await client.get("/slow?type=a&key=b")
     assert answer.status_code == 503
     assert "the store did not answer within 0.01 s" in answer.text
-    assert 'href="/slow?type=a&amp;key=b">Try again</a>' in answer.text
+    assert 'href="/slow?type=a&amp;key=b">Reload</a>' in answer.text
 
 
 async def test_whoever_waited_for_the_same_look_learns_of_its_failure(

@@ -164,14 +164,14 @@ def edit_and_retry(visitor: Watched, stock: Stock) -> None:
         payload.fill(text)
         headers.fill(f"x-note: {VECTOR}\nx-more: {VECTOR}\n")
         with page.expect_navigation():
-            page.get_by_role("button", name="Show what changes").click()
+            page.get_by_role("button", name="Review changes").click()
         visitor.provoke()
         visitor.check()
         if page.get_by_role("alert").count():
             assert payload.input_value() == text
     assert page.locator(".added").all_inner_texts() == [f'+   "more": "{VECTOR}",', f"+ x-more: {VECTOR}"]
-    page.get_by_role("button", name="Send again").click()
-    assert page.get_by_role("status").inner_text().endswith("sent again with another content.")
+    page.get_by_role("button", name="Retry", exact=True).click()
+    assert page.get_by_role("status").inner_text().endswith("retried with edited content.")
     assert states(stock, "odd") == ["PENDING"]
 
 
@@ -179,7 +179,7 @@ def retry_a_dead_letter(visitor: Watched, stock: Stock) -> None:
     page = visitor.go("/dead?view=letters&error=refused")
     page.get_by_role("link", name="dead1").click()
     page.get_by_role("button", name="Retry", exact=True).click()
-    assert page.get_by_role("status").inner_text() == "1 dead letter sent again."
+    assert page.get_by_role("status").inner_text() == "1 dead letter retried."
     assert states(stock, "dead1") == ["PENDING"]
 
 
@@ -187,7 +187,7 @@ def discard_a_group(visitor: Watched, stock: Stock) -> None:
     page = visitor.go("/dead")
     page.locator("tbody .acts").get_by_role("link", name="Discard…").click()
     page.get_by_role("button", name="Discard 1").click()
-    assert page.get_by_role("status").inner_text() == "1 dead letter dropped."
+    assert page.get_by_role("status").inner_text() == "1 dead letter discarded."
     assert states(stock, "dead2") == [""]
 
 
@@ -196,7 +196,7 @@ def pause_and_resume(visitor: Watched, stock: Stock) -> None:
     page.locator("summary", has_text="Pause all").click()
     page.get_by_role("button", name="Pause all").click()
     page.get_by_role("button", name="Resume all").click()
-    page.wait_for_selector("text=Everything goes on.")
+    page.wait_for_selector("text=Every destination is resumed.")
     post = "fetch('/api/v1/destinations/steer', {method: 'POST', headers: {'content-type': 'application/json', "
     post += "'x-csrf-token': document.querySelector('meta[name=token]').content}, body: JSON.stringify("
     page.evaluate(post + "{destination: 'orders', do: 'pause'})}).then(a => a.json())")
@@ -229,7 +229,7 @@ def test_people_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Pat
                 page = visitor.go("/keys")
                 log_in(page, name)
                 page.wait_for_url(f"{base}/keys")
-                assert page.get_by_role("button", name="Retry head").count() == buttons
+                assert page.get_by_role("button", name="Retry", exact=True).count() == buttons
                 if name == "olga":
                     lose_the_login(page, base)
                 page.get_by_role("button", name="Log out").click()
@@ -248,7 +248,7 @@ def log_in(page: Page, name: str) -> None:
 def lose_the_login(page: Page, base: str) -> None:
     """A form and a list that moves lead to the login, and from there back to their page."""
     page.context.clear_cookies()
-    page.get_by_role("button", name="Retry head").click()
+    page.get_by_role("button", name="Retry", exact=True).click()
     log_in(page, "olga")
     page.wait_for_url(f"{base}/keys")
     page.get_by_role("link", name="Events").click()

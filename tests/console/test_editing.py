@@ -69,7 +69,7 @@ async def test_a_letter_is_edited_confirmed_and_sent(visit: Visit, spoilt: Stock
     assert [line for line in changes if f">{line}</span>" not in confirm] == []
     assert untouched(spoilt)
     answer = await visitor.post("/dead/edit", **typed, do="send")
-    assert f"Dead letter {LETTER} sent again with another content." in await visitor.look(answer.headers["location"])
+    assert f"Dead letter {LETTER} retried with edited content." in await visitor.look(answer.headers["location"])
     assert states(spoilt, "bad") == ["PENDING"]
     assert content(spoilt) == (NEW, {"tenant": "umbrella", "amended": sha256(OLD).hexdigest()})
 
@@ -79,7 +79,7 @@ async def test_what_cannot_be_sent_comes_back_with_what_was_typed(visit: Visit, 
     for fields, said in (
         ({"payload": '{"price": <2>'}, "payload is not JSON"),
         ({"headers": "tenant"}, "headers, line 1: write a name, a colon and a value"),
-        ({}, "Nothing would change."),
+        ({}, "Nothing was changed."),
     ):
         answer = await visitor.post("/dead/edit", letter=LETTER, do="send", **fields)
         assert (answer.status_code, said in answer.text) == (400, True), answer.text
@@ -99,10 +99,10 @@ async def test_a_letter_that_is_gone_or_waits_already_is_told(visit: Visit, one:
     visitor = await visit(one)
     one.record(Event("order.placed", {}, event_id="bad", destination="orders"))
     answer = await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
-    assert (answer.status_code, "already waits" in answer.text) == (409, True)
+    assert (answer.status_code, "already pending" in answer.text) == (409, True)
     await visitor.store.admin.dead_letters.discard([int(LETTER)])
     answer = await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
-    assert (answer.status_code, "not here any more" in answer.text) == (409, True)
+    assert (answer.status_code, "no longer exists" in answer.text) == (409, True)
     assert (await visitor.client.get(f"/dead/edit?letter={LETTER}")).status_code == 404
     assert (await visitor.client.get("/dead/edit?letter=x")).status_code == 400
 
@@ -110,7 +110,7 @@ async def test_a_letter_that_is_gone_or_waits_already_is_told(visit: Visit, one:
 async def test_bytes_stay_and_only_their_headers_are_edited(visit: Visit, binary: Stock) -> None:
     visitor = await visit(binary)
     page = await visitor.look(f"/dead/edit?letter={LETTER}")
-    assert ('name="payload"' in page, "It is no text" in page) == (False, True)
+    assert ('name="payload"' in page, "The payload is not text" in page) == (False, True)
     await visitor.post("/dead/edit", letter=LETTER, payload="no bytes", headers="tenant: umbrella\n", do="send")
     assert content(binary) == (b"\xff\x00", {"tenant": "umbrella", "amended": sha256(b"\xff\x00").hexdigest()})
 
@@ -132,7 +132,7 @@ async def refused_everywhere(visitor: Visitor, said: str) -> None:
     ("person", "said"),
     [
         (Person(name="vera", role=Role.VIEWER, payloads=True), "needs the role operator"),
-        (Person(name="olga", role=Role.OPERATOR), "Payloads are hidden from you"),
+        (Person(name="olga", role=Role.OPERATOR), "Your user lacks the right to see payloads"),
     ],
 )
 async def test_editing_needs_a_role_and_the_right_to_see_payloads(
@@ -146,12 +146,12 @@ async def test_editing_needs_a_role_and_the_right_to_see_payloads(
 
 @pytest.mark.parametrize("rule", ["$.price", "$..id", "header:DEBUG"])
 async def test_a_letter_with_something_hidden_is_not_edited(visit: Visit, one: Stock, rule: str) -> None:
-    await refused_everywhere(await visit(one, mask=[rule]), "Rules hide a part of this event")
+    await refused_everywhere(await visit(one, mask=[rule]), "Masking rules hide a part of this event")
     assert untouched(one)
 
 
 async def test_a_letter_in_which_rules_cannot_search_is_not_edited(visit: Visit, plain: Stock) -> None:
-    await refused_everywhere(await visit(plain, mask=["$.price"]), "Rules hide a part of this event")
+    await refused_everywhere(await visit(plain, mask=["$.price"]), "Masking rules hide a part of this event")
     assert "free text" in await (await visit(plain, mask=["header:other"])).look(f"/dead/edit?letter={LETTER}")
 
 
@@ -188,10 +188,10 @@ async def test_the_api_edits_as_the_command_does(visit: Visit, one: Stock) -> No
     ("body", "status", "said"),
     [
         ({}, 400, "is no number"),
-        ({"letter": 99, "payload": {}}, 409, "not here any more"),
+        ({"letter": 99, "payload": {}}, 409, "no longer exists"),
         ({"letter": 1, "payload": 42}, 400, "at the top"),
         ({"letter": 1, "payload": {}, "payload_base64": "e30="}, 400, "both there"),
-        ({"letter": 1, "payload_base64": "ew=="}, 400, "no JSON"),
+        ({"letter": 1, "payload_base64": "ew=="}, 400, "not JSON"),
         ({"letter": 1, "headers": ["tenant"]}, 400, "headers is no object"),
         ({"letter": 1, "headers": {"n": 2}}, 400, "must be text"),
         ({"letter": 1, "removed": "debug"}, 400, "removed is no list of texts"),

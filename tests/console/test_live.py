@@ -83,12 +83,12 @@ def a_question_stays_open(visitor: Watched) -> None:
 def alarms_and_buttons_change(visitor: Watched) -> None:
     page = visitor.page
     page.get_by_role("link", name="All relays").focus()
-    late = page.locator(".alarm", has_text="The oldest event").inner_text()
+    late = page.locator(".alarm", has_text="The oldest pending event").inner_text()
     page.evaluate(PAUSE)
     page.clock.fast_forward(5000)
     page.get_by_role("button", name="Resume all").wait_for()
     assert page.evaluate(FOCUSED) == "All relays"
-    assert page.locator(".alarm", has_text="The oldest event").inner_text() != late
+    assert page.locator(".alarm", has_text="The oldest pending event").inner_text() != late
 
 
 def numbers_come_without_a_stream(visitor: Watched, stock: Stock) -> None:
@@ -113,5 +113,5 @@ def what_is_old_is_told(page: Page) -> None:
     assert page.locator("body.old").count() == 0
     page.route("**/*", lambda route: route.fulfill(status=503, json={"error": "it is down"}))
     page.clock.fast_forward(2000)
-    page.get_by_text("The store does not answer since").wait_for()
+    page.get_by_text("Store unavailable since").wait_for()
     assert page.locator(".health[data-state=unknown] .sentence").inner_text().endswith("it is down")

@@ -88,7 +88,7 @@ async def test_a_wrong_password_does_not_get_in(
     visitor = await visit(shop, login=login)
     answer = await enter(visitor, name, password)
     assert answer.status_code == 401
-    assert "do not belong together" in answer.text
+    assert "Wrong name or password" in answer.text
     assert (await visitor.client.get("/")).status_code == 303
 
 

@@ -109,7 +109,7 @@ async def test_what_is_copied_is_the_true_text(visit: Visit, shop: Stock) -> Non
 async def test_an_event_shows_its_whole_story(visit: Visit, with_letters: Stock) -> None:
     page = await (await visit(with_letters)).look("/event?id=dead2")
     assert "timeout of 30 s" in page
-    assert "Given up" in page
+    assert "Dead-lettered" in page
     assert "pillarbox events show dead2" in page
     assert "pillarbox dead retry dead2" in page
     assert ">dead1</a>" in page  # its neighbour in the key
@@ -162,8 +162,8 @@ async def test_a_key_whose_head_waits_for_its_retry_shows_until_when(visit: Visi
     await asyncio.to_thread(with_letters.hold_up, "head", "second")
     visitor = await visit(with_letters)
     page = await visitor.look("/keys")
-    assert re.search(r">next try in \d+ min( \d+ s)?<", page)
-    assert page.index("a person decides") < page.index("next try in")
+    assert re.search(r">next attempt in \d+ min( \d+ s)?<", page)
+    assert page.index("an operator decides") < page.index("next attempt in")
     given_up, waiting = (await visitor.client.get("/api/v1/keys")).json()["blocked"]
     assert (given_up["event_id"], given_up["next_try"]) == ("stuck", None)
     assert (waiting["event_id"], waiting["behind"], waiting["next_try"] is None) == ("head", 1, False)
@@ -185,19 +185,19 @@ async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock
     assert page.count('<tr class="error">') == 1
     assert "</time> no &lt;address&gt;</div>" in page
     assert "Failed, 24 h" in page
-    assert "Receipts are kept for 120 d. 0 are older" in page
+    assert "Processed-event records are kept for 120 d. 0 are older" in page
 
 
 @pytest.mark.parametrize(
     ("path", "status", "said"),
     [
-        ("/event?id=nobody", 404, "There is no event &#39;nobody&#39; here"),
+        ("/event?id=nobody", 404, "Event &#39;nobody&#39; not found"),
         ("/nowhere", 404, "There is no page /nowhere."),
         ("/events?status=LOST", 400, "status &#39;LOST&#39; does not exist"),
         ("/events?since=yesterday", 400, "neither an age such as 1h nor a time"),
         ("/events?after=here", 400, "is no position in a list"),
         ("/dead?view=letters&before=x", 400, "before &#39;x&#39; is no number"),
-        ("/event?id=sent&destination=mail", 404, "has never been on its way to"),
+        ("/event?id=sent&destination=mail", 404, "has no delivery to"),
     ],
 )
 async def test_what_cannot_be_asked_is_told(visit: Visit, shop: Stock, path: str, status: int, said: str) -> None:
@@ -225,7 +225,7 @@ async def test_the_doctor_says_when_it_looked(visit: Visit, stock: Stock) -> Non
     again = (await visitor.client.get("/api/v1/doctor")).json()
     assert again["examined_at"] == first["examined_at"]
     assert datetime.fromisoformat(first["examined_at"]).tzinfo is not None
-    assert re.search(r"examined [\d.]+ m?s ago", await visitor.look("/store?doctor=1"))
+    assert re.search(r"checked [\d.]+ m?s ago", await visitor.look("/store?doctor=1"))
 
 
 async def test_a_store_without_tables_is_told_with_its_remedy(

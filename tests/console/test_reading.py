@@ -43,22 +43,22 @@ async def follower(visit: Visit, stock: Stock, outcome: Outcome | Held) -> Visit
 @pytest.mark.parametrize(
     ("outcome", "why"),
     [
-        (Dead(error="refused", block=True), "given up"),
+        (Dead(error="refused", block=True), "blocked until an operator decides"),
         (Retry(delay=590, error="refused"), r"retry in 9 min \d+ s"),
         (Retry(delay=0, error="refused"), "retry due"),
-        (Held.ASIDE, "its destination takes nothing now"),
+        (Held.ASIDE, "destination unavailable"),
     ],
 )
 async def test_a_follower_tells_what_it_waits_for(
     visit: Visit, stock: Stock, outcome: Outcome | Held, why: str
 ) -> None:
     page = await (await follower(visit, stock, outcome)).look("/event?id=order-08")
-    assert re.search(rf"Waits behind order\.placed <a [^>]+>order-00</a> \({why}\)", page)
+    assert re.search(rf"Waiting for order\.placed <a [^>]+>order-00</a> \({why}\)", page)
     assert re.findall(r'<td data-label="Event"[^>]*><a [^>]+>([^<]+)<', page) == [
         f"order-{n:02}" for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
     ]
     visitor = await visit(stock)
-    assert "Waits behind" not in await visitor.look("/event?id=order-00")
+    assert "Waiting for" not in await visitor.look("/event?id=order-00")
     told = (await visitor.client.get("/api/v1/event?id=order-08")).json()["waits_behind"]
     assert [(head["event_id"], head["event_type"]) for head in told] == [("order-00", "order.placed")]
     assert (await visitor.client.get("/api/v1/event?id=order-00")).json()["waits_behind"] == []
@@ -71,7 +71,7 @@ async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, s
     await owner.hold(Held.ASIDE, *await owner.ready(), to="orders")
     assert "Waits for" not in await visitor.look("/event?id=order-00")
     await visitor.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
-    assert "Waits for orders (breaker open)" in await visitor.look("/event?id=order-00")
+    assert "Parked: orders (breaker open)" in await visitor.look("/event?id=order-00")
     [told] = (await visitor.client.get("/api/v1/event?id=order-00")).json()["waits_for"]
     assert told == {"destination": "orders", "state": "open", "forced": False, "rate_limit": None}
     shown = await asyncio.to_thread(fresh_pillarbox, "events", "show", "order-00", PILLARBOX_STORE=sqlite_stock.url)
@@ -117,7 +117,7 @@ async def test_a_group_leads_to_its_letters_and_keeps_the_filter(visit: Visit, s
     assert re.search(r'href="/dead/decide\?do=retry&amp;[^"]*group=', page)
     exported = (await visitor.client.get(path.replace("/dead", "/dead/export"))).text
     assert len(exported.splitlines()) == 2
-    assert "Of one reason only." in page
+    assert "Dead letters with one reason only." in page
     assert (await visitor.client.get("/dead?view=letters&group=red")).status_code == 400
 
 
@@ -130,7 +130,7 @@ async def test_more_reasons_than_a_page_has_are_told(visit: Visit, sqlite_stock:
 
 async def test_what_holds_its_key_is_counted_apart_from_dead_letters(visit: Visit, shop: Stock) -> None:
     page = await (await visit(shop)).look("/dead/decide?do=retry")
-    assert "<strong>2 dead letters</strong> and <strong>1 event that holds its key</strong> again?" in page
+    assert "<strong>2 dead letters</strong> and <strong>1 event that blocks its key</strong> now?" in page
     assert "<code>pillarbox dead retry --all</code>" in page
 
 
@@ -139,7 +139,7 @@ async def test_what_holds_its_key_is_counted_apart_from_dead_letters(visit: Visi
 )
 async def test_a_viewer_is_shown_no_button_that_would_be_refused(visit: Visit, shop: Stock, path: str) -> None:
     page = await (await visit(shop, login=HostLogin(lambda request: Person(name="vera")))).look(path)
-    assert "This needs the role operator, and vera is viewer." in page
+    assert "This action needs the role operator; vera has the role viewer." in page
     assert 'method="post"' not in page
     assert 'method="post"' in await (await visit(shop)).look(path)
 
@@ -173,9 +173,7 @@ async def test_a_long_error_is_cut_in_a_list_and_whole_on_the_page_of_its_event(
     sqlite_stock.record(Event("order.placed", {}, event_id="long"))
     await asyncio.to_thread(sqlite_stock.settle, long=(Retry(delay=60, error=error), "orders"))
     visitor = await visit(sqlite_stock)
-    assert '<div class="clamp" tabindex="0" title="Press to read all of it">the broker said' in await visitor.look(
-        "/events"
-    )
+    assert '<div class="clamp" tabindex="0" title="Press to expand">the broker said' in await visitor.look("/events")
     assert '<p class="said">the broker said' in await visitor.look("/event?id=long")
 
 
@@ -183,15 +181,15 @@ async def test_alarms_are_in_words_for_one_and_for_many(visit: Visit, sqlite_sto
     store = (await visit(sqlite_stock)).store
     await store.lanes.join(RelayCard(id="one", name="one", host="h", version="1"), lease=-1)
     told = await (await visit(sqlite_stock)).look("/")
-    assert "1 relay stopped without giving its lanes back; no other is there to take them over." in told
+    assert "1 relay ended without releasing its lanes; no other relay is running to acquire them." in told
     assert "<span>ended, 0 lanes</span>" in told
     await store.lanes.join(RelayCard(id="two", name="two", host="h", version="1"), lease=-1)
     await store.lanes.join(RelayCard(id="three", name="three", host="h", version="1"), lease=900)
     await store.lanes.renew("three", lease=900, breakers={"orders": "closed"})
     told = await (await visit(sqlite_stock)).look("/")
-    assert "2 relays stopped without giving their lanes back; others take them over." in told
-    assert "<span>alive, 0 lanes</span>" in told
-    assert "The one that is known takes messages." in told
+    assert "2 relays ended without releasing their lanes; other relays acquire them." in told
+    assert "<span>running, 0 lanes</span>" in told
+    assert "The only known destination is available." in told
 
 
 async def test_what_waits_too_long_says_what_is_allowed(visit: Visit, sqlite_stock: Stock) -> None:
@@ -199,4 +197,4 @@ async def test_what_waits_too_long_says_what_is_allowed(visit: Visit, sqlite_sto
     sqlite_stock.record(Event("order.placed", {}, event_id="old"))
     with sqlite_stock.transaction() as transaction:
         transaction.execute(f"UPDATE outbox_message SET recorded_at = '{old:%Y-%m-%dT%H:%M:%S}.000Z'")
-    assert "; no more than 1 min is allowed." in await (await visit(sqlite_stock)).look("/")
+    assert "; the objective is 1 min." in await (await visit(sqlite_stock)).look("/")

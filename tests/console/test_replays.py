@@ -18,7 +18,7 @@ PLACES = ["orders", "orders", "orders", "mail", "orders", "late", "late", "mail"
 def past(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Stock:
     """Eight deliveries, of which the console looks at five and the command line at all."""
     monkeypatch.setattr(replaying, "LOOK", 1)
-    monkeypatch.setattr(replays, "LOOKS", 5)
+    monkeypatch.setattr(replays, "QUERIES", 5)
     names = {f"evt{number}": place for number, place in enumerate(PLACES)}
     stock = Stock(sqlite_url)
     stock.record(*(Event("order.placed", {}, event_id=name) for name in names))
@@ -32,9 +32,9 @@ def past(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Stock:
         ("id=evt3", "<strong>1 delivery</strong>"),
         ("most=4", "<strong>4 deliveries</strong>"),
         ("destination=orders", "<strong>at least 4 deliveries</strong>"),
-        ("destination=orders", "among the first 5 deliveries of this range; the rest was not looked at"),
-        ("destination=late", "Nothing fits among the first 5 deliveries of this range; the rest was not looked at"),
-        ("type=another", "The history has nothing that fits"),
+        ("destination=orders", "The count covers the first 5 deliveries of this range"),
+        ("destination=late", "No match among the first 5 deliveries of this range; the rest was not searched"),
+        ("type=another", "The history has no matching deliveries"),
     ],
 )
 async def test_a_count_says_how_much_was_looked_at(visit: Visit, past: Stock, asked: str, said: str) -> None:
@@ -50,7 +50,7 @@ async def test_there_may_be_more_than_are_counted(visit: Visit, past: Stock, mon
 async def test_what_was_found_in_part_is_replayed_whole(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
     answer = await visitor.post("/replay", destination="mail")
-    assert "of at least 1 delivery began" in await visitor.look(answer.headers["location"])
+    assert "of at least 1 delivery started" in await visitor.look(answer.headers["location"])
     assert past.ask("SELECT count(*) FROM outbox_message") == [(2,)]
 
 

@@ -1,4 +1,4 @@
-"""What many events are done to is counted first, and nobody waits for ever for that number."""
+"""Counting the events of a bulk action before it is confirmed, within a time limit."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pillarbox.ops.console.visiting import Refused
 
 T = TypeVar("T")
 
-PATIENCE = 10.0
-"""Seconds in which what something is about must be counted; each statement has a bound of its own."""
+COUNT_TIMEOUT = 10.0
+"""Seconds for counting; each statement has its own timeout."""
 
 
 async def counted(work: Awaitable[T]) -> T:
-    """What `work` counts or chooses. Raises Refused if that takes too long."""
+    """Return what `work` counts or selects. Raises Refused if it takes too long."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(COUNT_TIMEOUT):
             return await work
     except TimeoutError:
         raise Refused(
-            413, f"There is too much to be counted in {PATIENCE:g} s: narrow the filter, or use the command line."
+            413, f"Counting took longer than {COUNT_TIMEOUT:g} s: narrow the filter, or use the command line."
         ) from None
 
 
 def check_count(count: int, confirmed: object) -> None:
-    """Raises Refused if it is not the number that was confirmed."""
+    """Raises Refused if the number differs from the confirmed one."""
     if str(count) != str(confirmed):
-        raise Refused(409, f"Meanwhile it would be {count:,}. Go back, look again, and confirm that number.")
+        raise Refused(409, f"The number changed to {count:,}. Go back and confirm it again.")

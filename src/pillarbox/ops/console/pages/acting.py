@@ -1,6 +1,6 @@
-"""What people do with events that wait, and with everything at once.
+"""Operator requests for pending events, and pausing every destination.
 
-All of it goes through the functions that the commands use, under the name of who is logged in.
+They use the functions of the CLI commands, under the name of the logged-in user.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ async def act_on_event(visit: Visit) -> Response:
 
 
 async def do_to_event(visit: Visit) -> str:
-    """One event on its way to one destination. Returns what was done."""
+    """Act on one event for one destination. Returns the message to show."""
     event_id, destination, do = (str(visit.form.get(name, "")) for name in ("id", "destination", "do"))
     store, by = visit.desk.store, visit.person.name
     story = await store.admin.events.show(event_id)
     found = [detail for detail in story.events if detail.destination == destination]
     found.sort(key=lambda detail: detail.status is Status.PUBLISHED)
     if not found:
-        raise Refused(404, f"There is no event {event_id!r} on its way to {destination!r}.")
+        raise Refused(404, f"Event {event_id!r} has no delivery to {destination!r}.")
     if found[0].status is Status.PUBLISHED:
-        raise Refused(409, f"The event {event_id!r} was delivered to {destination!r}: replay it to send it once more.")
+        raise Refused(409, f"Event {event_id!r} was already delivered to {destination!r}: replay it to send it again.")
     if found[0].letter is None:
         delay = delay_of(visit.form) if do == "reschedule" else 0
         await store.admin.requests.add(action_of(do), [(event_id, destination)], delay=delay, by=by)
-        return await answer(visit, "Asked of the relay that owns its lane: it does so within a second or two.")
+        return await answer(visit, "Requested: the relay that owns its lane applies it within two seconds.")
     decision = decision_of(do)
     choice = await chosen(visit, {"destination": destination}, [event_id])
     return await told(visit, decision, choice, *await decisions.carry_out(store, decision, choice, by=by))
 
 
 async def confirm_waiting(visit: Visit) -> Response:
-    """How many waiting events it would be, exactly."""
+    """Ask for confirmation, with the exact number of pending events."""
     check_names(visit.query, (*EVENT_FIELDS, "do"))
     asked, do = given(visit.query, EVENT_FIELDS), action_of(visit.query.get("do", ""))
     waiting = await waiting_for(visit, asked)
@@ -62,7 +62,7 @@ async def confirm_waiting(visit: Visit) -> Response:
 
 
 async def decide_waiting(visit: Visit) -> Response:
-    """Every waiting event that fits, if that is still as many as were confirmed."""
+    """Act on every matching pending event, if the number is still the confirmed one."""
     check_names(visit.form, (*EVENT_FIELDS, "do", "delay", "count", TOKEN))
     posted = {name: str(value) for name, value in visit.form.items() if str(value).strip()}
     asked, do = given(posted, EVENT_FIELDS), action_of(posted.get("do", ""))
@@ -71,12 +71,12 @@ async def decide_waiting(visit: Visit) -> Response:
     check_count(len(waiting), posted.get("count"))
     scope = Scope(wanted=event_filter(asked))
     done = await asking.ask(visit.desk.store, do, waiting, scope, delay=delay, by=visit.person.name)
-    said = f"{words.plural(done, 'event')}: asked of the relays that own their lanes."
+    said = f"{words.plural(done, 'event')}: requested from the relays that own their lanes."
     return visit.go("/events", await answer(visit, said), **asked)
 
 
 async def waiting_for(visit: Visit, asked: Mapping[str, str]) -> Waiting:
-    """Raises Refused if there is too much of it, ConfigurationError for a wrong filter."""
+    """Raises Refused if counting takes too long, ConfigurationError for a wrong filter."""
     return await counted(asking.choose(visit.desk.store, event_filter(asked)))
 
 
@@ -85,17 +85,17 @@ async def pause_everything(visit: Visit) -> Response:
 
 
 async def pause_or_resume(visit: Visit) -> str:
-    """Every destination. Returns what was done."""
+    """Pause or resume every destination. Returns the message to show."""
     helm = Helm(store=visit.desk.store, by=visit.person.name, configured=visit.desk.destinations)
     match visit.form.get("do"):
         case "pause":
             await helm.pause([])
-            return "Everything is paused: relays stop sending."
+            return "Every destination is paused: relays stop sending."
         case "resume":
             await helm.resume([])
-            return "Everything goes on."
+            return "Every destination is resumed."
         case _:
-            raise ConfigurationError("everything can be paused or resumed: send do=pause or do=resume")
+            raise ConfigurationError("do must be pause or resume")
 
 
 def action_of(text: str) -> Action:
@@ -104,7 +104,7 @@ def action_of(text: str) -> Action:
         case "retry" | "discard" | "reschedule" | "bury":
             return text
         case _:
-            raise ConfigurationError(f"{text!r} is nothing that can be asked: retry, discard, reschedule or bury")
+            raise ConfigurationError(f"unknown action {text!r}: use retry, discard, reschedule or bury")
 
 
 def delay_of(posted: Mapping[str, object]) -> float:

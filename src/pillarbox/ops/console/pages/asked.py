@@ -1,13 +1,13 @@
-"""What is said to whoever asked something of the relays."""
+"""The messages shown after an operator request."""
 
 from __future__ import annotations
 
 from pillarbox.ops import asking
 from pillarbox.ops.console.visiting import Visit
 
-NOBODY = "No relay is running now: it is done once one is."
+NO_RELAY = "No relay is running: the request stays open until one runs."
 
 
 async def answer(visit: Visit, said: str) -> str:
-    """What was asked; and where nobody works, that it waits."""
-    return said if await asking.anybody(visit.desk.store) else f"{said} {NOBODY}"
+    """Add to the message that no relay is running, if so."""
+    return said if await asking.anybody(visit.desk.store) else f"{said} {NO_RELAY}"

@@ -1,4 +1,4 @@
-"""Dead letters: by reason or one by one, sent again, dropped, taken away as a file."""
+"""Dead letters: listed by reason or one by one, retried, discarded, exported."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pillarbox.ops.grouping import Groups, groups
 from pillarbox.ops.letter_lines import lines
 
 CHOICE_FIELDS = (*LETTER_FIELDS, "group")
-_DONE = {"retry": "sent again", "discard": "dropped"}
+_DONE = {"retry": "retried", "discard": "discarded"}
 
 
 async def dead(visit: Visit) -> Response:
-    """By reason, or with view=letters one by one."""
+    """Show dead letters by reason, or with view=letters one by one."""
     store, asked = visit.desk.store, given(visit.query, CHOICE_FIELDS)
     held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
     one_by_one, narrowed = visit.query.get("view") == "letters", given(asked, LETTER_FIELDS)
@@ -48,7 +48,7 @@ async def _groups(store: AdminStore, asked: Mapping[str, str]) -> Groups:
 
 
 async def export(visit: Visit) -> Response:
-    """Every dead letter that fits, a line of JSON each; with what it carries for those who may see that."""
+    """Export matching dead letters, one line of JSON each; payloads only for users who may see them."""
     content = partial(payloads.content, masks=visit.desk.masks) if visit.person.payloads else None
     found = lines(
         visit.desk.store, letter_filter(visit.query), content, group=group_of(visit.query), hide=visit.desk.masks.answer
@@ -57,7 +57,7 @@ async def export(visit: Visit) -> Response:
 
 
 async def confirm(visit: Visit) -> Response:
-    """How many it would be, exactly."""
+    """Ask for confirmation, with the exact number."""
     check_names(visit.query, (*CHOICE_FIELDS, "do"))
     asked, do = given(visit.query, CHOICE_FIELDS), decision_of(visit.query.get("do", ""))
     choice = await chosen(visit, asked)
@@ -65,7 +65,7 @@ async def confirm(visit: Visit) -> Response:
 
 
 async def decide(visit: Visit) -> Response:
-    """Everything that fits, if that is still as many as were confirmed."""
+    """Act on every matching dead letter, if the number is still the confirmed one."""
     check_names(visit.form, (*CHOICE_FIELDS, "do", "count", TOKEN))
     posted = {name: str(value) for name, value in visit.form.items() if str(value).strip()}
     asked, do = given(posted, CHOICE_FIELDS), decision_of(posted.get("do", ""))
@@ -76,19 +76,19 @@ async def decide(visit: Visit) -> Response:
 
 
 async def chosen(visit: Visit, asked: Mapping[str, str], event_ids: list[str] | None = None) -> Choice:
-    """What a decision is about. Raises Refused if there is too much of it, ConfigurationError for a wrong filter."""
+    """Select the dead letters. Raises Refused if counting takes too long, ConfigurationError for a wrong filter."""
     choice = decisions.choose(visit.desk.store, event_ids or (), letter_filter(asked), group=group_of(asked))
     return await counted(choice)
 
 
 async def told(visit: Visit, do: Decision, choice: Choice, done: int, requested: int) -> str:
-    """What became of it."""
+    """Return the message to show."""
     said = f"{words.plural(done, 'dead letter')} {_DONE[do]}."
     if requested:
-        held = f"{words.plural(requested, 'event')} that held a key: asked of the relays."
+        held = f"{words.plural(requested, 'blocking event')}: requested from the relays."
         said = await answer(visit, f"{said} {held}")
     if left := len(choice.letters) - done:
-        said += f" {left:,} stay: the same event already waits, or somebody was faster."
+        said += f" {left:,} skipped: already pending, or changed concurrently."
     return said
 
 
@@ -98,11 +98,11 @@ def decision_of(text: str) -> Decision:
         case "retry" | "discard":
             return text
         case _:
-            raise ConfigurationError(f"{text!r} is nothing that can be done with dead letters: retry or discard them")
+            raise ConfigurationError(f"unknown action {text!r}: use retry or discard")
 
 
 def command(asked: Mapping[str, str], verb: str = "list") -> str:
-    """The same on a command line."""
+    """Return the equivalent CLI command."""
     options = {name: value for name, value in asked.items() if name != "id"}
     if not asked and verb in _DONE:
         verb += " --all"

@@ -1,4 +1,4 @@
-"""Destinations: how each fares, and what people set for them."""
+"""Destinations: their states and overrides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def destinations(visit: Visit) -> Response:
 
 
 async def listed(visit: Visit) -> list[DestinationView]:
-    """What relays and people told, and what is met among events."""
+    """List destinations with a breaker, an override or events."""
     glance = await visit.desk.lookout.glance()
     return destinations_of(glance.seen.relays, glance.steering, met=await met(visit.desk.store))
 
@@ -32,7 +32,7 @@ async def steer(visit: Visit) -> Response:
 
 
 async def steer_one(visit: Visit) -> str:
-    """Pause and resume are an operator's; breakers and limits an admin's. Returns what was done."""
+    """Pause and resume need the role operator, breakers and limits the role admin. Returns the message to show."""
     name, do = str(visit.form.get("destination", "")), str(visit.form.get("do", ""))
     if do not in ("pause", "resume") and not visit.may(Role.ADMIN):
         raise Refused(403, f"Breakers and limits need the role {Role.ADMIN.word}.")
@@ -55,15 +55,15 @@ async def _turn(helm: Helm, name: str, do: str, limit: str) -> str:
             return f"{name} is paused."
         case "resume":
             await helm.resume([name])
-            return f"{name} goes on."
+            return f"{name} is resumed."
         case "open" | "closed":
             await helm.hold(name, do)
-            return f"The breaker of {name} is held {do}."
+            return f"The breaker of {name} is forced {do}."
         case "release":
             await helm.hold(name, None)
-            return f"The breaker of {name} decides by itself again."
+            return f"The breaker override of {name} is removed."
         case "limit":
             await helm.limit(name, per_second(limit) if limit else None)
-            return f"{name} takes {limit} at most." if limit else f"{name} has no limit set here."
+            return f"{name} is limited to {limit}." if limit else f"The limit override of {name} is removed."
         case _:
-            raise ConfigurationError(f"{do!r} is nothing that can be done with a destination")
+            raise ConfigurationError(f"unknown action {do!r}: use pause, resume, open, closed, release or limit")

@@ -1,7 +1,7 @@
-"""Edit and retry: a dead letter goes out again with a payload or headers that a person put right.
+"""Edit and retry: an operator corrects the payload or headers of a dead letter and sends it again.
 
-What must stay true: nobody edits what they may not see. Whoever saves a payload without what rules hide would destroy
-it, so a letter that has anything to hide is not edited here.
+Invariant: a user edits only what that user may see. Saving a payload without its masked parts would destroy them, so
+the console refuses to edit a dead letter with masked parts.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pillarbox.ops.console.visiting import Refused, Visit, check_role
 
 
 async def edit(visit: Visit) -> Response:
-    """The form, with the letter as it is."""
+    """Show the form with the current content."""
     letter = await letter_of(visit, visit.query.get("letter"), gone=404)
     return await _form(visit, letter, LetterForm.of(letter))
 
 
 async def decide(visit: Visit) -> Response:
-    """What was typed: shown as what would change, and with do=send sent; if it cannot be, it comes back on the form."""
+    """Show the changes for confirmation, or send them with do=send; invalid input returns to the form."""
     letter = await letter_of(visit, visit.form.get("letter"), gone=409)
     typed, do = LetterForm.of(letter).filled(visit.form), visit.form.get("do")
     if do == "edit":
@@ -39,11 +39,11 @@ async def decide(visit: Visit) -> Response:
         return await _form(visit, letter, typed, wrong=str(error))
     if not change.changes:
         return await _form(
-            visit, letter, typed, wrong="Nothing would change. Retry on the page of the event sends it as it is."
+            visit, letter, typed, wrong="Nothing was changed. To retry the event unchanged, use Retry on its page."
         )
     if do == "send":
         await amend(visit, letter, change)
-        said = f"Dead letter {letter.letter} sent again with another content."
+        said = f"Dead letter {letter.letter} retried with edited content."
         return visit.go("/event", said, id=letter.event_id, destination=letter.destination)
     return await _confirm(visit, letter, typed, change)
 
@@ -52,19 +52,19 @@ async def letter_of(visit: Visit, number: object, *, gone: int) -> EventDetail:
     """Raises Refused if this person may not edit it, or if it is `gone`, with that status; ConfigurationError."""
     check_role(visit.person, Role.OPERATOR)
     if not visit.person.payloads:
-        raise Refused(403, "Payloads are hidden from you, so you cannot edit them: that is a right of its own.")
+        raise Refused(403, "Your user lacks the right to see payloads, and therefore to edit them.")
     wanted = whole(str(number), "letter", default=0, most=2**63 - 1)
     for letter in await visit.desk.store.admin.dead_letters.details([wanted]):
         if await asyncio.to_thread(payloads.hides, letter, visit.desk.masks):
             raise Refused(
                 403,
-                "Rules hide a part of this event, and whoever saved the rest would destroy that part. "
-                f"Edit it where nothing is hidden: {command(letter)}",
+                "Masking rules hide a part of this event, and saving it here would destroy that part. "
+                f"Edit it on the command line: {command(letter)}",
             )
         return letter
     raise Refused(
         gone,
-        f"Dead letter {wanted} is not here any more: somebody sent it again or dropped it, and the audit says who. "
+        f"Dead letter {wanted} no longer exists: it was retried or discarded; the audit shows by whom. "
         "Nothing was changed.",
     )
 
@@ -75,13 +75,13 @@ async def amend(visit: Visit, letter: EventDetail, change: Amendment) -> None:
     if not await letters.edit(number, payload=change.payload, headers=change.headers, by=visit.person.name):
         raise Refused(
             409,
-            f"Dead letter {letter.letter} stays: event {letter.event_id!r} already waits for {letter.destination!r}, "
-            "or somebody was faster. Look at the event before you try again.",
+            f"Dead letter {letter.letter} was skipped: event {letter.event_id!r} is already pending for "
+            f"{letter.destination!r}, or changed concurrently. Check the event before you retry.",
         )
 
 
 def command(letter: EventDetail) -> str:
-    """The same on a command line."""
+    """Return the equivalent CLI command."""
     return command_line.command("dead edit", letter.event_id, {"letter": letter.letter})
 
 
@@ -112,5 +112,5 @@ async def _confirm(visit: Visit, letter: EventDetail, typed: LetterForm, change:
 
 
 async def _changes(before: str | None, after: str | None) -> Sequence[Line]:
-    # On a thread: two long texts may take a while, and others want their pages.
+    # In a thread: comparing two long texts takes time and would block other requests.
     return await asyncio.to_thread(lambda: list(compared(before or "", after or "")))

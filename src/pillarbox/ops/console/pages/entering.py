@@ -20,7 +20,7 @@ async def show_login(request: Request) -> Response:
 
 
 async def login(request: Request) -> Response:
-    """Password right: a session, and on to the page that was wanted."""
+    """Check the password, start a session and redirect to the requested page."""
     desk, form = desk_of(request), await read_form(request)
     name, password, wanted = (str(form.get(field, "")) for field in ("name", "password", "next"))
     if not isinstance(desk.login, UserLogin):
@@ -45,7 +45,7 @@ async def login(request: Request) -> Response:
 
 
 async def logout(visit: Visit) -> Response:
-    """The session is over, and whoever has kept its cookie has nothing."""
+    """End the session: a kept copy of its cookie becomes invalid."""
     desk = visit.desk
     if visit.known.by_session:
         await desk.logouts.add(visit.known.holder, by=visit.person.name)

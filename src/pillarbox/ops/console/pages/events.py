@@ -1,4 +1,4 @@
-"""Events, wherever they are; and one of them whole."""
+"""The list of events, and the page of one event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pillarbox.ops.lines import NEIGHBOURS, line_of, place, shut, waits_for
 
 
 async def events(visit: Visit) -> Response:
-    """A page of them; an id leads to that one."""
+    """Show a page of events; an id redirects to that event."""
     if "id" in visit.query:
         return RedirectResponse(visit.link("/event", id=visit.query["id"]), status_code=303)
     page, wrong = await found_or(EventPage([], None), event_page(visit.desk.store, visit.query))
@@ -64,10 +64,10 @@ async def payload(visit: Visit) -> Response:
     """The payload as a file: a browser never shows it."""
     _, detail = await find(visit)
     if not visit.person.payloads:
-        raise Refused(403, "Payloads are hidden from you: that is a right of its own.")
+        raise Refused(403, "Your user lacks the right to see payloads.")
     content = await asyncio.to_thread(payloads.download, detail, visit.desk.masks)
     if content is None:
-        raise Refused(403, "This payload is no JSON, so what is to be masked cannot be found in it.")
+        raise Refused(403, "This payload is not JSON, so the masking rules cannot be applied to it.")
     headers = {"content-disposition": 'attachment; filename="payload"'}
     return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -77,16 +77,16 @@ async def find(visit: Visit) -> tuple[Story, EventDetail]:
     event_id = visit.request.query_params.get("id", "")
     story = await visit.desk.store.admin.events.show(event_id)
     if not story.events:
-        raise Refused(404, f"There is no event {event_id!r} here; what was delivered is kept for a limited time only.")
+        raise Refused(404, f"Event {event_id!r} not found. Delivered events are deleted after their retention period.")
     wanted = visit.request.query_params.get("destination")
     fitting = [detail for detail in story.events if wanted in (None, detail.destination)]
     if not fitting:
-        raise Refused(404, f"The event {event_id!r} has never been on its way to {wanted!r}.")
+        raise Refused(404, f"Event {event_id!r} has no delivery to {wanted!r}.")
     return story, fitting[0]
 
 
 async def _neighbours(visit: Visit, detail: EventDetail, line: Line) -> list[ListedEvent | Neighbour | EventDetail]:
-    """Its place in its key: a few before it, itself, a few after it."""
+    """List a few events of the same key before and after it."""
     if detail.key is None:
         return []
     wanted = EventFilter(key=detail.key)
@@ -95,20 +95,20 @@ async def _neighbours(visit: Visit, detail: EventDetail, line: Line) -> list[Lis
 
 
 async def _why(visit: Visit, head: Head) -> str:
-    """Why the head of a key is not sent."""
+    """Say why the first pending event of a key is not sent."""
     match head.held:
         case Held.BLOCKED:
-            return "given up"
+            return "blocked until an operator decides"
         case Held.ASIDE:
             steering = await visit.desk.store.destinations.overrides()
             paused = any(row.paused for row in steering if row.destination in (EVERYWHERE, head.destination))
-            return "destination paused" if paused else "its destination takes nothing now"
+            return "destination paused" if paused else "destination unavailable"
         case _:
             return f"retry {words.due(head.next_try, visit.now)}"
 
 
 def _commands(detail: EventDetail) -> list[str]:
-    """The page, and what one would do next, on a command line."""
+    """Return the CLI commands for this page and for the next action."""
     match detail.status:
         case Status.PUBLISHED:
             act = "replay"
@@ -124,7 +124,7 @@ def _form(text: str | None) -> Form | None:
 
 
 def _command(command: str, asked: dict[str, str]) -> str:
-    """The same list on a command line."""
+    """Return the equivalent CLI command."""
     match asked.get("status", "").upper():
         case "BLOCKED":
             return "pillarbox keys blocked"

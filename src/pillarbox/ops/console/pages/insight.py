@@ -1,4 +1,4 @@
-"""The store itself, and who did what to it."""
+"""The store, the inbox and the audit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AUDIT_FIELDS = ("who", "what", "since")
 
 
 async def store(visit: Visit) -> Response:
-    """The tables and their sizes, and on demand all that the doctor finds."""
+    """Show tables and sizes and, on demand, the findings of the doctor."""
     status = await visit.desk.store.schema.status()
     taken = await visit.desk.store.diagnosis.footprint()
     doctor = visit.desk.examination
@@ -32,7 +32,7 @@ async def store(visit: Visit) -> Response:
 
 
 async def inbox(visit: Visit) -> Response:
-    """Who has receipts, how many of them are old enough to go, and what consumers met lately."""
+    """Show per-consumer inbox statistics."""
     return await visit.render("inbox.html", seen=await look(visit.desk.store, retention=visit.desk.retention))
 
 
@@ -50,7 +50,7 @@ async def audit_page(visit: Visit) -> AuditPage:
 
 
 async def export_audit(visit: Visit) -> Response:
-    """Everything that fits, as a table for a spreadsheet."""
+    """Export matching entries as CSV."""
     wanted, audit = audit_filter(visit.query), visit.desk.store.admin.audit
 
     async def lines() -> AsyncIterator[str]:
@@ -89,6 +89,6 @@ def _row(entry: AuditEntry) -> list[str]:
 
 def _line(cells: list[str]) -> str:
     written = io.StringIO()
-    # A spreadsheet takes what begins like this for a formula.
+    # A spreadsheet would evaluate a cell that starts like this as a formula.
     csv.writer(written).writerow([f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t") else cell for cell in cells])
     return written.getvalue()

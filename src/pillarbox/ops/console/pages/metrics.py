@@ -1,4 +1,4 @@
-"""The store's gauges for Prometheus; what relays count is on their own ports."""
+"""The store's gauges for Prometheus; relays serve their own metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pillarbox.ops.console.visiting import Refused, Visit
 
 
 async def metrics(visit: Visit) -> Response:
-    """As everything here it needs a login: a scraper sends name and password of a viewer as HTTP Basic."""
+    """Needs a login: a scraper authenticates as a viewer with HTTP Basic."""
     try:
         from prometheus_client.exposition import choose_encoder
 

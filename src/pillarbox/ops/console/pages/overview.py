@@ -1,4 +1,4 @@
-"""The first page: is it flowing, and if not, why? Its numbers move by themselves."""
+"""The overview: whether events flow, and the reason if not. Its numbers update live."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pillarbox.ops.console.figures import Glance, lately, troubled
 from pillarbox.ops.console.visiting import Visit
 
 WINDOWS = {"15m": 900.0, "1h": 3600.0, "6h": 21_600.0, "24h": 86_400.0}
-"""What the charts can show."""
+"""Time windows of the charts."""
 _TICK, _TICKS = 1.0, 60
 
 
@@ -43,13 +43,13 @@ async def live(visit: Visit) -> Response:
     return StreamingResponse(
         _stream(visit.desk),
         media_type="text/event-stream",
-        # A proxy that keeps lines back until there are many would make this useless.
+        # A proxy that buffers lines would delay the updates.
         headers={"x-accel-buffering": "no", "cache-control": "no-store"},
     )
 
 
 async def _stream(desk: Desk) -> AsyncIterator[str]:
-    """For a minute: then the browser asks again, and has to be logged in for it."""
+    """Stream for a minute; then the browser reconnects and is authenticated again."""
     yield "retry: 1000\n\n"
     for _ in range(_TICKS):
         if desk.closing:
@@ -63,7 +63,7 @@ async def _stream(desk: Desk) -> AsyncIterator[str]:
 
 
 def figures(glance: Glance, desk: Desk) -> dict[str, str]:
-    """The numbers as the page writes them, by the names that it gives to their places."""
+    """Return the numbers as the page shows them, by the names of its elements."""
     seen = glance.seen
     return {
         "state": glance.flow.state,
@@ -77,29 +77,27 @@ def figures(glance: Glance, desk: Desk) -> dict[str, str]:
 
 
 def level(oldest: float | None, slo: float) -> str:
-    """good, warn from half of what is allowed on, bad beyond it."""
+    """good; warn from half of the objective; bad beyond it."""
     if oldest is None or oldest < slo / 2:
         return "good"
     return "warn" if oldest <= slo else "bad"
 
 
 def alarms(glance: Glance, desk: Desk) -> list[str]:
-    """What somebody should look at now, besides the sentence at the top."""
+    """List further problems besides the state at the top."""
     found = []
     oldest = glance.seen.oldest
     if oldest is not None and oldest > desk.slo:
-        found.append(
-            f"The oldest event has waited for {words.span(oldest)}; no more than {words.span(desk.slo)} is allowed."
-        )
+        found.append(f"The oldest pending event is {words.span(oldest)} old; the objective is {words.span(desk.slo)}.")
     ended = [relay for relay in glance.seen.relays if relay.lease <= 0]
     if ended:
         lanes = noun(len(ended), "its lanes", "their lanes")
-        rest = "others take them over" if glance.alive else "no other is there to take them over"
-        found.append(f"{words.plural(len(ended), 'relay')} stopped without giving {lanes} back; {rest}.")
+        rest = "other relays acquire them" if glance.alive else "no other relay is running to acquire them"
+        found.append(f"{words.plural(len(ended), 'relay')} ended without releasing {lanes}; {rest}.")
     crashes = sum(lane.crashes for lane in glance.seen.lanes)
     if crashes:
         found.append(
-            f"{words.plural(crashes, 'takeover')} in a row without progress: a message may make relays crash. "
-            "`pillarbox doctor` knows more."
+            f"{words.plural(crashes, 'takeover')} in a row without progress: an event may crash the relays. "
+            "Run `pillarbox doctor`."
         )
     return found

@@ -1,4 +1,4 @@
-"""Replay: what was delivered goes out once more, as new events; counted first, then copied while others look on."""
+"""Replay: send delivered events again as new events; counted first, then copied in the background."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from pillarbox.ops.replaying import Count
 from pillarbox.relay.routing import per_second
 
 FIELDS = ("id", "type", "key", "destination", "since", "until", "to", "rate", "most")
-LOOKS = 20
-"""Looks at the history that a count may take; on the command line it takes as many as it needs."""
+QUERIES = 20
+"""Maximum number of history queries for a count; the command line has no such limit."""
 _LONGEST = 1_000_000_000
 
 _log = logging.getLogger("pillarbox.console")
 
 
 async def confirm(visit: Visit) -> Response:
-    """What it would be; nothing is counted before somebody has said what he wants."""
+    """Ask for confirmation; counts only if a filter is given."""
     check_names(visit.query, FIELDS)
     asked = given(visit.query, FIELDS)
     count, wrong = await found_or(None, _counted(visit.desk.store, asked))
@@ -40,11 +40,11 @@ async def confirm(visit: Visit) -> Response:
 
 async def _counted(store: AdminStore, asked: Mapping[str, str]) -> Count | None:
     """Raises ConfigurationError."""
-    return await replaying.count(store, plan_of(asked), looks=LOOKS) if asked else None
+    return await replaying.count(store, plan_of(asked), looks=QUERIES) if asked else None
 
 
 async def begin(visit: Visit) -> Response:
-    """The replay is in the audit before the answer; the copies are made after it."""
+    """Start a replay: it is audited before the response; the copies are made afterwards."""
     _, said, rest = await begun(visit)
     event_id = str(visit.form.get("id", ""))
     path, query = ("/event", {"id": event_id}) if event_id else ("/audit", {"what": "replay"})
@@ -54,17 +54,17 @@ async def begin(visit: Visit) -> Response:
 
 
 async def begun(visit: Visit) -> tuple[Progress, str, BackgroundTask]:
-    """A replay, what there is to say of it, and what is left to be done. Raises Refused, ConfigurationError."""
+    """Return the replay, the message to show and the background task. Raises Refused, ConfigurationError."""
     check_names(visit.form, (*FIELDS, TOKEN))
     asked = texts_of(visit.form, FIELDS)
     if not asked:
-        raise Refused(400, "Say what is to be replayed: an event, a type, a key, a destination or a time.")
+        raise Refused(400, "The filter is empty: give an event, a type, a key, a destination or a time.")
     plan, store = plan_of(asked), visit.desk.store
-    count = await replaying.count(store, plan, looks=LOOKS)
+    count = await replaying.count(store, plan, looks=QUERIES)
     if not count.found:
         raise Refused(404 if count.among is None else 413, nothing(count))
     progress = await store.admin.replays.begin(plan, by=visit.person.name, expected=count.expected)
-    said = f"Replay {progress.number} of {many(count)} began; the audit tells how far it is."
+    said = f"Replay {progress.number} of {many(count)} started; the audit shows its progress."
     return progress, said, BackgroundTask(_go_on, store, progress)
 
 
@@ -86,7 +86,7 @@ def plan_of(asked: Mapping[str, str]) -> Replay:
 
 
 def many(count: Count) -> str:
-    """How many, and whether there may be more."""
+    """Format the count; says whether it is a lower bound."""
     if count.found > COUNTED:
         return f"{COUNTED:,} or more deliveries"
     found = f"{count.found:,} {'delivery' if count.found == 1 else 'deliveries'}"
@@ -94,11 +94,11 @@ def many(count: Count) -> str:
 
 
 def nothing(count: Count) -> str:
-    """Why there is nothing to replay."""
+    """Say why there is nothing to replay."""
     if count.among is None:
-        return "The history has nothing that fits. What was delivered is kept for a limited time only."
+        return "The history has no matching deliveries. Delivered events are deleted after their retention period."
     return (
-        f"Nothing fits among the first {count.among:,} deliveries of this range; the rest was not looked at. "
+        f"No match among the first {count.among:,} deliveries of this range; the rest was not searched. "
         "Narrow it by type, key or time, or use the command line."
     )
 
@@ -107,7 +107,7 @@ async def _go_on(store: AdminStore, progress: Progress) -> None:
     try:
         await replaying.go_on(store, progress)
     except PillarboxError as error:
-        # Nobody waits for it any more: whoever reads the log finishes it.
+        # The response was already sent: the log line tells an operator how to resume.
         _log.error("replay %s stopped: %s; `pillarbox replay --resume %s`", progress.number, error, progress.number)
 
 

@@ -1,4 +1,4 @@
-"""Relays: who works, and who shall stop. Keys: which stand still, and which are busy."""
+"""Relays and draining them; blocked and busiest ordering keys."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ async def drain(visit: Visit) -> Response:
 
 
 async def drain_one(visit: Visit) -> str:
-    """One relay, by its id. Returns what was done."""
+    """Drain one relay by its id. Returns the message to show."""
     relay = str(visit.form.get("relay", ""))
     asked = await steering.drain(visit.desk.store, [relay], by=visit.person.name) if relay else []
     if not asked:
-        raise Refused(404, f"There is no relay {relay!r} that lives.")
-    return "It was asked to drain: it finishes what it has in hand, gives its lanes back and ends."
+        raise Refused(404, f"Relay {relay!r} is not running.")
+    return "Drain requested: the relay finishes what is in flight, releases its lanes and stops."
 
 
 async def keys(visit: Visit) -> Response:
@@ -41,23 +41,21 @@ async def act_on_head(visit: Visit) -> Response:
 
 
 async def do_to_head(visit: Visit) -> str:
-    """The event that holds a key up: send it again, or make a dead letter of it. Returns what was done."""
+    """Retry or dead-letter the event that blocks a key. Returns the message to show."""
     event_id, destination, do = (str(visit.form.get(name, "")) for name in ("id", "destination", "do"))
     match do:
         case "retry":
             if (event_id, destination) not in await steering.heads(visit.desk.store, event_id):
-                raise Refused(404, f"The event {event_id!r} holds no key up on its way to {destination!r}.")
+                raise Refused(404, f"Event {event_id!r} blocks no key of {destination!r}.")
             await visit.desk.store.admin.requests.add("retry", [(event_id, destination)], by=visit.person.name)
-            return await answer(
-                visit, "Asked of the relay that owns its lane: it is sent again within a second or two."
-            )
+            return await answer(visit, "Requested: the relay that owns its lane retries it within two seconds.")
         case "bury":
             asked = await steering.bury(visit.desk.store, event_id, by=visit.person.name)
             if not asked:
-                raise Refused(404, f"The event {event_id!r} holds no key up any more.")
+                raise Refused(404, f"Event {event_id!r} no longer blocks a key.")
             return await answer(
                 visit,
-                "Asked of the relay that owns its lane: it becomes a dead letter, and the key goes on without it.",
+                "Requested: the relay that owns its lane dead-letters it and continues with the next event of the key.",
             )
         case _:
-            raise Refused(400, f"{do!r} is nothing that can be done with a key: retry its head, or give it up.")
+            raise Refused(400, f"Unknown action {do!r}: use retry or bury.")

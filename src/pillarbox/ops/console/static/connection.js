@@ -1,15 +1,15 @@
-// Whether what a page shows is still true: if console or store stop answering, it says so and since when.
+// Shows a banner if the console or the store is unavailable, and since when the numbers are outdated.
 (function () {
   "use strict";
   const banner = document.getElementById("lost");
-  const soon = 4000; // Milliseconds: a stream ends once a minute and is back within one second.
-  const late = 20000; // Without any failure: longer than a slow store makes a page wait.
+  const soon = 4000; // Milliseconds. A stream ends once a minute and reconnects within one second.
+  const late = 20000; // Without a failure: longer than a slow store delays a page.
   let heard = Date.now();
   let answered = heard;
   let failed = false;
 
   document.addEventListener("live:figures", () => { heard = Date.now(); reached(""); });
-  document.addEventListener("live:no-store", () => reached("The store does not answer"));
+  document.addEventListener("live:no-store", () => reached("Store unavailable"));
   document.addEventListener("live:no-answer", () => { failed = true; });
   document.addEventListener("visibilitychange", () => { answered = Date.now(); });
   document.body.addEventListener("htmx:afterRequest", (event) => {
@@ -25,14 +25,14 @@
     tell(trouble);
   }
 
-  // A page that nobody sees asks more seldom: browsers slow its clock.
+  // Browsers slow down the timers of a hidden page.
   function watch() {
     if (!document.hidden && Date.now() - answered > (failed ? soon : late)) tell("No connection to the console");
   }
 
   function tell(trouble) {
     const since = new Date(heard).toISOString().slice(11, 19);
-    const said = trouble && `${trouble} since ${since} UTC; figures are old.`;
+    const said = trouble && `${trouble} since ${since} UTC; the numbers are outdated.`;
     if (banner.textContent !== said) banner.textContent = said;
     banner.hidden = !trouble;
     document.body.classList.toggle("old", trouble !== "");

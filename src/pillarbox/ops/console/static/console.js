@@ -8,7 +8,7 @@
   document.getElementById("theme").addEventListener("click", toggleTheme);
   document.getElementById("keys").addEventListener("click", () => help.showModal());
 
-  // On a phone the pages are in a row that scrolls.
+  // On a phone the navigation is a row that scrolls.
   document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
   document.addEventListener("click", async (event) => {
@@ -18,13 +18,13 @@
       button.classList.add("done");
       setTimeout(() => button.classList.remove("done"), 1200);
     }
-    // One open question at a time.
+    // One open confirmation at a time.
     for (const open of document.querySelectorAll("details.sure[open]")) {
       if (!open.contains(event.target)) open.open = false;
     }
   });
 
-  // What does not fit is told by a tooltip.
+  // A tooltip shows text that was cut off.
   document.addEventListener("mouseover", (event) => {
     const cell = event.target.closest(".cut");
     if (cell && !cell.title) cell.title = cell.textContent.trim();
@@ -32,7 +32,7 @@
 
   async function copy(text) {
     if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
-    // Browsers give the clipboard to encrypted pages only; a selection works everywhere.
+    // Browsers allow clipboard access on HTTPS pages only; a selection works everywhere.
     const field = document.createElement("textarea");
     field.value = text;
     document.body.append(field);
@@ -41,14 +41,14 @@
     field.remove();
   }
 
-  // A list that is drawn anew would close the question that somebody reads, or vanish with the login of a proxy.
+  // Skip a swap that would close an open confirmation, or replace the list by the login page of a proxy.
   let focused = null;
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const asked = document.querySelector("details.sure[open]");
     if (asked || !event.detail.serverResponse.includes(`id="${event.detail.target.id}"`)) event.detail.shouldSwap = false;
     focused = placeOf(document.activeElement);
   });
-  // The focus stays on the same thing of the same row.
+  // Keep the focus on the same element of the same row.
   document.body.addEventListener("htmx:afterSwap", () => {
     const within = document.getElementById(focused?.id);
     if (within && !within.contains(document.activeElement)) partsOf(within)[focused.at]?.focus({ preventScroll: true });

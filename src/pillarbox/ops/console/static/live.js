@@ -1,4 +1,4 @@
-// Numbers that move: Server-Sent Events, or asking every few seconds where those do not get through; and the charts.
+// Live numbers by Server-Sent Events, with polling as a fallback; and the charts.
 (function () {
   "use strict";
   const place = document.querySelector("[data-live-url]");
@@ -45,7 +45,7 @@
     if (oldest && figures.oldest_level) oldest.dataset.level = figures.oldest_level;
   }
 
-  // What stands between backticks is a command, as on the page itself.
+  // Text between backticks is a command, as in the templates.
   function write(element, text) {
     const pieces = text.split("`");
     if (element.textContent === pieces.join("")) return;
@@ -95,7 +95,7 @@
       plots.forEach(latest);
     }
 
-    // Where nobody points at a moment, the legend tells the last one that was measured.
+    // Without a cursor the legend shows the last measured point.
     function latest(self) {
       if (self.cursor.idx !== null && self.cursor.idx !== undefined) return;
       const [times, ...series] = self.data;
@@ -138,7 +138,7 @@
       }, values, into);
     }
 
-    // A line needs two points: what was measured alone is a point.
+    // A line needs two points: draw an isolated value as a point.
     function alone(self, series) {
       const values = self.data[series];
       const measured = (at) => values[at] !== null && values[at] !== undefined;

@@ -1,4 +1,4 @@
-// Light or dark, before the first pixel: what the person chose here, else what the system says.
+// Sets light or dark before the first paint: the choice of the user, otherwise that of the system.
 (function () {
   "use strict";
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -12,7 +12,7 @@
   system.addEventListener("change", apply);
   document.addEventListener("theme-wanted", function () {
     const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    try { localStorage.setItem("pillarbox-theme", next); } catch { /* then it lasts for this page */ }
+    try { localStorage.setItem("pillarbox-theme", next); } catch { /* the choice lasts for this page only */ }
     document.documentElement.dataset.theme = next;
     document.dispatchEvent(new Event("themed"));
   });
