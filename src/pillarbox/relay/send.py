@@ -10,12 +10,12 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TYPE_CHECKING, Any
 
 from pillarbox import failpoints
-from pillarbox.core.clock import ProgressTimeout
 from pillarbox.core.errors import SendError, UnavailableError
 from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
 from pillarbox.relay.crash_guard import LedgerGuard
 from pillarbox.relay.decide import Decider, announce_sending, error_text
 from pillarbox.relay.envelope import prepare
+from pillarbox.timeouts import ProgressTimeout
 
 if TYPE_CHECKING:
     from pillarbox.relay.breaker import DestinationState

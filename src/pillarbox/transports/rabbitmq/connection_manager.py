@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from pillarbox.core.clock import Duration, ProgressTimeout, seconds
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, UnavailableError
+from pillarbox.timeouts import ProgressTimeout
 from pillarbox.transports.rabbitmq.connection import Connection
 from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.topology import Declaration

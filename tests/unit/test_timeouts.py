@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pillarbox.core import clock as module
-from pillarbox.core.clock import ProgressTimeout
+from pillarbox import timeouts as module
 from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.timeouts import ProgressTimeout
 
 LIMIT = 10.0
 
