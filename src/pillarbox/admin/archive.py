@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from pillarbox.admin.listing import EventDetail
@@ -45,14 +45,3 @@ class Archive(Protocol):
     async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
         """Drop exactly these rows; returns how many of them were still there."""
         ...
-
-
-def within(rows: Iterable[EventDetail], max_bytes: int) -> list[EventDetail]:
-    """The first rows, as many as have `max_bytes` of payload and headers, and at least one."""
-    taken: list[EventDetail] = []
-    for row in rows:
-        max_bytes -= len(row.payload) + len(row.headers_json.encode())
-        if taken and max_bytes < 0:
-            break
-        taken.append(row)
-    return taken
