@@ -54,7 +54,7 @@ async def test_events_that_wait_are_asked_for(visit: Visit, with_letters: Stock)
 
 
 async def test_the_head_of_a_blocked_key_is_given_up(visit: Visit, with_letters: Stock) -> None:
-    await (await visit(with_letters)).post("/keys/head", id="stuck", destination="orders", do="bury")
+    await (await visit(with_letters)).post("/keys/act", id="stuck", destination="orders", do="bury")
     assert with_letters.ask("SELECT action, event_id, asked_by FROM outbox_request") == [("bury", "stuck", "ada")]
 
 
@@ -63,20 +63,20 @@ async def test_the_head_that_waits_for_its_retry_is_sent_now_or_given_up(visit: 
     await asyncio.to_thread(stock.hold_up, "head", "second")
     visitor = await visit(stock)
     for do in ("retry", "bury"):
-        await visitor.post("/keys/head", id="head", destination="orders", do=do)
+        await visitor.post("/keys/act", id="head", destination="orders", do=do)
     asked = stock.ask("SELECT action, event_id, asked_by FROM outbox_request ORDER BY request_id")
     assert asked == [("retry", "head", "ada"), ("bury", "head", "ada")]
 
 
 async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
-    await visitor.post("/destinations/steer", destination="orders", do="pause")
-    await visitor.post("/destinations/steer", destination="orders", do="limit", limit="500/s")
+    await visitor.post("/destinations/override", destination="orders", do="pause")
+    await visitor.post("/destinations/override", destination="orders", do="limit", limit="500/s")
     page = await visitor.look("/destinations")
     assert '<span class="badge paused">paused</span>' in page
     assert "500/s" in page
-    await visitor.post("/destinations/steer", destination="orders", do="resume")
-    await visitor.post("/destinations/steer", destination="orders", do="open")
+    await visitor.post("/destinations/override", destination="orders", do="resume")
+    await visitor.post("/destinations/override", destination="orders", do="open")
     assert with_letters.ask("SELECT paused, breaker FROM outbox_destination") in ([(0, "open")], [(False, "open")])
 
 
@@ -85,8 +85,8 @@ async def test_a_destination_with_dead_letters_stays_listed_although_no_relay_kn
 ) -> None:
     visitor = await visit(with_letters)
     for do in ("pause", "resume", "pause"):
-        assert (await visitor.post("/destinations/steer", destination="mail", do=do)).status_code == 303
-    assert (await visitor.post("/destinations/steer", destination="mail", do="resume")).status_code == 303
+        assert (await visitor.post("/destinations/override", destination="mail", do=do)).status_code == 303
+    assert (await visitor.post("/destinations/override", destination="mail", do="resume")).status_code == 303
     assert 'destination=mail">mail</a>' in await visitor.look("/destinations")
     listed = (await visitor.client.get("/api/v1/destinations")).json()["destinations"]
     assert [one["name"] for one in listed] == ["mail", "orders"]
@@ -95,8 +95,8 @@ async def test_a_destination_with_dead_letters_stays_listed_although_no_relay_kn
 async def test_a_destination_that_is_not_listed_is_paused_by_the_form_for_it(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     assert 'name="force" value="yes"' in await visitor.look("/destinations")
-    assert (await visitor.post("/destinations/steer", destination="to come", do="pause")).status_code == 404
-    await visitor.post("/destinations/steer", destination="to come", do="pause", force="yes")
+    assert (await visitor.post("/destinations/override", destination="to come", do="pause")).status_code == 404
+    await visitor.post("/destinations/override", destination="to come", do="pause", force="yes")
     assert shop.ask("SELECT destination FROM outbox_destination WHERE paused") == [("to come",)]
 
 
@@ -113,7 +113,7 @@ async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stoc
     [
         (("/event/act", {"id": "dead1", "destination": "orders", "do": "retry"}), ("dead", "retry", "dead1")),
         (("/event/act", {"id": "dead1", "destination": "orders", "do": "discard"}), ("dead", "discard", "dead1", "-y")),
-        (("/destinations/steer", {"destination": "orders", "do": "pause"}), ("destinations", "pause", "orders")),
+        (("/destinations/override", {"destination": "orders", "do": "pause"}), ("destinations", "pause", "orders")),
         (("/everything", {"do": "pause"}), ("destinations", "pause", "-y")),
         (
             ("/dead/edit", {"letter": "1", "headers": "n: 1", "do": "send"}),
@@ -161,16 +161,16 @@ async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock)
         ("/event/act", {"id": "sent", "destination": "orders", "do": "retry"}, 409),
         ("/event/act", {"id": "sent", "destination": "orders", "do": "discard"}, 409),
         ("/events/decide", {"do": "reschedule", "status": "PENDING", "count": "1", "delay": "soon"}, 400),
-        ("/destinations/steer", {"destination": "orders", "do": "limit", "limit": "0/s"}, 400),
-        ("/destinations/steer", {"do": "pause"}, 400),
-        ("/destinations/steer", {"destination": "*", "do": "pause"}, 400),
-        ("/destinations/steer", {"destination": "ordres", "do": "open"}, 404),
+        ("/destinations/override", {"destination": "orders", "do": "limit", "limit": "0/s"}, 400),
+        ("/destinations/override", {"do": "pause"}, 400),
+        ("/destinations/override", {"destination": "*", "do": "pause"}, 400),
+        ("/destinations/override", {"destination": "ordres", "do": "open"}, 404),
         ("/relays/drain", {"relay": "*"}, 400),
         ("/relays/drain", {"relay": "nobody"}, 404),
-        ("/keys/head", {"id": "fresh", "destination": "", "do": "bury"}, 404),
-        ("/keys/head", {"id": "fresh", "destination": "", "do": "retry"}, 404),
-        ("/keys/head", {"id": "stuck", "destination": "mail", "do": "retry"}, 404),
-        ("/keys/head", {"do": "retry"}, 404),
+        ("/keys/act", {"id": "fresh", "destination": "", "do": "bury"}, 404),
+        ("/keys/act", {"id": "fresh", "destination": "", "do": "retry"}, 404),
+        ("/keys/act", {"id": "stuck", "destination": "mail", "do": "retry"}, 404),
+        ("/keys/act", {"do": "retry"}, 404),
         ("/everything", {"do": ""}, 400),
     ],
 )

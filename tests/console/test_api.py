@@ -63,9 +63,9 @@ async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> N
 @pytest.mark.parametrize(
     "path",
     [
-        "figures",
+        "statistics",
         "status",
-        "course",
+        "timeseries",
         "events",
         "dead",
         "dead/groups",
@@ -110,8 +110,8 @@ async def test_a_destination_that_will_come_is_steered_by_force(visit: Visit, sh
     visitor = await visit(shop)
     headers = {"x-csrf-token": await visitor.token()}
     body: dict[str, object] = {"destination": "partner", "do": "pause"}
-    refused = await visitor.client.post("/api/v1/destinations/steer", json=body, headers=headers)
-    done = await visitor.client.post("/api/v1/destinations/steer", json=body | {"force": True}, headers=headers)
+    refused = await visitor.client.post("/api/v1/destinations/override", json=body, headers=headers)
+    done = await visitor.client.post("/api/v1/destinations/override", json=body | {"force": True}, headers=headers)
     assert (refused.status_code, done.status_code) == (404, 200)
     assert shop.ask("SELECT destination FROM outbox_destination") == [("partner",)]
 
@@ -130,16 +130,16 @@ async def test_what_was_delivered_is_replayed(visit: Visit, with_letters: Stock)
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [
-        ("dead/retry", {}, "name events by ids, give a filter, or say all"),
-        ("dead/retry", {"ids": "dead1"}, "ids is no list of texts"),
-        ("dead/retry", {"group": "x"}, "is no group of dead letters"),
+        ("dead/retry", {}, "no dead letters selected: give ids, a filter or all"),
+        ("dead/retry", {"ids": "dead1"}, "ids is not a list of strings"),
+        ("dead/retry", {"group": "x"}, "is not a group of dead letters"),
         ("everything", {"do": "explode"}, "do must be pause or resume"),
         (
-            "destinations/steer",
+            "destinations/override",
             {"destination": "ordres", "do": "pause"},
             "did you mean 'orders'? there are mail, orders",
         ),
-        ("destinations/steer", {"destination": "*", "do": "open"}, "'*' is no destination"),
+        ("destinations/override", {"destination": "*", "do": "open"}, "'*' is no destination"),
         ("relays/drain", {"relay": "*"}, "'*' is no relay"),
         ("replay", {}, "The filter is empty"),
         ("replay", {"id": "nobody"}, "The history has no matching deliveries"),
@@ -204,7 +204,7 @@ async def test_what_a_pattern_finds_in_an_error_is_nowhere(visit: Visit, stock: 
     await visitor.store.destinations.report("mail", error=said, next_try=60)
     await visitor.store.admin.requests.override("mail", breaker="closed")
     paths = ["/", "/events", "/event?id=a", "/dead", "/dead?view=letters", "/dead/export", "/destinations", "/keys"]
-    api = ["status", "figures", "events", "event?id=a", "dead", "dead/groups", "destinations", "keys"]
+    api = ["status", "statistics", "events", "event?id=a", "dead", "dead/groups", "destinations", "keys"]
     for path in [*paths, *(f"/api/v1/{name}" for name in api)]:
         shown = await visitor.look(path)
         assert "jane.doe" not in shown, path
@@ -216,12 +216,12 @@ async def test_figures_over_time_come_from_what_relays_noted(visit: Visit, stock
     carried = Carried()
     carried.delivered(0.02)
     await visitor.store.statistics.add("relay-1", {"orders": carried})
-    course = (await visitor.client.get("/api/v1/course?window=15m")).json()
+    course = (await visitor.client.get("/api/v1/timeseries?window=15m")).json()
     assert sum(value or 0 for value in course["published"]) == pytest.approx(0.1)
     assert [value for value in course["p99"] if value is not None] == [0.025]
     assert abs(course["times"][-1] - datetime.now(UTC).timestamp()) < 60
-    answer = await visitor.client.get("/api/v1/course?window=1y")
-    assert "window '1y' is not kept" in answer.json()["error"]
+    answer = await visitor.client.get("/api/v1/timeseries?window=1y")
+    assert "unknown window '1y'" in answer.json()["error"]
 
 
 async def test_gauges_of_the_store_are_there_for_prometheus(visit: Visit, with_letters: Stock) -> None:

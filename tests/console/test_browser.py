@@ -197,7 +197,7 @@ def pause_and_resume(visitor: Watched, stock: Stock) -> None:
     page.get_by_role("button", name="Pause all").click()
     page.get_by_role("button", name="Resume all").click()
     page.wait_for_selector("text=Every destination is resumed.")
-    post = "fetch('/api/v1/destinations/steer', {method: 'POST', headers: {'content-type': 'application/json', "
+    post = "fetch('/api/v1/destinations/override', {method: 'POST', headers: {'content-type': 'application/json', "
     post += "'x-csrf-token': document.querySelector('meta[name=token]').content}, body: JSON.stringify("
     page.evaluate(post + "{destination: 'orders', do: 'pause'})}).then(a => a.json())")
     visitor.go("/destinations")

@@ -27,7 +27,7 @@ async def test_a_part_of_a_page_is_answered_so_that_the_page_is_loaded_anew(stra
 
 
 @pytest.mark.parametrize(
-    ("path", "wanted"), [("/destinations/steer", "/destinations"), ("/dead/decide", "/dead"), ("/everything", "/")]
+    ("path", "wanted"), [("/destinations/override", "/destinations"), ("/dead/decide", "/dead"), ("/everything", "/")]
 )
 async def test_a_form_leads_back_to_its_page(stranger: httpx.AsyncClient, path: str, wanted: str) -> None:
     answer = await stranger.post(path, data={"do": "pause"})

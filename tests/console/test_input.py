@@ -67,7 +67,7 @@ async def test_yes_and_no_are_said_in_words(visit: Visit, shop: Stock) -> None:
     assert dry.json()["dry_run"] is True
     assert (await post_json(visitor, "/api/v1/dead/discard", {"all": "no"})).status_code == 400
     body = {"destination": "partner", "do": "pause", "force": "1"}
-    assert (await post_json(visitor, "/api/v1/destinations/steer", body)).status_code == 200
+    assert (await post_json(visitor, "/api/v1/destinations/override", body)).status_code == 200
     assert "Stop following" in await visitor.look("/events?live=1")
     assert "Stop following" not in await visitor.look("/events?live=0")
     assert states(shop, "dead1") == ["FAILED"]
@@ -88,7 +88,7 @@ async def test_text_that_no_store_can_hold_is_refused(visit: Visit, with_letters
     for text in ("a\0", "a\ud800"):
         bodies: list[tuple[str, dict[str, Any]]] = [
             ("event/act", {"id": text, "destination": "orders", "do": "retry"}),
-            ("keys/head", {"id": text, "destination": "", "do": "retry"}),
+            ("keys/act", {"id": text, "destination": "", "do": "retry"}),
             ("dead/retry", {"ids": [text]}),
             ("dead/retry", {"key": text}),
             ("replay", {"type": text}),
@@ -182,7 +182,7 @@ async def test_the_api_names_the_fields_that_it_has(visit: Visit, shop: Stock) -
     told = (await visitor.client.get("/api/v1/event?id=dead1&full=1")).json()["error"]
     assert told == "there is no field 'full' here: there are id"
     answer = await post_json(visitor, "/api/v1/dead/discard?error=x", {"destination": "orders"})
-    assert "the query of a POST is not read" in answer.json()["error"]
+    assert "a POST has no query parameters" in answer.json()["error"]
     assert states(shop, "dead1") == ["FAILED"]
 
 

@@ -225,9 +225,9 @@ async def test_logging_out_ends_the_session(visit: Visit, shop: Stock, login: Us
     [
         ("vera", "/event/act", {"id": "dead1", "destination": "orders", "do": "retry"}, 403),
         ("olga", "/event/act", {"id": "dead1", "destination": "orders", "do": "retry"}, 303),
-        ("vera", "/destinations/steer", {"destination": "orders", "do": "pause"}, 403),
-        ("olga", "/destinations/steer", {"destination": "orders", "do": "open"}, 403),
-        ("ada", "/destinations/steer", {"destination": "orders", "do": "open"}, 303),
+        ("vera", "/destinations/override", {"destination": "orders", "do": "pause"}, 403),
+        ("olga", "/destinations/override", {"destination": "orders", "do": "open"}, 403),
+        ("ada", "/destinations/override", {"destination": "orders", "do": "open"}, 303),
     ],
 )
 async def test_roles(
@@ -394,7 +394,7 @@ async def test_read_only_has_no_way_to_write(visit: Visit, shop: Stock) -> None:
     assert "/dead/edit" not in await visitor.look("/event?id=dead1")
     assert (await visitor.client.get("/dead/edit?letter=1")).status_code == 404
     paths = ("/event/act", "/dead/decide", "/dead/edit", "/everything", "/api/v1/dead/retry", "/api/v1/dead/edit")
-    for path in (*paths, "/destinations/steer"):
+    for path in (*paths, "/destinations/override"):
         assert (await visitor.client.post(path, data={})).status_code == 404
     described = (await visitor.client.get("/api/v1/openapi.json")).json()
     assert [method for operations in described["paths"].values() for method in operations if method != "get"] == []

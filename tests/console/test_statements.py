@@ -46,9 +46,9 @@ MOST = {
     "/replay?type=order.lost": 1,
     "/replay?type=order.placed": 1,
     "/replay?destination=nowhere": 20,
-    "/api/v1/course?window=24h": 1,
+    "/api/v1/timeseries?window=24h": 1,
     "/api/v1/status": 6,
-    "/api/v1/figures": 6,
+    "/api/v1/statistics": 6,
 }
 
 

@@ -153,8 +153,8 @@ def _writing() -> list[BaseRoute]:
         page("/replay", replays.confirm, patience=LONG),
         action("/replay", replays.begin),
         action("/everything", acting.pause_everything),
-        action("/destinations/steer", destinations.steer),
-        action("/keys/head", running.act_on_head),
+        action("/destinations/override", destinations.steer),
+        action("/keys/act", running.act_on_head),
         action("/relays/drain", running.drain),
         *api.writing(),
     ]

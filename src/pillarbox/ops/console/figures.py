@@ -1,6 +1,6 @@
-"""The numbers of the first page: how the outbox fares now, and how it fared over the last minutes.
+"""The statistics of the overview: the current state, and rates over the last minutes.
 
-What must stay true: however many browsers watch, the store is looked at no more than once a second.
+Invariant: the console queries the store at most once a second, however many browsers are open.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pillarbox.ops.console.patience import PATIENCE, within
 from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
 FRESH = 1.0
-"""Seconds for which a glance is good."""
+"""Seconds for which a snapshot is cached."""
 SPAN = 300.0
-"""Seconds over which the pace of a destination is told."""
+"""Seconds over which the rates of a destination are averaged."""
 FAILING = 0.5
-"""The share of failed sends from which on a destination is in trouble, although its breaker is closed."""
+"""The share of failed sends from which a destination counts as failing although its breaker is closed."""
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """How the outbox fares now."""
+    """A snapshot of the state of the outbox."""
 
     seen: Overview
     steering: Sequence[Override]
     destinations: Sequence[DestinationView]
     flow: Flow
     paused: bool
-    """A person paused everything."""
+    """An operator paused every destination."""
 
     @property
     def alive(self) -> int:
@@ -45,10 +45,10 @@ class Glance:
 
 
 class Lookout:
-    """Glances for everybody who asks."""
+    """Caches one snapshot for all requests."""
 
     def __init__(self, store: AdminStore, *, allowed: float = LONG, clock: Clock | None = None) -> None:
-        """allowed: seconds that an event may wait."""
+        """allowed: seconds that an event may be pending."""
         self._store = store
         self._allowed = allowed
         self._clock = clock or SystemClock()
@@ -57,7 +57,7 @@ class Lookout:
         self._stale_at = 0.0
 
     async def glance(self) -> Glance:
-        """At most a second old. Raises what the store raises: one look's failure to all who waited for it."""
+        """Return a snapshot at most a second old. Raises the error of the store to every caller that waited for it."""
         async with self._turn:
             if self._found is None or self._clock.monotonic() >= self._stale_at:
                 try:
@@ -70,12 +70,12 @@ class Lookout:
             return self._found
 
     def forget(self) -> None:
-        """Somebody changed something: what was seen before is not true any more."""
+        """Drop the cached snapshot after a change."""
         self._found = None
 
 
 async def look(store: AdminStore, *, allowed: float = LONG) -> Glance:
-    """A glance at the store itself."""
+    """Take a snapshot of the store."""
     seen = await store.admin.inspection.overview()
     steering = await store.destinations.overrides()
     destinations = destinations_of(seen.relays, steering)
@@ -91,7 +91,7 @@ async def look(store: AdminStore, *, allowed: float = LONG) -> Glance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """Figures over time, one per step; None where nobody measured."""
+    """Statistics over time, one value per step; None without a measurement."""
 
     step: float
     times: list[float]
@@ -106,12 +106,12 @@ class Course:
 
 
 def step_of(seconds: float) -> float:
-    """So wide that a chart has about a hundred steps, and never finer than what is measured."""
+    """Return a step width for about a hundred steps, at least the interval of the samples."""
     return max(EVERY, round(seconds / 90 / EVERY) * EVERY)
 
 
 def course(samples: Sequence[Sample], *, now: datetime, seconds: float) -> Course:
-    """The last so many seconds, step by step."""
+    """Aggregate the samples of the last `seconds` into steps."""
     step = step_of(seconds)
     last = int(now.timestamp() // step)
     steps = range(last - int(seconds // step) + 1, last + 1)
@@ -136,7 +136,7 @@ def course(samples: Sequence[Sample], *, now: datetime, seconds: float) -> Cours
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How a destination fared over a while."""
+    """Rates of a destination over `SPAN`."""
 
     published: float
     """Per second."""
@@ -150,17 +150,17 @@ class Pace:
 
 
 async def lately(store: AdminStore) -> dict[str, Pace]:
-    """How each destination fared in the last minutes."""
+    """Return the recent rates of each destination."""
     return paces(await store.admin.samples.since(SPAN), seconds=SPAN)
 
 
 def troubled(destinations: Iterable[DestinationView], fared: Mapping[str, Pace]) -> list[DestinationView]:
-    """Those that take nothing, and those where most fails."""
+    """List destinations that are unavailable or failing."""
     return [one for one in destinations if not one.is_available or (one.name in fared and fared[one.name].fails)]
 
 
 def paces(samples: Iterable[Sample], *, seconds: float) -> dict[str, Pace]:
-    """By destination."""
+    """Aggregate the samples by destination."""
     sums: dict[str, Carried] = {}
     for sample in samples:
         if isinstance(sample.figures, Carried):
@@ -179,7 +179,7 @@ def _pace(carried: Carried, seconds: float) -> Pace:
 
 
 def _rate(highest: dict[int, int], at: int, step: float) -> float | None:
-    """What was recorded in a step: the difference to the last step that was measured, if that is not far."""
+    """Return the recording rate of a step: the difference to the last measured step, if it is close."""
     if at not in highest:
         return None
     before = next((earlier for earlier in range(at - 1, at - 4, -1) if earlier in highest), None)
@@ -188,5 +188,5 @@ def _rate(highest: dict[int, int], at: int, step: float) -> float | None:
 
 def _lag(carried: Carried | None, share: float) -> float | None:
     bound = None if carried is None else carried.lag_quantile(share)
-    # The last bucket has no bound: a chart needs a number.
+    # The last bucket has no upper bound, but a chart needs a number.
     return 7200.0 if bound == float("inf") else bound

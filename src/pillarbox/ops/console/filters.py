@@ -1,4 +1,4 @@
-"""What a URL asks for. The URL is the state of a page: it can be kept, shared and opened again."""
+"""Filters from URLs. A URL holds the state of a page, so that it can be bookmarked and shared."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pillarbox.ops import grouping, moments
 
 T = TypeVar("T")
 
-LOOKS = 5
-"""How often a store is asked for one page: a filter that no index answers may bring short ones."""
+QUERIES = 5
+"""Maximum number of queries for one page: without a fitting index a query may return a short page."""
 PER_PAGE = 50
 MOST = 500
-"""Rows that a page may be asked to have."""
+"""Maximum number of rows of a page."""
 
 EVENT_FIELDS = ("status", "type", "key", "destination", "since", "until", "aggregate", "error")
 LETTER_FIELDS = ("id", "type", "key", "destination", "since", "error")
@@ -31,7 +31,7 @@ def event_filter(query: Mapping[str, str]) -> EventFilter:
     retrying, blocked = status == "RETRYING", status == "BLOCKED"
     if status and not (retrying or blocked) and status not in Status.__members__:
         known = ", ".join((*Status.__members__, "RETRYING", "BLOCKED"))
-        raise ConfigurationError(f"status {query['status']!r} does not exist: there are {known}")
+        raise ConfigurationError(f"status {query['status']!r} is unknown: use {known}")
     return EventFilter(
         status=Status(status) if status and not (retrying or blocked) else None,
         event_type=query.get("type"),
@@ -62,12 +62,12 @@ def group_of(query: Mapping[str, str]) -> str | None:
     """Raises ConfigurationError."""
     group = query.get("group")
     if group is not None and not grouping.is_fingerprint(group):
-        raise ConfigurationError(f"{group!r} is no group of dead letters: it has twelve hexadecimal digits")
+        raise ConfigurationError(f"{group!r} is not a group of dead letters: give twelve hexadecimal digits")
     return group
 
 
 def given(query: Mapping[str, str], fields: tuple[str, ...]) -> dict[str, str]:
-    """The filter as the URL has it, for links to the next page."""
+    """Return the filter fields of a URL, for links to the next page."""
     return {name: query[name] for name in fields if name in query}
 
 
@@ -81,7 +81,7 @@ def whole(text: str | None, name: str, *, default: int, most: int) -> int:
     if text is None:
         return default
     if not text.isdecimal() or len(text) > 19 or not 1 <= int(text) <= most:
-        raise ConfigurationError(f"{name} {text!r} is no number from 1 to {most}")
+        raise ConfigurationError(f"{name} {text!r} is not a number from 1 to {most}")
     return int(text)
 
 
@@ -90,7 +90,7 @@ async def event_page(store: AdminStore, query: Mapping[str, str]) -> EventPage:
     wanted, limit = event_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
     after = Position.parse(query["after"]) if "after" in query else None
     page = await store.admin.events.list(wanted, limit=limit, after=after)
-    for _ in range(LOOKS - 1):
+    for _ in range(QUERIES - 1):
         if page.after is None or len(page.events) >= limit:
             break
         more = await store.admin.events.list(wanted, limit=limit - len(page.events), after=page.after)
@@ -103,9 +103,9 @@ async def dead_letter_page(store: AdminStore, query: Mapping[str, str]) -> DeadL
     wanted, limit = letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
     before = whole(query["before"], "before", default=0, most=2**63 - 1) if "before" in query else None
     if (group := group_of(query)) is not None:
-        return await grouping.page_of(store, wanted, group, limit=limit, before=before, looks=LOOKS)
+        return await grouping.page_of(store, wanted, group, limit=limit, before=before, looks=QUERIES)
     page = await store.admin.dead_letters.list(wanted, limit=limit, before=before)
-    for _ in range(LOOKS - 1):
+    for _ in range(QUERIES - 1):
         if page.before is None or len(page.letters) >= limit:
             break
         more = await store.admin.dead_letters.list(wanted, limit=limit - len(page.letters), before=page.before)
@@ -114,7 +114,7 @@ async def dead_letter_page(store: AdminStore, query: Mapping[str, str]) -> DeadL
 
 
 async def found_or(nothing: T, search: Awaitable[T]) -> tuple[T, str]:
-    """What `search` finds; or nothing, and what was wrong with the question."""
+    """Return the result of `search`; or `nothing` and the error text of a wrong filter."""
     try:
         return await search, ""
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Figures and times as the pages write them. Whatever comes from an event is data: it is shown, never obeyed."""
+"""Formatting of numbers and times for the pages. Control characters from events are escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pillarbox.core.text import plural as plural
 _TAIL = 12
 
 NOTHING = "\N{EN DASH}"
-"""In place of a figure that nobody knows."""
+"""Shown instead of an unknown number."""
 
 
 def clean(value: object) -> str:

@@ -44,7 +44,7 @@ def test_what_is_no_time_is_told(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "501", "x", "1.5", "9" * 30, "²"])
 def test_what_is_no_number_is_told(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no number from 1 to 500"):
+    with pytest.raises(ConfigurationError, match="is not a number from 1 to 500"):
         whole(text, "limit", default=50, most=500)
 
 

@@ -1,4 +1,4 @@
-"""What the API does: through the functions that the pages and the commands use, under the name of who asks."""
+"""Actions of the API. They use the functions of the pages and commands, under the name of the authenticated user."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from pillarbox.record.encoding import encode
 
 _FILTER = "filter, as for GET"
 _CONFIRMED = {
-    "count": "the number that was confirmed: if it is another by now, nothing is done",
-    "dry_run": "true: count, and change nothing",
+    "count": "the confirmed number: if the number of matches differs, the request fails and changes nothing",
+    "dry_run": "true: count only",
 }
 _CHOICE = {
-    "ids": "event ids; without them, what fits the filter",
+    "ids": "event ids; without them, the matches of the filter",
     **dict.fromkeys(CHOICE_FIELDS, _FILTER),
-    "all": "true: everything that was given up; without it, ids or a filter must be there",
+    "all": "true: all dead letters; otherwise ids or a filter are required",
     **_CONFIRMED,
 }
 
@@ -50,7 +50,7 @@ async def _decide(visit: Visit, decision: Decision) -> dict[str, Any]:
     ids = _texts("ids", body.get("ids") or [])
     asked = texts_of(body, CHOICE_FIELDS)
     if not (ids or asked or is_yes(body, "all")):
-        raise ConfigurationError("name events by ids, give a filter, or say all")
+        raise ConfigurationError("no dead letters selected: give ids, a filter or all")
     choice = await chosen(visit, asked, ids)
     if "count" in body:
         check_count(choice.count, body["count"])
@@ -66,7 +66,7 @@ async def edit(visit: Visit) -> dict[str, Any]:
     letter = await letter_of(visit, body.get("letter"), gone=409)
     payload, headers = payload_of(body), body.get("headers") or {}
     if not isinstance(headers, dict):
-        raise ConfigurationError("headers is no object")
+        raise ConfigurationError("headers is not an object: give names and values")
     change = amending.amendment(
         letter,
         payload=None if payload is None else encode(payload),
@@ -83,14 +83,14 @@ async def edit(visit: Visit) -> dict[str, Any]:
 
 
 async def act_on_event(visit: Visit) -> dict[str, Any]:
-    return {"said": await do_to_event(visit)}
+    return {"message": await do_to_event(visit)}
 
 
 async def act_on_events(visit: Visit) -> dict[str, Any]:
     body = visit.form
     asked, do = texts_of(body, EVENT_FIELDS), action_of(str(body.get("do", "")))
     if not asked:
-        raise ConfigurationError("say which events that wait are meant: give a filter")
+        raise ConfigurationError("no events selected: give a filter")
     delay = delay_of(body) if do == "reschedule" else 0
     waiting = await waiting_for(visit, asked)
     if "count" in body:
@@ -103,29 +103,29 @@ async def act_on_events(visit: Visit) -> dict[str, Any]:
 
 
 async def steer(visit: Visit) -> dict[str, Any]:
-    return {"said": await steer_one(visit)}
+    return {"message": await steer_one(visit)}
 
 
 async def everything(visit: Visit) -> dict[str, Any]:
-    return {"said": await pause_or_resume(visit)}
+    return {"message": await pause_or_resume(visit)}
 
 
 async def drain(visit: Visit) -> dict[str, Any]:
-    return {"said": await drain_one(visit)}
+    return {"message": await drain_one(visit)}
 
 
 async def head(visit: Visit) -> dict[str, Any]:
-    return {"said": await do_to_head(visit)}
+    return {"message": await do_to_head(visit)}
 
 
 async def replay(visit: Visit) -> dict[str, Any]:
     progress, said, visit.later = await begun(visit)
-    return {"replay": progress.number, "said": said}
+    return {"replay": progress.number, "message": said}
 
 
 def _texts(name: str, given: object) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise ConfigurationError(f"{name} is no list of texts")
+        raise ConfigurationError(f"{name} is not a list of strings")
     return given
 
 
@@ -134,7 +134,7 @@ _OPERATOR = Role.OPERATOR
 ACTIONS = (
     Endpoint(
         path="/dead/retry",
-        summary="Send dead letters again",
+        summary="Retry dead letters",
         answer=retry,
         fields=_CHOICE,
         posts=True,
@@ -142,7 +142,7 @@ ACTIONS = (
     ),
     Endpoint(
         path="/dead/discard",
-        summary="Drop dead letters for good",
+        summary="Discard dead letters permanently",
         answer=discard,
         fields=_CHOICE,
         posts=True,
@@ -150,26 +150,26 @@ ACTIONS = (
     ),
     Endpoint(
         path="/dead/edit",
-        summary="Send a dead letter again with another payload or other headers; needs the right to see payloads, too",
+        summary="Retry a dead letter with edited payload or headers; also needs the right to see payloads",
         answer=edit,
         fields={
             "letter": "its number",
             "payload": "the new payload as JSON",
             "payload_base64": "the new payload as bytes",
-            "headers": "an object of headers to be set",
-            "removed": "names of headers to be taken away",
-            "dry_run": "true: tell what would change, and change nothing",
+            "headers": "an object of headers to set",
+            "removed": "names of headers to remove",
+            "dry_run": "true: return the changes only",
         },
         posts=True,
         needs=_OPERATOR,
     ),
     Endpoint(
         path="/event/act",
-        summary="Send one event now or later, or drop it",
+        summary="Retry, reschedule, discard or dead-letter one event",
         answer=act_on_event,
         fields={
             "id": "its id",
-            "destination": "on its way there",
+            "destination": "its destination",
             "do": "retry, discard, reschedule or bury",
             "delay": "for reschedule, such as 10 min",
         },
@@ -178,7 +178,7 @@ ACTIONS = (
     ),
     Endpoint(
         path="/events/act",
-        summary="Send all events that wait and fit now or later, or drop them",
+        summary="Retry, reschedule, discard or dead-letter all matching pending events",
         answer=act_on_events,
         fields={
             "do": "retry, discard, reschedule or bury",
@@ -198,37 +198,37 @@ ACTIONS = (
         needs=_OPERATOR,
     ),
     Endpoint(
-        path="/destinations/steer",
-        summary="Pause, resume, limit a destination, or hold its breaker; the last two need the role admin",
+        path="/destinations/override",
+        summary="Pause, resume or limit a destination, or force its breaker; the last two need the role admin",
         answer=steer,
         fields={
             "destination": "its name",
             "do": "pause, resume, open, closed, release or limit",
-            "limit": "for limit, such as 500/s; empty: none",
-            "force": "true: take a name that nobody knows, of a destination that will come",
+            "limit": "for limit, such as 500/s; empty: remove the limit",
+            "force": "true: accept the name of an unknown destination",
         },
         posts=True,
         needs=_OPERATOR,
     ),
     Endpoint(
-        path="/keys/head",
-        summary="Send the head of a key that stands still again, or make a dead letter of it",
+        path="/keys/act",
+        summary="Retry or dead-letter the event that blocks a key",
         answer=head,
-        fields={"id": "the event's id", "destination": "on its way there", "do": "retry or bury"},
+        fields={"id": "the event's id", "destination": "its destination", "do": "retry or bury"},
         posts=True,
         needs=_OPERATOR,
     ),
     Endpoint(
         path="/replay",
-        summary="Send once more what was delivered, as new events; it goes on after the answer",
+        summary="Send delivered events again as new events; continues after the response",
         answer=replay,
-        fields=dict.fromkeys(REPLAY_FIELDS, "as `pillarbox replay` has it"),
+        fields=dict.fromkeys(REPLAY_FIELDS, "as in `pillarbox replay`"),
         posts=True,
         needs=_OPERATOR,
     ),
     Endpoint(
         path="/relays/drain",
-        summary="Ask a relay to drain and end",
+        summary="Request a relay to drain and stop",
         answer=drain,
         fields={"relay": "its id"},
         posts=True,

@@ -1,4 +1,4 @@
-"""What an endpoint of the API is: the route and its description are made of the same value."""
+"""An endpoint of the API: its route and its OpenAPI description come from one definition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX = "/api/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """`fields` are parameters of a GET's query, or members of a POST's body, each with what it means."""
+    """`fields` maps query parameters of a GET, or members of a POST body, to their descriptions."""
 
     path: str
     summary: str
@@ -35,5 +35,5 @@ class Endpoint:
     def check(self, visit: Visit) -> None:
         """Raises ConfigurationError for a field that this endpoint does not have."""
         if self.posts and visit.request.query_params:
-            raise ConfigurationError("the query of a POST is not read: put its fields into the body")
+            raise ConfigurationError("a POST has no query parameters: put the fields into the body")
         check_names([*visit.request.query_params, *(name for name in visit.form if name != TOKEN)], self.fields)

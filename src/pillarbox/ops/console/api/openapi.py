@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the endpoints themselves."""
+"""The OpenAPI document, generated from the endpoints."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 from pillarbox.ops.console.api.endpoint import Endpoint
 
 _ERRORS = {
-    "400": "what was asked cannot be asked; `error` says why",
+    "400": "invalid request; `error` gives the reason",
     "401": "not logged in",
     "403": "not allowed",
     "404": "not found",
-    "409": "it changed meanwhile",
-    "413": "there is too much of it",
-    "415": "the body of a POST is no application/json",
+    "409": "changed concurrently",
+    "413": "too large",
+    "415": "the body of a POST is not application/json",
     "429": "too many wrong passwords; `Retry-After` says how long to wait",
-    "503": "the store does not answer",
+    "503": "store unavailable",
 }
 
 
 def document(endpoints: Sequence[Endpoint], *, base: str) -> dict[str, Any]:
-    """As of OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 document."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Pillarbox console", "version": version("pillarbox")},

@@ -1,4 +1,4 @@
-"""What the API tells: the same as the pages, and under the same names as the commands' `--json`."""
+"""Queries of the API: the content of the pages, with the field names of the commands' `--json`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pillarbox.ops.lines import heads, shut
 _EVENTS = {
     "type": "exactly this event type",
     "key": "exactly this key",
-    "destination": "on its way to this destination",
+    "destination": "exactly this destination",
     "since": "an age such as 1h, or a time",
     "limit": "rows, at most 500",
 }
@@ -55,7 +55,7 @@ async def status(visit: Visit) -> dict[str, Any]:
 async def course(visit: Visit) -> dict[str, Any]:
     window = visit.query.get("window", "15m")
     if window not in WINDOWS:
-        raise ConfigurationError(f"window {window!r} is not kept: there are {', '.join(WINDOWS)}")
+        raise ConfigurationError(f"unknown window {window!r}: use {', '.join(WINDOWS)}")
     samples = await visit.desk.store.admin.samples.since(WINDOWS[window])
     return asdict(course_of(samples, now=visit.now, seconds=WINDOWS[window]))
 
@@ -70,7 +70,7 @@ async def event(visit: Visit) -> dict[str, Any]:
     event_id = visit.query.get("id", "")
     story = await visit.desk.store.admin.events.show(event_id)
     if not story.events:
-        raise Refused(404, f"there is no event {event_id!r} here")
+        raise Refused(404, f"event {event_id!r} not found")
     return {
         "event_id": event_id,
         "events": [await asyncio.to_thread(_detail, visit, detail) for detail in story.events],
@@ -156,7 +156,7 @@ async def audit(visit: Visit) -> dict[str, Any]:
 
 async def doctor(visit: Visit) -> dict[str, Any]:
     if visit.desk.examination is None:
-        raise Refused(404, "this console does not know the settings: run `pillarbox doctor`")
+        raise Refused(404, "this console has no settings to check: run `pillarbox doctor`")
     report, at = await visit.desk.examination.last()
     return {
         "result": report.worst,
@@ -166,7 +166,7 @@ async def doctor(visit: Visit) -> dict[str, Any]:
 
 
 def _detail(visit: Visit, detail: EventDetail) -> dict[str, Any]:
-    """Without payload and headers for those who may not see them; masked for everybody."""
+    """Omit payload and headers for users who may not see them; mask them for all others."""
     told = exports.event_detail(detail)
     for name in ("headers", "payload", "payload_base64"):
         told.pop(name, None)
@@ -174,73 +174,78 @@ def _detail(visit: Visit, detail: EventDetail) -> dict[str, Any]:
 
 
 READINGS = (
-    Endpoint(path="/figures", summary="The numbers of the first page, as it writes them", answer=live_figures),
-    Endpoint(path="/status", summary="Is it flowing, and if not, why?", answer=status),
+    Endpoint(path="/statistics", summary="The numbers of the overview, formatted", answer=live_figures),
+    Endpoint(path="/status", summary="Whether events flow, and the reason if not", answer=status),
     Endpoint(
-        path="/course",
-        summary="Rates and lags over time",
+        path="/timeseries",
+        summary="Rates and latencies over time",
         answer=course,
         fields={"window": ", ".join(WINDOWS)},
     ),
     Endpoint(
         path="/events",
-        summary="Events, the newest first, in pages",
+        summary="List events, newest first, in pages",
         answer=events,
         fields={
             "status": "PENDING, PROCESSING, PUBLISHED, FAILED, RETRYING or BLOCKED",
             **_EVENTS,
-            "until": "recorded before then, as since",
-            "aggregate": "of this type, as in ORDER, or this very one, as in ORDER:42",
-            "error": "where the last error contains this",
-            "after": "where the last page ended",
+            "until": "recorded before; format as since",
+            "aggregate": "an aggregate type such as ORDER, or one aggregate such as ORDER:42",
+            "error": "a part of the last error",
+            "after": "cursor from the previous page",
         },
     ),
     Endpoint(
         path="/event",
-        summary="All of one event, and each send that failed, with its error and seconds",
+        summary="Show one event with its failed sends",
         answer=event,
         fields={"id": "its id"},
     ),
     Endpoint(
         path="/dead",
-        summary="Dead letters, the newest first, in pages",
+        summary="List dead letters, newest first, in pages",
         answer=dead,
         fields={
-            "id": "of this event",
+            "id": "an event id",
             **_EVENTS,
-            "error": "where the error contains this",
-            "before": "where the last page ended",
+            "error": "a part of the error",
+            "before": "cursor from the previous page",
         },
     ),
     Endpoint(
         path="/dead/groups",
-        summary="Dead letters by reason, the largest group first, in pages",
+        summary="List dead letters by reason, largest group first, in pages",
         answer=dead_groups,
         fields={
-            "id": "of this event",
+            "id": "an event id",
             **_EVENTS,
-            "error": "part of the error",
-            "after": "where the last page ended",
+            "error": "a part of the error",
+            "after": "cursor from the previous page",
         },
     ),
-    Endpoint(path="/destinations", summary="How destinations fare", answer=destinations),
-    Endpoint(path="/keys", summary="Keys that stand still, and keys that are busy", answer=keys),
-    Endpoint(path="/relays", summary="Who works", answer=relays),
-    Endpoint(path="/inbox", summary="Who has receipts in the inbox, and what consumers met", answer=inbox),
+    Endpoint(path="/destinations", summary="Destinations with state, override and recent rates", answer=destinations),
+    Endpoint(path="/keys", summary="Blocked and busiest ordering keys", answer=keys),
+    Endpoint(path="/relays", summary="Relays with lanes and breakers", answer=relays),
+    Endpoint(path="/inbox", summary="Per-consumer inbox statistics", answer=inbox),
     Endpoint(
         path="/store",
-        summary="The tables: their version, their sizes, and whose transaction is the oldest",
+        summary="Schema version, table sizes and the oldest transaction",
         answer=store,
     ),
     Endpoint(
         path="/audit",
-        summary="Who did what, the newest first, in pages",
+        summary="Audit entries, newest first, in pages",
         answer=audit,
-        fields={"who": "a name", "what": "an action", "since": _EVENTS["since"], "before": "where the last page ended"},
+        fields={
+            "who": "a name",
+            "what": "an action",
+            "since": _EVENTS["since"],
+            "before": "cursor from the previous page",
+        },
     ),
     Endpoint(
         path="/doctor",
-        summary="Everything that can be wrong, examined at most half a minute ago; changes nothing",
+        summary="Findings of the doctor, at most half a minute old; changes nothing",
         answer=doctor,
         patience=LONG,
     ),
