@@ -209,7 +209,10 @@ class MessageLife(StoreMachine):
     @invariant()
     def everything_is_where_the_model_says(self) -> None:
         rows = self.model.in_order()
-        assert [_told(m) for m in self.run(self.owner.ready())] == [self._expected(r) for r in rows if r.ready]
+        ready = self.run(self.owner.ready())
+        assert [m.id for m in ready] == sorted(m.id for m in ready)
+        # Copies of one event for several destinations share its sequence; they come in any order.
+        assert sorted(map(_told, ready)) == sorted(self._expected(row) for row in rows if row.ready)
         due = [_told(m) for m in self.run(self.owner.due())]
         assert sorted(due) == sorted(self._expected(row) for row in rows if row.due)
         aside = [_told(m) for m in self.run(self.owner.put_aside(*DESTINATIONS, "z"))]
