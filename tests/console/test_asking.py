@@ -6,14 +6,14 @@ import pytest
 
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.ops.asking import BITE
 from pillarbox.ops.console import counting
+from pillarbox.ops.operator_requests import BATCH
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import fresh_pillarbox, pillarbox
 
-MANY = BITE + 500
+MANY = BATCH + 500
 REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDER BY request_id"
 
 
@@ -115,9 +115,9 @@ def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("retry",), 2, "Name events by their ids, or give a filter."),
-        (("retry", "fresh", "--type", "x"), 2, "Name events by their ids, or give a filter."),
-        (("retry", "sent"), 4, "nothing of 'sent' waits"),
+        (("retry",), 2, "Give either event ids or a filter."),
+        (("retry", "fresh", "--type", "x"), 2, "Give either event ids or a filter."),
+        (("retry", "sent"), 4, "'sent': not pending"),
         (("reschedule", "fresh"), 2, "Missing option '--in'"),
     ],
 )

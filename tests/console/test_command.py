@@ -77,7 +77,7 @@ def test_people_of_a_variable_need_no_file(shop: Stock, tmp_path: Path) -> None:
             "without a login the console listens on this machine only",
         ),
         ({"LOGIN": "magic"}, "console.login is 'magic': write file, proxy, none, or MODULE:OBJECT"),
-        ({"LOGIN": "nowhere:login"}, "there is no module 'nowhere' here"),
+        ({"LOGIN": "nowhere:login"}, "there is no module 'nowhere'"),
         ({"LOGIN": "os:sep"}, "os:sep is a str"),
         ({"LOGIN": "proxy"}, "a login by proxy needs the addresses of that proxy"),
         ({"LOGIN": "none", "MASK": "email"}, "console.mask: 'email' is no rule"),

@@ -190,7 +190,7 @@ async def test_the_api_edits_as_the_command_does(visit: Visit, one: Stock) -> No
         ({}, 400, "is not a number"),
         ({"letter": 99, "payload": {}}, 409, "no longer exists"),
         ({"letter": 1, "payload": 42}, 400, "at the top"),
-        ({"letter": 1, "payload": {}, "payload_base64": "e30="}, 400, "both there"),
+        ({"letter": 1, "payload": {}, "payload_base64": "e30="}, 400, "both given"),
         ({"letter": 1, "payload_base64": "ew=="}, 400, "not JSON"),
         ({"letter": 1, "headers": ["tenant"]}, 400, "headers is not an object"),
         ({"letter": 1, "headers": {"n": 2}}, 400, "must be text"),

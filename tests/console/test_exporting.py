@@ -8,7 +8,7 @@ import pytest
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.ops import exports, letter_lines
+from pillarbox.ops import dead_letter_export, exports
 from pillarbox.ops.console import Person
 from pillarbox.ops.console.logins import HostLogin
 from tests.console.conftest import Visit
@@ -38,8 +38,8 @@ def read(text: str) -> list[dict[str, Any]]:
 async def test_everything_that_fits_leaves_whole_in_bounded_pieces(
     visit: Visit, graves: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letter_lines, "PAGE", 2)
-    monkeypatch.setattr(letter_lines, "BITE", 1)
+    monkeypatch.setattr(dead_letter_export, "PAGE", 2)
+    monkeypatch.setattr(dead_letter_export, "BATCH", 1)
     answer = await (await visit(graves)).client.get("/dead/export?key=k")
     assert answer.headers["content-disposition"].startswith("attachment")
     third, second, first = read(answer.text)
@@ -76,9 +76,9 @@ async def test_masks_hold_for_the_file(visit: Visit, graves: Stock) -> None:
 async def test_a_letter_that_goes_meanwhile_is_left_out(
     visit: Visit, graves: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letter_lines, "BITE", 1)
+    monkeypatch.setattr(dead_letter_export, "BATCH", 1)
     store = (await visit(graves)).store
-    lines = letter_lines.lines(store, DeadLetterFilter(), exports.content)
+    lines = dead_letter_export.lines(store, DeadLetterFilter(), exports.content)
     newest = json.loads(await anext(lines))["letter"]
     await store.admin.dead_letters.discard([newest - 2])
     assert [json.loads(line)["letter"] async for line in lines] == [newest - 1, newest - 3]

@@ -75,7 +75,7 @@ async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, s
     [told] = (await visitor.client.get("/api/v1/event?id=order-00")).json()["waits_for"]
     assert told == {"destination": "orders", "state": "open", "forced": False, "rate_limit": None}
     shown = await asyncio.to_thread(fresh_pillarbox, "events", "show", "order-00", PILLARBOX_STORE=sqlite_stock.url)
-    assert "waits for orders (breaker open)" in shown.stdout
+    assert "waiting for orders (breaker open)" in shown.stdout
     as_json = await asyncio.to_thread(
         fresh_pillarbox, "events", "show", "order-00", "--json", PILLARBOX_STORE=sqlite_stock.url
     )

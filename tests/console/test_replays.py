@@ -6,7 +6,7 @@ from pillarbox.admin.listing import EventFilter
 from pillarbox.admin.replay import Replay
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.ops import replaying
+from pillarbox.ops import replay_runs
 from pillarbox.ops.console.pages import replays
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
@@ -17,7 +17,7 @@ PLACES = ["orders", "orders", "orders", "mail", "orders", "late", "late", "mail"
 @pytest.fixture
 def past(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Stock:
     """Eight deliveries, of which the console looks at five and the command line at all."""
-    monkeypatch.setattr(replaying, "LOOK", 1)
+    monkeypatch.setattr(replay_runs, "LOOK", 1)
     monkeypatch.setattr(replays, "QUERIES", 5)
     names = {f"evt{number}": place for number, place in enumerate(PLACES)}
     stock = Stock(sqlite_url)
@@ -42,7 +42,7 @@ async def test_a_count_says_how_much_was_looked_at(visit: Visit, past: Stock, as
 
 
 async def test_there_may_be_more_than_are_counted(visit: Visit, past: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaying, "COUNTED", 2)
+    monkeypatch.setattr(replay_runs, "COUNTED", 2)
     monkeypatch.setattr(replays, "COUNTED", 2)
     assert "<strong>2 or more deliveries</strong>" in await (await visit(past)).look("/replay?destination=orders")
 
@@ -69,7 +69,7 @@ async def test_the_audit_shows_how_far_a_replay_is_and_looks_again_while_it_runs
     assert '<progress aria-label="Copied" value="0" max="2">' in page
     assert "0 of 2 copied" in page
     assert 'hx-get="/audit?what=replay"' in page
-    await replaying.go_on(visitor.store, replay)
+    await replay_runs.resume(visitor.store, replay)
     page = await visitor.look("/audit?what=replay")
     assert "2 copied" in page
     assert "<progress" not in page
@@ -95,5 +95,5 @@ async def test_the_command_line_counts_to_the_end(visit: Visit, past: Stock) -> 
     looked: list[int] = []
     late = Replay(wanted=EventFilter(destination="late"))
     store = (await visit(past)).store
-    assert await replaying.count(store, late, looked=looked.append) == replaying.Count(2)
+    assert await replay_runs.count(store, late, looked=looked.append) == replay_runs.Count(2)
     assert looked == [1] * len(PLACES)

@@ -10,7 +10,7 @@ from pillarbox.admin.dead_letters import ListedDeadLetter
 from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
-from pillarbox.ops.grouping import LetterGroup
+from pillarbox.ops.dead_letter_groups import DeadLetterGroup
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ ON_THE_BROKER = BrokerLetter(
     queue="q", event_id="e", event_type="t", reason=None, attempts=0, died_at=NOON, came_from=None, given_out=0,
     content_type=None, size=0, body=b"",
 )  # fmt: skip
-GROUP = LetterGroup(
+GROUP = DeadLetterGroup(
     fingerprint="f", reason="r", event_type="t", destination="", count=1, first_at=NOON, last_at=NOON, example=LETTER
 )
 ENTRY = AuditEntry(1, NOON, "ada", "retry", "e", 1, "{}")

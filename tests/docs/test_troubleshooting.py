@@ -159,12 +159,12 @@ def test_pending_without_a_route(shop: Shop) -> None:
     assert "`no route for 'order.placed'`" in PAGE
 
 
-def test_a_high_retry_count_is_charged_where_the_event_is_at_fault(shop: Shop) -> None:
+def test_a_high_retry_count_is_counted_where_the_event_is_at_fault(shop: Shop) -> None:
     shop.deliver(ValueError("not today"))
     found = shop.event()
     assert (found["status"], found["attempts"], found["charged"]) == ("PENDING", 1, [True])
     assert found["last_error"].startswith("RejectedError")
-    assert "charged" in shop.typed("events", "show", "evt-42")
+    assert "counted" in shop.typed("events", "show", "evt-42")
 
 
 def test_failed_and_sent_again(shop: Shop) -> None:

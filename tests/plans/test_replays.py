@@ -8,15 +8,15 @@ import pytest
 from pillarbox.admin.audit import AuditFilter
 from pillarbox.admin.listing import WALK, EventFilter
 from pillarbox.admin.replay import LOOK, Place, Replay
-from pillarbox.ops import replaying
+from pillarbox.ops import replay_runs
 from pillarbox.stores.postgres import PostgresStore
 from tests.plans.explain import Cost, Explainer
 from tests.plans.test_lists import Listener
 from tests.plans.test_statement_counts import Counter
 
-BITE = 100
+BATCH = 100
 # A wanted row is looked at itself, in the probe for an earlier delivery, and a few ahead; a partition shows its first.
-ONE_BITE = 4 * (BITE + 1)
+ONE_BATCH = 4 * (BATCH + 1)
 LATER, EARLIER = datetime.now(UTC) + timedelta(days=1), datetime.now(UTC) - timedelta(days=1)
 NOWHERE = Replay(wanted=EventFilter(destination="nowhere"))
 
@@ -43,7 +43,7 @@ async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, 
     after: Place | None = plan.start
     for _ in range(2):
         if after is not None:
-            _, after = await store.admin.replays.chosen(plan, limit=BITE, after=after)
+            _, after = await store.admin.replays.chosen(plan, limit=BATCH, after=after)
             sql, *arguments = listener.heard
             yield await explain.cost(str(sql), *arguments)
 
@@ -65,7 +65,7 @@ async def test_a_bite_that_an_index_answers(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
     async for cost in cost_of(store, listener, explain, plan):
-        assert cost.everywhere <= ONE_BITE, cost
+        assert cost.everywhere <= ONE_BATCH, cost
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
     async for cost in cost_of(store, listener, explain, plan):
-        assert cost.everywhere <= LOOK + ONE_BITE, cost
+        assert cost.everywhere <= LOOK + ONE_BATCH, cost
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
 async def test_that_nothing_fits_is_known_without_reading_anything(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
-    assert await store.admin.replays.count(plan, enough=BITE, look=LOOK) == (0, None)
+    assert await store.admin.replays.count(plan, enough=BATCH, look=LOOK) == (0, None)
     sql, *arguments = listener.heard
     assert (await explain.cost(str(sql), *arguments)).everywhere == 0
 
@@ -103,8 +103,8 @@ async def test_that_nothing_fits_is_known_without_reading_anything(
 @pytest.mark.parametrize(
     ("plan", "most"),
     [
-        (Replay(), ONE_BITE),
-        (Replay(wanted=EventFilter(event_type="order.placed")), ONE_BITE),
+        (Replay(), ONE_BATCH),
+        (Replay(wanted=EventFilter(event_type="order.placed")), ONE_BATCH),
         (NOWHERE, LOOK + 20),
     ],
     ids=["all", "type", "destination"],
@@ -112,20 +112,20 @@ async def test_that_nothing_fits_is_known_without_reading_anything(
 async def test_a_count_ends_with_the_look_or_where_there_is_enough(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay, most: int
 ) -> None:
-    _, later = await store.admin.replays.count(NOWHERE, enough=BITE, look=LOOK)
+    _, later = await store.admin.replays.count(NOWHERE, enough=BATCH, look=LOOK)
     assert later is not None
     for after in (None, later):
-        await store.admin.replays.count(plan, enough=BITE, look=LOOK, after=after)
+        await store.admin.replays.count(plan, enough=BATCH, look=LOOK, after=after)
         sql, *arguments = listener.heard
         cost = await explain.cost(str(sql), *arguments)
         assert cost.everywhere <= most, cost
 
 
-@pytest.mark.parametrize(("wanted", "most"), [(AuditFilter(), BITE + 1), (AuditFilter(who="nobody"), WALK)], ids=repr)
+@pytest.mark.parametrize(("wanted", "most"), [(AuditFilter(), BATCH + 1), (AuditFilter(who="nobody"), WALK)], ids=repr)
 async def test_a_page_of_the_audit(
     store: PostgresStore, listener: Listener, explain: Explainer, wanted: AuditFilter, most: int
 ) -> None:
-    await store.admin.audit.list(wanted, limit=BITE)
+    await store.admin.audit.list(wanted, limit=BATCH)
     sql, *arguments = listener.heard
     entries = "INSERT INTO public.outbox_audit (who, what) SELECT 'ada', 'retry' FROM generate_series(1, 20000)"
     cost = await explain.cost(str(sql), *arguments, prepare=f"{entries}; ANALYZE public.outbox_audit")
@@ -146,6 +146,6 @@ async def test_a_replay_takes_two_statements_a_bite_whatever_its_size(
         )
     # One more to enter it in the audit.
     with counter.expecting(3):
-        done = await replaying.run(store, Replay(), by="")
+        done = await replay_runs.run(store, Replay(), by="")
     assert done.copied == events
     await store.aclose()

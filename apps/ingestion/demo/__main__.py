@@ -19,7 +19,7 @@ from apps.ingestion.demo.system import System, SystemFailed
 @click.command()
 @click.option("--seconds", type=click.FloatRange(0.1, 3600), default=10, show_default=True, help="Upload for so long.")
 @click.option("--rate", type=click.FloatRange(0.1, 100), default=5, show_default=True, help="Documents a second.")
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
 def demo(seconds: float, rate: float, as_json: bool) -> None:
     """Documents on their way UPLOADED → VALIDATED → ENRICHED, and whether all of them arrived.
 

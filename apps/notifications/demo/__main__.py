@@ -28,9 +28,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
     help="How long business goes on; default: until Ctrl-C.",
 )
 @click.option(
-    "--rate", type=click.FloatRange(0.1, 200), default=10, show_default=True, metavar="N", help="Events a second."
+    "--rate", type=click.FloatRange(0.1, 200), default=10, show_default=True, metavar="N", help="Events per second."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
 def demo(seconds: float | None, rate: float, as_json: bool) -> None:
     """Reservations, orders and registrations; everybody is told once by every channel they want.
 

@@ -1,4 +1,4 @@
-"""The dead-letter queues that the settings know of: how deep they are, and what lies in them."""
+"""The dead-letter queues of the settings: their depth and their messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_broker_letters
 
 MOST_MET = 100
-"""Queues that are asked for only because relays met them."""
+"""Queues that are read only because relays have sent to them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,58 +24,62 @@ class DeadQueue:
     transport: str
     name: str
     named: bool = True
-    """Somebody named it; if not, it is where a consumer of a queue that events go to would put what it gives up."""
+    """The settings name it. Otherwise it is the default dead-letter queue of a queue that events go to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """How many letters lie in a queue, or why nobody knows."""
+    """The number of dead letters in a queue, or why it is unknown."""
 
     queue: DeadQueue
     letters: int | None
-    """None: there is no such queue, or there is an error."""
+    """None: the queue does not exist, or there is an error."""
     error: str | None = None
 
 
 def known_queues(settings: Settings, *, met: Collection[str] = ()) -> list[DeadQueue]:
-    """In the order of the settings; those of a transport stand together.
+    """Return the dead-letter queues in the order of the settings, grouped by transport.
 
-    met: destinations that relays have met. Where the settings route nothing, each is a queue named after an event type.
+    met: destinations that relays have sent to. Without routes, each is a queue named after an event type.
     """
     unrouted = [] if settings.routes or settings.destinations else sorted(met)[:MOST_MET]
     return [queue for name in _brokers(settings) for queue in _queues_of(settings, name, unrouted)]
 
 
 def chosen_queues(settings: Settings, *, queue: str | None, transport: str | None) -> list[DeadQueue]:
-    """Those that a person means, at least one. Raises ConfigurationError."""
+    """Return the selected queues, at least one. Raises ConfigurationError."""
     brokers = _brokers(settings)
     if not brokers:
         raise ConfigurationError(
-            "no RabbitMQ is set: name it by PILLARBOX_TRANSPORT=amqp://… or [transports.NAME] in the settings file"
+            "no RabbitMQ is configured: set PILLARBOX_TRANSPORT=amqp://…, or add [transports.NAME] to the settings file"
         )
     if transport is not None and transport not in brokers:
-        raise ConfigurationError(f"--transport: {transport!r} is no RabbitMQ transport; there is {', '.join(brokers)}")
+        raise ConfigurationError(
+            f"--transport: {transport!r} is not a RabbitMQ transport; there is {', '.join(brokers)}"
+        )
     known = [one for one in known_queues(settings) if transport in (None, one.transport)]
     if queue is None:
         if not known:
-            raise ConfigurationError("the settings name no queue: say which with --queue NAME")
+            raise ConfigurationError("the settings name no queue: select one with --queue NAME")
         return known
     places = [one.transport for one in known if one.name == queue] or ([transport] if transport else brokers)
     if len(places) > 1:
-        raise ConfigurationError(f"--queue {queue}: on {' or '.join(places)}? Say it with --transport NAME")
+        raise ConfigurationError(
+            f"--queue {queue}: it may be on {' or '.join(places)}; select one with --transport NAME"
+        )
     return [DeadQueue(transport=places[0], name=queue)]
 
 
 async def depths(settings: Settings, queues: Sequence[DeadQueue], *, within: float | None = None) -> list[Depth]:
-    """How deep each is, all brokers asked at once, and each for no longer than `within`; what a broker is at fault for
-    is in the answer."""
+    """Return the depth of each queue. All brokers are queried concurrently, each with a timeout of `within` seconds; an
+    error of a broker is part of the result."""
     groups = [list(group) for _, group in groupby(queues, key=lambda queue: queue.transport)]
     answers = await asyncio.gather(*(_depths_on(settings, group, within) for group in groups))
     return [depth for answer in answers for depth in answer]
 
 
 async def existing(settings: Settings, queues: Sequence[DeadQueue]) -> dict[DeadQueue, int]:
-    """Those that exist, with their depth. Raises UnavailableError if a broker does not tell."""
+    """Return the queues that exist, with their depth. Raises UnavailableError if a broker does not respond."""
     found = await depths(settings, queues)
     if error := next((depth.error for depth in found if depth.error), None):
         raise UnavailableError(error)
@@ -85,8 +89,10 @@ async def existing(settings: Settings, queues: Sequence[DeadQueue]) -> dict[Dead
 async def first_letters(
     settings: Settings, queues: Mapping[DeadQueue, int], *, limit: int, bodies: bool
 ) -> list[BrokerLetter]:
-    """The first of each queue of that depth, up to `limit` in all; they stay where they are. Raises RejectedError,
-    UnavailableError."""
+    """Return the first dead letters of each queue, up to `limit` in total, without removing them.
+
+    Raises RejectedError, UnavailableError.
+    """
     found: list[BrokerLetter] = []
     for queue, depth in queues.items():
         if most := min(depth, limit - len(found)):
@@ -98,8 +104,8 @@ async def first_letters(
 
 @asynccontextmanager
 async def opened(settings: Settings, queue: DeadQueue, patience: float | None = None) -> AsyncIterator[BrokerLetters]:
-    """The broker on which a queue lies; closed afterwards. Raises ConfigurationError, and UnavailableError with a
-    sentence for somebody who asks once."""
+    """Connect to the broker of a queue, and close the connection afterwards. Raises ConfigurationError,
+    UnavailableError."""
     letters = open_broker_letters(settings, queue.transport, patience=patience)
     try:
         yield letters
@@ -111,16 +117,16 @@ async def opened(settings: Settings, queue: DeadQueue, patience: float | None = 
 
 async def _depths_on(settings: Settings, queues: Sequence[DeadQueue], within: float | None) -> list[Depth]:
     found: list[Depth] = []
-    trouble = ""
+    problem = ""
     try:
         async with asyncio.timeout(within), opened(settings, queues[0], patience=within) as letters:
             for queue in queues:
                 found.append(await _depth_of(letters, queue))
     except TimeoutError:
-        trouble = f"no answer within {within:g} s"
+        problem = f"no answer within {within:g} s"
     except (ConfigurationError, UnavailableError) as error:
-        trouble = str(error)
-    return found + [Depth(queue=queue, letters=None, error=trouble) for queue in queues[len(found) :]]
+        problem = str(error)
+    return found + [Depth(queue=queue, letters=None, error=problem) for queue in queues[len(found) :]]
 
 
 async def _depth_of(letters: BrokerLetters, queue: DeadQueue) -> Depth:
@@ -145,7 +151,7 @@ def _queues_of(settings: Settings, transport: str, unrouted: Iterable[str]) -> I
 
 
 def _addressed_by_name(settings: Settings, transport: str) -> Iterator[str]:
-    """Queues that destinations send to without an exchange, whether or not the settings make them."""
+    """Yield queues that destinations address without an exchange, whether or not the settings declare them."""
     default = next(iter(settings.transports))
     for to in settings.destinations.values():
         if (to.transport or default) == transport and not to.exchange and "{" not in to.routing_key:

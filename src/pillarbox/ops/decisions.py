@@ -1,4 +1,4 @@
-"""What a person decides about events that were given up: chosen first, counted, and then done to exactly those."""
+"""Retry or discard dead letters and blocked events: select and count them, then process exactly those."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import EventDetail, EventFilter, ListedEvent
 from pillarbox.core.message import Status
-from pillarbox.ops import acts, asking
-from pillarbox.ops.acts import Scope
-from pillarbox.ops.grouping import letters_of
+from pillarbox.ops import bulk_actions, operator_requests
+from pillarbox.ops.bulk_actions import Scope
+from pillarbox.ops.dead_letter_groups import letters_of
 
 Decision = Literal["retry", "discard"]
 
-BITE = 1000
+BATCH = 1000
 """Dead letters per statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What a decision is about."""
+    """The dead letters and blocked events that a decision applies to."""
 
     letters: list[int]
     """Numbers of dead letters, the oldest first."""
     blocked: list[tuple[str, str]]
-    """Events, each for one destination, that hold their key until a person decides."""
+    """Blocked events, as event id and destination."""
     scope: Scope
 
     @property
@@ -38,9 +38,9 @@ class Choice:
 async def choose(
     store: AdminStore, event_ids: Iterable[str], wanted: DeadLetterFilter, *, group: str | None = None
 ) -> Choice:
-    """Everything that was given up and fits, page by page; of these events only, if any are named.
+    """Select all matching dead letters and blocked events, page by page; only of these events, if any are named.
 
-    A group is of dead letters: what holds its key is none, and is left out.
+    A group consists of dead letters only, so that it does not include blocked events.
     """
     letters: list[int] = []
     blocked: list[tuple[str, str]] = []
@@ -56,23 +56,23 @@ async def choose(
 
 
 async def carry_out(store: AdminStore, decision: Decision, choice: Choice, *, by: str) -> tuple[int, int]:
-    """Do it, the oldest first, in bites; returns how many dead letters it was done to, and what was asked of relays."""
+    """Process the selection, the oldest first, in batches; returns the processed dead letters and the new requests."""
     do = store.admin.dead_letters.retry if decision == "retry" else store.admin.dead_letters.discard
     many = choice.count > 1
-    act = await acts.begin(store, decision, choice.scope, count=choice.count, by=by) if many else None
+    act = await bulk_actions.begin(store, decision, choice.scope, count=choice.count, by=by) if many else None
     done = 0
-    for start in range(0, len(choice.letters), BITE):
-        done += await do(choice.letters[start : start + BITE], by=by, act=act)
-    return done, await asking.request(store, decision, choice.blocked, by=by, act=act)
+    for start in range(0, len(choice.letters), BATCH):
+        done += await do(choice.letters[start : start + BATCH], by=by, act=act)
+    return done, await operator_requests.add(store, decision, choice.blocked, by=by, act=act)
 
 
 async def _blocked(store: AdminStore, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:
     like = EventFilter(event_type=wanted.event_type, key=wanted.key, destination=wanted.destination, blocked=True)
     after = None
     while True:
-        page = await store.admin.events.list(like, limit=BITE, after=after)
+        page = await store.admin.events.list(like, limit=BATCH, after=after)
         for event in page.events:
-            if _fits(event, wanted):
+            if _matches(event, wanted):
                 yield event.event_id, event.destination
         if (after := page.after) is None:
             return
@@ -80,11 +80,11 @@ async def _blocked(store: AdminStore, wanted: DeadLetterFilter) -> AsyncIterator
 
 async def _blocked_of(store: AdminStore, event_id: str, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:
     for event in (await store.admin.events.show(event_id)).events:
-        if event.status is Status.FAILED and event.letter is None and _fits(event, wanted):
+        if event.status is Status.FAILED and event.letter is None and _matches(event, wanted):
             yield event.event_id, event.destination
 
 
-def _fits(event: ListedEvent | EventDetail, wanted: DeadLetterFilter) -> bool:
+def _matches(event: ListedEvent | EventDetail, wanted: DeadLetterFilter) -> bool:
     return (
         wanted.event_type in (None, event.event_type)
         and wanted.key in (None, event.key)

@@ -1,4 +1,4 @@
-"""Events as JSON objects: what scripts get from `--json`, and what an archive is made of."""
+"""Events as JSON objects, for `--json`, the API of the console, and archives."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.clock import timestamp
 from pillarbox.core.text import is_json, parse_json
+from pillarbox.ops.dead_letter_groups import DeadLetterGroup
 from pillarbox.ops.flow import DestinationView
-from pillarbox.ops.grouping import LetterGroup
 
 
 def listed_event(event: ListedEvent) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def blocked_key(key: BlockedKey) -> dict[str, Any]:
     return key._asdict() | {"since": written(key.since), "next_try": written(key.next_try)}
 
 
-def letter_group(group: LetterGroup) -> dict[str, Any]:
+def letter_group(group: DeadLetterGroup) -> dict[str, Any]:
     return {
         "group": group.fingerprint,
         "reason": group.reason,
@@ -82,13 +82,13 @@ def audit_entry(entry: AuditEntry) -> dict[str, Any]:
 
 
 def head(holding: Head) -> dict[str, Any]:
-    """What holds others of its key up."""
+    """Return an event that later events of its key wait for."""
     held = None if holding.held is None else holding.held.value
     return holding._asdict() | {"held": held, "next_try": written(holding.next_try)}
 
 
 def shut(view: DestinationView) -> dict[str, Any]:
-    """A destination for which an event waits; what it last said stands in the event."""
+    """Return a destination that an event waits for; the last error is part of the event."""
     return {"destination": view.name, "state": view.state, "forced": view.forced, "rate_limit": view.rate_limit}
 
 
@@ -101,7 +101,7 @@ def footprint(found: TableSizes) -> dict[str, Any]:
 
 
 def event_detail(detail: EventDetail) -> dict[str, Any]:
-    """Everything of one event; see `payload` for what it carries."""
+    """Return all columns of an event; see `payload` for the payload."""
     record: dict[str, Any] = detail._asdict()
     del record["headers_json"], record["payload"]
     record |= {name: written(value) for name, value in record.items() if isinstance(value, datetime)}
@@ -110,7 +110,7 @@ def event_detail(detail: EventDetail) -> dict[str, Any]:
 
 
 def broker_letter(letter: BrokerLetter) -> dict[str, Any]:
-    """A dead letter on a broker, without what it carries: see `carried`."""
+    """Return a dead letter of a broker without its payload: see `carried`."""
     return {
         "queue": letter.queue,
         "event_id": letter.event_id,
@@ -125,23 +125,23 @@ def broker_letter(letter: BrokerLetter) -> dict[str, Any]:
 
 
 def payload(detail: EventDetail) -> dict[str, Any]:
-    """What an event carries."""
+    """Return the payload of an event."""
     return carried(bytes(detail.payload), detail.content_type)
 
 
 def content(detail: EventDetail) -> dict[str, Any]:
-    """What an event carries, with its headers."""
+    """Return the payload and the headers of an event."""
     return {"content_type": detail.content_type, "headers": detail.headers} | payload(detail)
 
 
 def carried(raw: bytes, content_type: str) -> dict[str, Any]:
-    """`payload` if it is JSON, and `payload_base64` unless that would give the same bytes: nothing is lost."""
+    """Return `payload` if it is JSON, and `payload_base64` unless compact JSON restores the same bytes."""
     encoded = {"payload_base64": base64.b64encode(raw).decode()}
     if not is_json(content_type):
         return encoded
     try:
         decoded = parse_json(raw)
-        # A number beyond what readers of JSON can hold is told by its bytes alone.
+        # JSON readers cannot represent NaN and infinity: these payloads are base64 only.
         again = json.dumps(decoded, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except ValueError:
         return encoded
@@ -157,12 +157,12 @@ def open_request(asked: OpenRequest) -> dict[str, Any]:
 
 
 def _precise(seconds: float | None) -> float | None:
-    """To the six digits that every store keeps."""
+    """Round to six significant digits, the precision of every store."""
     return None if seconds is None else float(f"{seconds:.6g}")
 
 
 def readable(raw: bytes) -> str:
-    """A payload for people."""
+    """Return a payload as text, or as base64 with its size."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -170,5 +170,5 @@ def readable(raw: bytes) -> str:
 
 
 def written(at: datetime | None) -> str | None:
-    """A time for scripts."""
+    """Format a time for JSON."""
     return timestamp(at)

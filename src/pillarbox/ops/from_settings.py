@@ -1,4 +1,4 @@
-"""Relays and outboxes of a settings file, for `Relay.from_settings` and `Outbox.from_settings`."""
+"""Create relays and outboxes from a settings file, for `Relay.from_settings` and `Outbox.from_settings`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Path = str | os.PathLike[str]
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None) -> Settings:
-    """The settings of a file and the environment. Raises ConfigurationError."""
+    """Load settings from a file and the environment. Raises ConfigurationError."""
     variables = os.environ if environment is None else environment
     return Settings.load(find_file(None if path is None else os.fspath(path), variables), variables)
 
@@ -34,14 +34,14 @@ def outbox(
     registry: EventTypes | None,
     observers: Sequence[RecordObserver],
 ) -> Outbox:
-    """An outbox. Raises ConfigurationError."""
+    """Create an outbox. Raises ConfigurationError."""
     return make_outbox(load(path, environment), registry=registry, observers=observers)
 
 
 def relay(
     path: Path | None, *, environment: Mapping[str, str] | None, observers: Sequence[Observer]
 ) -> tuple[Relay, AsyncExitStack]:
-    """A relay, and what closes its store and its transports. Raises ConfigurationError. Connects to nothing."""
+    """Create a relay without connecting, and the stack that closes store and transports. Raises ConfigurationError."""
     settings, opened = load(path, environment), AsyncExitStack()
     store, transports = open_store(settings.store, ledger=settings.store.ledger), open_transports(settings)
     opened.push_async_callback(store.aclose)

@@ -1,4 +1,4 @@
-"""What is imported only when it is wanted: objects of the application, named as MODULE:OBJECT, and extras."""
+"""Import objects of the application, named as MODULE:OBJECT, and optional dependencies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ T = TypeVar("T")
 
 
 def import_object(path: str, kind: type[T]) -> T:
-    """The object of that name, which must be of that kind. Raises ConfigurationError."""
+    """Import an object and check its type. Raises ConfigurationError."""
     module, _, attribute = path.partition(":")
     if not (module and attribute):
-        raise ConfigurationError(f"{path!r} names no object; write MODULE:OBJECT, for example shop.billing:consumer")
-    # The application lies where the command is run, wherever the command itself is installed.
+        raise ConfigurationError(
+            f"{path!r} does not name an object; write MODULE:OBJECT, for example shop.billing:consumer"
+        )
+    # The application is in the current folder, independent of where the command is installed.
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -27,9 +29,11 @@ def import_object(path: str, kind: type[T]) -> T:
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
             raise
-        raise ConfigurationError(f"there is no module {missing.name!r} here") from None
+        raise ConfigurationError(
+            f"there is no module {missing.name!r}; run the command in the folder of the application"
+        ) from None
     except AttributeError:
-        raise ConfigurationError(f"module {module!r} has no {attribute!r}") from None
+        raise ConfigurationError(f"module {module!r} has no object {attribute!r}; check the name") from None
     if not isinstance(found, kind):
         raise ConfigurationError(f"{path} is a {type(found).__name__}, not {kind.__name__}")
     return found
@@ -37,7 +41,7 @@ def import_object(path: str, kind: type[T]) -> T:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """What is not installed is a ConfigurationError that says how to get it."""
+    """Turn an ImportError into a ConfigurationError, which says what to install."""
     try:
         yield
     except ImportError as missing:

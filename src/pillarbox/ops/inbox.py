@@ -1,4 +1,4 @@
-"""What the inbox remembers and what consumers met: the same on the page, in the API and on the command line."""
+"""Inbox records and consumer statistics, for the console, its API and the command line."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pillarbox.ops.exports import written
 
 
 class InboxView(NamedTuple):
-    """Consumers, and the receipts that are old enough to go."""
+    """Consumers, and the number of inbox records past their retention period."""
 
     consumers: list[ConsumerView]
     retention: float | None
-    """Seconds that receipts are kept; None: for ever, or nobody knows."""
+    """Seconds that inbox records are kept; None: forever, or unknown."""
     stale: int | None
-    """Receipts that are older; `COUNTED + 1` stands for that many or more, None for nobody knows."""
+    """Older inbox records; `COUNTED + 1` stands for that many or more, None: unknown."""
 
     def as_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return a JSON object."""
         return {
             "consumers": [one._asdict() | {"last_failed_at": written(one.last_failed_at)} for one in self.consumers],
             "retention_seconds": self.retention,
@@ -28,8 +28,8 @@ class InboxView(NamedTuple):
         }
 
 
-async def look(store: AdminStore, *, retention: float | None, limit: int = 100) -> InboxView:
-    """By name, at most `limit`; one statement, and one more where receipts are not kept for ever."""
+async def read_inbox(store: AdminStore, *, retention: float | None, limit: int = 100) -> InboxView:
+    """Read at most `limit` consumers, by name, in one statement; a second one counts old records."""
     consumers = await store.admin.inspection.consumers(limit=limit)
     if retention is None:
         return InboxView(consumers, None, None)

@@ -1,4 +1,4 @@
-"""Who listens to a relay or a consumer besides the log: metrics and traces, where somebody wants them."""
+"""Open the optional listeners of a relay or a consumer: metrics and traces."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OPENTELEMETRY = "opentelemetry.trace"
 
 
 def open_relay_monitor(settings: Settings) -> RelayMonitor | None:
-    """What serves a relay's metrics and health, its port open already; None unless `relay.listen` is set.
+    """Open the port that serves a relay's metrics and health; None unless `relay.listen` is set.
 
-    Raises ConfigurationError for a port that cannot be had, and where a package is not installed.
+    Raises ConfigurationError if the port is not available or a package is not installed.
     """
     if settings.relay.listen is None:
         return None
@@ -31,7 +31,7 @@ def open_relay_monitor(settings: Settings) -> RelayMonitor | None:
 
 
 def open_consumer_monitor(consumer: Consumer, listen: str) -> ConsumerMonitor:
-    """The same for a consumer. Raises ConfigurationError."""
+    """Open the port that serves a consumer's metrics and health. Raises ConfigurationError."""
     with installed():
         from pillarbox.ops.monitor.consumer import ConsumerMonitor
 
@@ -39,8 +39,10 @@ def open_consumer_monitor(consumer: Consumer, listen: str) -> ConsumerMonitor:
 
 
 def relay_tracing() -> list[Observer]:
-    """What makes a relay's spans; nothing unless somebody has loaded OpenTelemetry, and so may have told it where spans
-    go: `opentelemetry-instrument` does, and the application's own modules."""
+    """Return the observer that creates a relay's spans; none unless OpenTelemetry is already imported.
+
+    `opentelemetry-instrument` and the application's own modules import and configure it.
+    """
     if _OPENTELEMETRY not in sys.modules:
         return []
     from pillarbox.telemetry.opentelemetry import RelayTracing
@@ -49,7 +51,7 @@ def relay_tracing() -> list[Observer]:
 
 
 def trace_consumer(consumer: Consumer) -> None:
-    """Have a consumer make spans, on the same condition, unless it has its own way."""
+    """Let a consumer create spans, if OpenTelemetry is already imported."""
     if _OPENTELEMETRY in sys.modules:
         from pillarbox.telemetry.opentelemetry import ConsumerTracing
 

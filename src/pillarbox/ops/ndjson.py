@@ -1,4 +1,4 @@
-"""Events as lines of JSON: one object per line, its names those of an event."""
+"""Read events from lines of JSON: one object per line, with the fields of an event."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ _TIMES = ("occurred_at", "available_at")
 
 
 def event_of(line: str) -> Event:
-    """The event that a line describes. Raises RecordError, naming the field."""
+    """Return the event of a line. Raises RecordError with the field."""
     try:
         given = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"this is no JSON: {error}") from None
+        raise RecordError(f"the line is not JSON: {error}") from None
     if not isinstance(given, dict):
-        raise RecordError(f"this is a JSON {type(given).__name__}; write an object with event_type and payload")
+        raise RecordError(f"the line is a JSON {type(given).__name__}; write an object with event_type and payload")
     for name in given:
         if name not in NAMES:
             near = get_close_matches(name, NAMES, n=1, cutoff=0.0)[0]
-            raise RecordError(f"an event has no {name!r}; did you mean {near}?", field=name)
+            raise RecordError(f"an event has no field {name!r}; did you mean {near}?", field=name)
     if "event_type" not in given:
         raise RecordError("event_type is missing", field="event_type")
-    told = {name: value for name, value in given.items() if value is not None}
-    told |= {name: _time(name, told[name]) for name in _TIMES if name in told}
-    payload = payload_of(told)
+    fields_given = {name: value for name, value in given.items() if value is not None}
+    fields_given |= {name: _time(name, fields_given[name]) for name in _TIMES if name in fields_given}
+    payload = payload_of(fields_given)
     if payload is None:
-        raise RecordError("payload is missing; write {} if there is nothing to say", field="payload")
-    rest = {name: value for name, value in told.items() if name not in ("payload", PAYLOAD_BASE64)}
+        raise RecordError("payload is missing; write {} for an empty one", field="payload")
+    rest = {name: value for name, value in fields_given.items() if name not in ("payload", PAYLOAD_BASE64)}
     return Event(rest.pop("event_type", None), payload, **rest)
 
 
 def payload_of(given: Mapping[str, Any]) -> Any:
-    """`payload`, or the bytes of `payload_base64`; None if neither is there. Raises RecordError."""
+    """Return `payload`, or the bytes of `payload_base64`; None if both are missing. Raises RecordError."""
     encoded, payload = given.get(PAYLOAD_BASE64), given.get("payload")
     if encoded is None:
         return payload
     if payload is not None:
-        raise RecordError(f"payload and {PAYLOAD_BASE64} are both there; write one of them", field="payload")
+        raise RecordError(f"payload and {PAYLOAD_BASE64} are both given; write one of them", field="payload")
     try:
         return base64.b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
@@ -59,4 +59,6 @@ def _time(name: str, text: object) -> datetime:
     try:
         return datetime.fromisoformat(str(text))
     except ValueError:
-        raise RecordError(f"{name}: {text!r} is no time; write it like 2026-11-30T09:00:00Z", field=name) from None
+        raise RecordError(
+            f"{name}: {text!r} is not a time; write for example 2026-11-30T09:00:00Z", field=name
+        ) from None

@@ -152,4 +152,4 @@ def test_two_names_of_one_setting_are_refused() -> None:
 def test_the_relay_beside_the_service_is_configured_by_the_same_variables(tmp_path: Path) -> None:
     ways = {"INGESTION_STORE": f"sqlite:///{tmp_path / 'x.db'}", "INGESTION_TRANSPORT": "amqp://a:b@127.0.0.1:1/"}
     done = ingestion("relay", cwd=tmp_path, OUTBOX_PUBLISHER_ENABLED="false", **ways)
-    assert (done.returncode, done.stdout) == (0, "relay: switched off by PILLARBOX_RELAY__ENABLED\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "relay: disabled by PILLARBOX_RELAY__ENABLED\n"), done.stderr

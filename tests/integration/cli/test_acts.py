@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event
-from pillarbox.ops.grouping import fingerprint
+from pillarbox.ops.dead_letter_groups import fingerprint
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 

@@ -60,7 +60,7 @@ def test_pages_are_chained_by_their_number(shop: Stock) -> None:
 
 def test_a_pipe_gets_a_line_each(shop: Stock) -> None:
     nothing = pillarbox("audit", "list", PILLARBOX_STORE=shop.url)
-    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "no entry fits\n")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "no matching entries\n")
     did(shop)
     lines = pillarbox("audit", "list", PILLARBOX_STORE=shop.url).stdout.splitlines()
     assert lines[0].split("\t") == ["number", "at", "who", "what", "subject", "count", "detail"]

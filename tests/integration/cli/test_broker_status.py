@@ -33,7 +33,7 @@ def test_the_depth_is_there_for_people(yard: Graveyard) -> None:
     yard.bury("e1", "e2")
     lines = yard.run("status").stdout.splitlines()
     assert lines[0].startswith("stopped: ")
-    assert lines[-2:] == ["dead-letter queue\ttransport\tletters\terror", f"{yard.dead}\trabbit\t2\t"]
+    assert lines[-2:] == ["dead-letter queue\ttransport\tdepth\terror", f"{yard.dead}\trabbit\t2\t"]
 
 
 @pytest.mark.parametrize(("most", "code"), [("2", 0), ("1", 3)])
@@ -41,7 +41,7 @@ def test_an_alarm_goes_off_by_the_depth(yard: Graveyard, most: str, code: int) -
     yard.bury("e1", "e2")
     done = yard.run("status", "--max-broker-dead", most, "--json")
     assert (done.returncode, json.loads(done.stdout)["exceeded"]) == (code, code == 3)
-    assert done.stderr == (f"pillarbox: 2 dead letters lie in {yard.dead}, more than 1\n" if code else "")
+    assert done.stderr == (f"pillarbox: {yard.dead} has 2 dead letters, more than 1\n" if code else "")
 
 
 def test_a_broker_that_is_away_is_told_in_its_line_and_fails_nothing(yard: Graveyard) -> None:
@@ -66,7 +66,7 @@ def test_whoever_sets_a_limit_hears_that_the_depth_is_not_known(yard: Graveyard)
     closed = f"amqp://127.0.0.1:{free_port()}/"
     done = yard.run("status", "--max-broker-dead", "5", "--json", PILLARBOX_TRANSPORTS__RABBIT__URL=closed)
     assert (done.returncode, json.loads(done.stdout)["exceeded"]) == (1, False)
-    assert f"how many lie in {yard.dead} is not known: cannot connect" in done.stderr
+    assert f"the depth of {yard.dead} is unknown: cannot connect" in done.stderr
 
 
 def test_a_queue_that_only_a_destination_names_is_known_too(yard: Graveyard) -> None:
@@ -87,7 +87,7 @@ def test_a_queue_that_nobody_named_and_nobody_made_is_not_mentioned(yard: Gravey
 def test_a_queue_that_somebody_named_and_nobody_made_is_mentioned(yard: Graveyard) -> None:
     named = "{ name = 'orders', dead_letter = { exchange = '', queue = 'never-made' } }"
     (yard.folder / "pillarbox.toml").write_text(f"[transports.rabbit]\nqueues = [{named}]\n")
-    assert yard.run("status").stdout.splitlines()[-1] == "never-made\trabbit\t\tthere is no such queue yet"
+    assert yard.run("status").stdout.splitlines()[-1] == "never-made\trabbit\t\tthe queue does not exist yet"
 
 
 def test_without_rabbitmq_nothing_changes_and_a_limit_is_refused(yard: Graveyard, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_show_for_a_script(shop: Path) -> None:
 def test_check_is_content_and_says_what_deserves_a_word(shop: Path) -> None:
     done = pillarbox("--set", "relay.adaptive=false", "config", "check", cwd=shop)
     note, *_, verdict = done.stdout.splitlines()
-    assert (done.returncode, verdict) == (0, "the settings are fine")
+    assert (done.returncode, verdict) == (0, "the settings are valid")
     assert note.startswith("note: --set relay.adaptive is false, but")
 
 
@@ -72,7 +72,8 @@ def test_check_makes_what_the_settings_name(shop: Path) -> None:
     done = pillarbox("config", "check", cwd=shop)
     assert (done.returncode, done.stderr) == (
         2,
-        "pillarbox: transports.shop in pillarbox.toml: there is no module 'nowhere' here\n",
+        "pillarbox: transports.shop in pillarbox.toml: there is no module 'nowhere'; run the command in the folder of "
+        "the application\n",
     )
 
 

@@ -21,7 +21,7 @@ idle = Consumer(MemorySource(), name="billing", transaction=MemoryStore().transa
     ("path", "says"),
     [
         ("billing", "names no object; write MODULE:OBJECT"),
-        ("elsewhere:consumer", "there is no module 'elsewhere' here"),
+        ("elsewhere:consumer", "there is no module 'elsewhere'"),
         ("shop:consumer", "module 'shop' has no 'consumer'"),
         ("shop:nothing", "shop:nothing is a int, not Consumer"),
         ("shop:sourceless", "consumer billing has no source to run on"),

@@ -41,7 +41,7 @@ def test_dead_letters_are_listed_newest_first(with_letters: Stock) -> None:
     assert page["after"] is None
 
 
-def test_a_list_mentions_what_is_given_up_and_no_dead_letter(shop: Stock) -> None:
+def test_a_list_mentions_what_is_dead_lettered_and_no_dead_letter(shop: Stock) -> None:
     done = pillarbox("dead", "list", PILLARBOX_STORE=shop.url)
     assert "events list --status FAILED" in done.stderr
     told(shop, "discard", "stuck", "--yes")
@@ -111,7 +111,7 @@ def test_all_means_all(with_letters: Stock) -> None:
 @pytest.mark.parametrize("verb", ["retry", "discard"])
 def test_a_dry_run_counts_and_changes_nothing(shop: Stock, verb: str) -> None:
     done = pillarbox("dead", verb, "--all", "--dry-run", PILLARBOX_STORE=shop.url)
-    assert (done.returncode, done.stdout) == (0, f"would {verb} 2 dead letters and 1 event that holds a key\n")
+    assert (done.returncode, done.stdout) == (0, f"would {verb} 2 dead letters and 1 blocked event\n")
     assert shop.states("dead1", "dead2", "stuck") == ["FAILED"] * 3
     assert carry_out(shop) == 0
 
@@ -140,7 +140,7 @@ def test_what_is_not_there_is_not_found(shop: Stock) -> None:
     done = pillarbox("dead", "retry", "sent", PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)
     nothing = pillarbox("dead", "retry", "--type", "another", PILLARBOX_STORE=shop.url)
-    assert (nothing.returncode, nothing.stdout) == (0, "no dead letter fits\n")
+    assert (nothing.returncode, nothing.stdout) == (0, "no matching dead letters\n")
 
 
 def test_who_did_it_is_remembered(with_letters: Stock) -> None:

@@ -9,7 +9,7 @@ import sys
 import pika
 import pytest
 
-from pillarbox.ops.requeueing import WINDOW
+from pillarbox.ops.requeue import WINDOW
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.graveyard import Graveyard
 from tests.integration.cli.running import environment, pillarbox
@@ -25,7 +25,7 @@ from tests.servers.waiting import wait_until
 
 def test_a_list_tells_the_story_of_each_letter(yard: Graveyard) -> None:
     yard.bury("e1", "e2")
-    first, second = yard.told("list")["letters"]
+    first, second = yard.told("list")["dead_letters"]
     assert second["event_id"] == "e2"
     assert first == {
         "queue": yard.dead,
@@ -44,7 +44,7 @@ def test_a_list_leaves_everything_in_place_and_in_order(yard: Graveyard) -> None
     ids = [f"e{n}" for n in range(60)]
     yard.bury(*ids)
     for limit, shown in (("5", 5), ("60", 60), ("100", 60)):
-        found = yard.told("list", "--limit", limit)["letters"]
+        found = yard.told("list", "--limit", limit)["dead_letters"]
         assert [letter["event_id"] for letter in found] == ids[:shown]
         yard.wait_for(yard.dead, 60)
     assert yard.take(yard.dead) == ids
@@ -57,16 +57,16 @@ def test_what_the_broker_gave_up_is_listed_with_its_reason(yard: Graveyard) -> N
         order = pika.BasicProperties(message_id="e1", type="order.placed")
         broker.basic_publish("", f"{yard.work}.suspects", b"{}", order)
     yard.wait_for(yard.dead, 1)
-    [letter] = yard.told("list")["letters"]
+    [letter] = yard.told("list")["dead_letters"]
     assert (letter["reason"], letter["attempts"], letter["came_from"]) == ("expired", 1, f"{yard.work}.suspects")
     assert letter["died_at"].endswith("Z")
 
 
 def test_the_payload_is_shown_on_request_only(yard: Graveyard) -> None:
     yard.bury("e1")
-    assert "payload" not in yard.told("list")["letters"][0]
+    assert "payload" not in yard.told("list")["dead_letters"][0]
     yard.wait_for(yard.dead, 1)
-    assert yard.told("list", "--payload")["letters"][0]["payload"] == {"id": "e1"}
+    assert yard.told("list", "--payload")["dead_letters"][0]["payload"] == {"id": "e1"}
 
 
 def test_a_list_for_people_has_lines_with_tabs_in_a_pipe(yard: Graveyard) -> None:
@@ -89,18 +89,18 @@ def test_whoever_looks_often_is_warned_of_a_delivery_limit(yard: Graveyard) -> N
 
 def test_an_empty_queue_is_no_error(yard: Graveyard) -> None:
     done = yard.run("dead", "broker", "list")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no dead letter lies on the broker\n")
-    assert yard.told("list") == {"letters": []}
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "there are no dead letters on the broker\n")
+    assert yard.told("list") == {"dead_letters": []}
 
 
 def test_a_queue_that_does_not_exist_is_not_found(yard: Graveyard) -> None:
     done = yard.run("dead", "broker", "list", "--queue", "nowhere")
-    assert (done.returncode, done.stderr) == (4, "pillarbox: there is no queue 'nowhere' on the broker\n")
+    assert (done.returncode, done.stderr) == (4, "pillarbox: the broker has no queue 'nowhere'\n")
 
 
 def test_whatever_a_stranger_left_there_is_listed(yard: Graveyard) -> None:
     yard.bury_strange(*FOUND)
-    letters = yard.told("list", "--payload", "--limit", "100")["letters"]
+    letters = yard.told("list", "--payload", "--limit", "100")["dead_letters"]
     assert len(letters) == len(FOUND)
     assert letters[-1]["event_id"] is None
     yard.wait_for(yard.dead, len(FOUND))
@@ -117,7 +117,7 @@ def test_whatever_a_stranger_left_there_is_moved_or_told_about(yard: Graveyard) 
     yard.bury_strange(*stays, *FOUND, *moves)
     answer = yard.told("requeue", "--all", "--yes", code=1)
     assert answer["moved"] == {yard.work: len(moves)}
-    assert sum(map(len, answer["stayed"].values())) == len(stays) + len(FOUND)
+    assert sum(map(len, answer["skipped"].values())) == len(stays) + len(FOUND)
     yard.wait_for(yard.dead, len(stays) + len(FOUND))
     assert yard.told("requeue", "--queue", yard.dead, "--all", "--to", yard.work, "--yes")["done"] == len(stays + FOUND)
     yard.wait_for(yard.work, len(stays + FOUND + moves))
@@ -129,7 +129,7 @@ def test_a_letter_named_by_its_event_goes_back_to_its_queue_without_asking(yard:
         "matched": 1,
         "done": 1,
         "moved": {yard.work: 1},
-        "stayed": {},
+        "skipped": {},
         "missing": [],
         "dry_run": False,
     }
@@ -150,7 +150,7 @@ def test_whoever_moves_letters_is_in_the_audit_of_the_store(yard: Graveyard, sql
 def test_without_a_store_letters_are_moved_all_the_same_and_no_file_is_made(yard: Graveyard) -> None:
     yard.bury("e1")
     done = yard.run("dead", "broker", "requeue", "--all", "--yes")
-    assert (done.returncode, "it is not in the audit: there is no file" in done.stderr) == (0, True)
+    assert (done.returncode, "the action is not in the audit log: there is no file" in done.stderr) == (0, True)
     assert yard.take(yard.work) == ["e1"]
     assert [file.name for file in yard.folder.iterdir()] == ["pillarbox.toml"]
 
@@ -206,7 +206,7 @@ def test_a_queue_that_no_longer_exists_keeps_its_letters_where_they_are(yard: Gr
     yard.bury("e1")
     done = yard.run("dead", "broker", "requeue", "--all", "--yes")
     assert (done.returncode, done.stdout) == (1, f"requeued: 1 dead letter to {yard.work} (1)\n")
-    assert "1 dead letter stays (gone): queue 'nowhere': there is no such queue: NO_ROUTE" in done.stderr
+    assert "skipped 1 dead letter (gone): queue 'nowhere': there is no such queue: NO_ROUTE" in done.stderr
     yard.wait_for(yard.dead, 1)
     assert (yard.take(yard.work), yard.take(yard.dead)) == (["e1"], ["gone"])
 
@@ -224,8 +224,8 @@ def test_many_that_cannot_be_moved_end_it_and_are_told(yard: Graveyard) -> None:
     yard.bury(*(f"e{n}" for n in range(120)), headers={})
     done = yard.run("dead", "broker", "requeue", "--all", "--yes")
     assert done.returncode == 1
-    assert "100 dead letters stay (e0, e1, e2, e3, e4, …)" in done.stderr
-    assert "20 more were not looked at" in done.stderr
+    assert "skipped 100 dead letters (e0, e1, e2, e3, e4, …)" in done.stderr
+    assert "20 more were not read" in done.stderr
     yard.wait_for(yard.dead, 120)
 
 
@@ -318,4 +318,4 @@ def test_letters_of_a_queue_that_the_settings_do_not_know_are_listed_by_its_name
     done = pillarbox(
         *("dead", "broker", "list", "--queue", f"{yard.work}.suspects", "--json"), PILLARBOX_TRANSPORT=yard.url
     )
-    assert [letter["event_id"] for letter in json.loads(done.stdout)["letters"]] == ["e1"]
+    assert [letter["event_id"] for letter in json.loads(done.stdout)["dead_letters"]] == ["e1"]

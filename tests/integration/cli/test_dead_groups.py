@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.ops.grouping import fingerprint
+from pillarbox.ops.dead_letter_groups import fingerprint
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 
@@ -46,7 +46,7 @@ def test_groups_in_a_pipe_have_a_line_each(graves: Stock) -> None:
     names, line = done.stdout.splitlines()
     assert names.split("\t")[:2] == ["group", "count"]
     assert line.split("\t")[:2] == [GONE, "3"]
-    assert done.stderr == "1 more: --limit\n"
+    assert done.stderr == "1 more groups: --limit\n"
 
 
 def test_a_group_is_retried_in_the_order_it_died(graves: Stock) -> None:
@@ -94,4 +94,4 @@ def test_what_makes_no_sense_is_refused(shop: Stock, arguments: list[str]) -> No
 
 def test_no_groups_are_no_failure(shop: Stock) -> None:
     done = pillarbox("dead", "groups", "--type", "another", PILLARBOX_STORE=shop.url)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no dead letter fits\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "no matching dead letters\n")

@@ -92,7 +92,7 @@ def test_wrong_settings_are_a_finding(sqlite_url: str) -> None:
 
 def test_a_store_in_memory_is_refused_as_one_that_nobody_shares() -> None:
     code, found = findings(PILLARBOX_STORE="memory://")
-    assert (code, "lives in the process" in found["settings.read"]["said"]) == (3, True)
+    assert (code, "exists only in the process" in found["settings.read"]["said"]) == (3, True)
 
 
 def test_what_is_not_there_stops_nothing_else_and_shows_no_password(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_on_a_narrow_terminal_each_event_is_a_block_and_its_id_stays_whole(sqlit
     stock.record(event)
     shown = at_terminal("events", "list", PILLARBOX_STORE=stock.url, COLUMNS="60").screen
     lines = [line.split() for line in re.sub(r"\x1b\[\d*m", "", shown).splitlines()]
-    assert [name for name, *_ in lines] == ["recorded", "event", "type", "status", "tries"]
+    assert [name for name, *_ in lines] == ["recorded", "event", "type", "status", "retries"]
     assert lines[1] == ["event", event.event_id]
 
 
@@ -147,4 +147,4 @@ def test_wrong_options_are_a_usage_error(options: list[str]) -> None:
 def test_a_store_in_memory_has_nothing_to_show() -> None:
     done = pillarbox("events", "list", PILLARBOX_STORE="memory://")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "lives in the process that opened it" in done.stderr
+    assert "exists only in the process that opened it" in done.stderr

@@ -18,7 +18,7 @@ def test_consumers_are_listed_with_what_they_met_and_nothing_where_nobody_counts
         transaction.execute("UPDATE outbox_inbox SET received_at = '2001-01-01T00:00:00.000Z'")
     done = pillarbox("inbox", "list", PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "receipts are kept for 120 days, 1 are older: `pillarbox prune`\n"
+    assert done.stderr == "inbox records are kept for 120 days; 1 are older: `pillarbox prune`\n"
     _, billing, by_hand = (line.split("\t") for line in done.stdout.splitlines())
     assert (billing[:6], billing[-1]) == (["billing", "0", "1,234", "1", "2", "1"], "no address")
     assert by_hand == ["by hand", "1", "", "", "", "", "", ""]

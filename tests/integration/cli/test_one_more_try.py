@@ -56,7 +56,7 @@ async def test_an_event_moved_back_is_tried_once_more_and_then_handled(yard: Gra
         assert (await asyncio.to_thread(yard.told, "requeue", "--event-id", "e1"))["done"] == 1
         await billing.tells(MessageDeadLettered, 2)
         assert billing.attempts == [1, 2, 3, 4]
-        [letter] = (await asyncio.to_thread(yard.told, "list"))["letters"]
+        [letter] = (await asyncio.to_thread(yard.told, "list"))["dead_letters"]
         assert (letter["attempts"], letter["reason"], letter["came_from"]) == (4, "ValueError: no address", yard.work)
         billing.broken = False
         await asyncio.to_thread(yard.wait_for, yard.dead, 1)

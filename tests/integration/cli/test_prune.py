@@ -23,12 +23,12 @@ def told(stock: Stock, *arguments: str) -> dict[str, Any]:
 
 def test_nothing_is_old_enough_by_default(with_letters: Stock) -> None:
     done = pillarbox("prune", PILLARBOX_STORE=with_letters.url)
-    assert (done.returncode, done.stdout) == (0, "nothing is old enough\n")
+    assert (done.returncode, done.stdout) == (0, "no data is past its retention period\n")
 
 
 def test_a_dry_run_counts_and_drops_nothing(with_letters: Stock) -> None:
     done = pillarbox("prune", *EVERYTHING, "--dry-run", PILLARBOX_STORE=with_letters.url)
-    assert (done.returncode, done.stdout) == (0, "would drop 1 of history and 2 dead letters\n")
+    assert (done.returncode, done.stdout) == (0, "would delete 1 delivered event and 2 dead letters\n")
     assert with_letters.states("sent", "dead1", "dead2") == ["PUBLISHED", "FAILED", "FAILED"]
 
 
@@ -36,10 +36,10 @@ def test_what_is_old_goes_and_what_waits_stays(with_letters: Stock) -> None:
     assert told(with_letters, *EVERYTHING, "--yes") == {
         "history": 1,
         "dead": 2,
-        "receipts": 0,
+        "inbox": 0,
         "ledger": 0,
         "audit": 0,
-        "dropped": True,
+        "deleted": True,
         "dry_run": False,
     }
     assert with_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
@@ -58,7 +58,7 @@ def test_without_a_terminal_and_without_yes_nothing_goes(shop: Stock) -> None:
 
 def test_on_a_terminal_a_person_is_asked_with_the_count(shop: Stock) -> None:
     shown = at_terminal("prune", *EVERYTHING, typed="n\n", PILLARBOX_STORE=shop.url)
-    assert (shown.returncode, "Drop 1 of history and 2 dead letters?" in shown.screen) == (1, True)
+    assert (shown.returncode, "Delete 1 delivered event and 2 dead letters?" in shown.screen) == (1, True)
     assert shop.states("sent") == ["PUBLISHED"]
 
 

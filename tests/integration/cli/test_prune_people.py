@@ -10,9 +10,9 @@ from tests.integration.cli.running import pillarbox
 def test_what_people_did_goes_by_its_own_age(with_letters: Stock) -> None:
     assert pillarbox("dead", "retry", "dead1", PILLARBOX_STORE=with_letters.url).returncode == 0
     kept = json.loads(pillarbox("prune", "--json", "--yes", PILLARBOX_STORE=with_letters.url).stdout)
-    assert (kept["audit"], kept["dropped"]) == (0, False)
+    assert (kept["audit"], kept["deleted"]) == (0, False)
     done = pillarbox("prune", "--audit", "0s", "--yes", PILLARBOX_STORE=with_letters.url)
-    assert (done.returncode, done.stdout) == (0, "dropped 1 entry of the audit\n")
+    assert (done.returncode, done.stdout) == (0, "deleted 1 audit entry\n")
     # Nobody makes the audit forget unseen.
     [entry] = with_letters.ask("SELECT who, what, subject, count FROM outbox_audit")
     assert entry == (getpass.getuser(), "prune", "audit", 1)
@@ -29,7 +29,7 @@ def test_whoever_drops_by_hand_is_remembered_with_how_many_of_each_and_the_ages(
         3,
     )
     assert entry["detail"] == {
-        "dropped": {"history": 1, "dead": 2},
+        "deleted": {"history": 1, "dead": 2},
         "older_than_seconds": {"history": 0, "dead": 0},
     }
 
@@ -38,7 +38,7 @@ def test_what_was_asked_for_and_is_not_done_stays(with_letters: Stock) -> None:
     # It was given up and holds its key: only the relay that owns its lane may let it go.
     assert pillarbox("dead", "retry", "stuck", PILLARBOX_STORE=with_letters.url).returncode == 0
     pillarbox("prune", "--audit", "0s", "--yes", PILLARBOX_STORE=with_letters.url)
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout")
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     # No longer FAILED: the relay was told. It waits for a destination that this relay does not know.
     assert with_letters.states("stuck") == ["PENDING"]

@@ -79,9 +79,9 @@ def test_another_content_type_takes_any_text(here: Stock) -> None:
         (["order.placed", "42"], 1, "payload"),
         (["order\tplaced"], 1, "event_type has the control character"),
         (["order.placed", "--header", "tenant"], 2, "NAME=VALUE"),
-        (["order.placed", "--delay", "soon"], 2, "no duration"),
-        ([], 2, "Name the event's type"),
-        (["order.placed", "--ndjson", "-"], 2, "everything comes from the lines"),
+        (["order.placed", "--delay", "soon"], 2, "not a duration"),
+        ([], 2, "Give the event type"),
+        (["order.placed", "--ndjson", "-"], 2, "--ndjson cannot be combined"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_recorded(here: Stock, arguments: list[str], code: int, said: str) -> None:
@@ -100,10 +100,10 @@ def test_lines_are_recorded_in_their_order_over_several_batches(stock: Stock) ->
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("{", "line 703: this is no JSON"),
-        (line("x", paylod={}), "line 703: an event has no 'paylod'; did you mean payload?"),
-        (line("e5"), "line 703: e5 waits already"),
-        (b'{"event_type": "\xff"}', "line 703: this is no UTF-8"),
+        ("{", "line 703: the line is not JSON"),
+        (line("x", paylod={}), "line 703: an event has no field 'paylod'; did you mean payload?"),
+        (line("e5"), "line 703: e5 is already pending"),
+        (b'{"event_type": "\xff"}', "line 703: the line is not UTF-8"),
         (line("x", payload={"big": "x" * 2_000_000}), "line 703: payload of order.placed has"),
     ],
     ids=["no JSON", "an unknown name", "a repeat", "no UTF-8", "too large"],
@@ -121,7 +121,7 @@ def test_the_database_names_its_line_too(postgres_url: str) -> None:
     stock = Stock(postgres_url)
     feed(stock, [line("taken")])
     done = feed(stock, [line("a"), "", line("taken"), line("b")])
-    assert "line 3: taken waits already" in done.stderr
+    assert "line 3: taken is already pending" in done.stderr
     assert recorded(stock) == ["taken", "a"]
 
 
@@ -136,7 +136,7 @@ def test_repeats_can_be_left_out(here: Stock) -> None:
 def test_a_dry_run_names_every_wrong_line_and_records_nothing(here: Stock) -> None:
     done = feed(here, [line("a"), "{", line("b"), line("c", headers=7)], "--dry-run")
     assert done.returncode == 1
-    assert [said.split(": ")[1] for said in done.stderr.splitlines()] == ["line 2", "line 4", "2 wrong lines"]
+    assert [said.split(": ")[1] for said in done.stderr.splitlines()] == ["line 2", "line 4", "2 invalid lines"]
     good = feed(here, [line("a"), "", line("b")], "--dry-run")
     assert (good.returncode, good.stdout) == (0, "would record 2 events\n")
     assert recorded(here) == []

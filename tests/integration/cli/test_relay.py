@@ -199,7 +199,7 @@ def test_a_handler_that_ignores_its_cancellation_does_not_keep_the_relay_from_en
 
 def test_a_relay_that_is_switched_off_says_so(shop: Path) -> None:
     done = pillarbox("relay", cwd=shop, PILLARBOX_RELAY__ENABLED="false")
-    assert (done.returncode, done.stdout) == (0, "relay: switched off by PILLARBOX_RELAY__ENABLED\n")
+    assert (done.returncode, done.stdout) == (0, "relay: disabled by PILLARBOX_RELAY__ENABLED\n")
 
 
 def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
         finally:
             process.kill()
     assert process.returncode == 1
-    assert "pillarbox: the relay stopped by itself: " in said
+    assert "pillarbox: the relay ends, because its event loop is blocked: " in said
     assert not (shop / "done").exists()
 
 
@@ -231,7 +231,7 @@ def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
         ("pigeon://app:canary-password@loft", "no transport for pigeon:"),
         ("canary-password", "no transport for this text"),
         ("handlers:shop", "write handlers:MODULE:OBJECT"),
-        ("handlers:nowhere:handlers", "there is no module 'nowhere' here"),
+        ("handlers:nowhere:handlers", "there is no module 'nowhere'"),
         ("handlers:blocking:nothing", "module 'blocking' has no 'nothing'"),
         ("handlers:blocking:time", "is a module, not Handlers"),
     ],

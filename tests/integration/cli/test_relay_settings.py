@@ -148,4 +148,4 @@ def test_history_switched_off_leaves_nothing_behind(with_an_event: Path) -> None
 def test_a_relay_switched_off_in_the_file_names_the_place(with_an_event: Path) -> None:
     (with_an_event / "pillarbox.toml").write_text("[relay]\nenabled = false\n")
     done = pillarbox("relay", cwd=with_an_event)
-    assert (done.returncode, done.stdout) == (0, "relay: switched off by relay.enabled in pillarbox.toml\n")
+    assert (done.returncode, done.stdout) == (0, "relay: disabled by relay.enabled in pillarbox.toml\n")

@@ -76,13 +76,13 @@ def test_by_id_nobody_is_asked(past: Stock) -> None:
 @pytest.mark.parametrize(("typed", "code", "count"), [("y\n", 0, 5), ("n\n", 1, 0)])
 def test_on_a_terminal_a_person_is_asked_with_the_count(past: Stock, typed: str, code: int, count: int) -> None:
     shown = at_terminal("replay", "--all", typed=typed, PILLARBOX_STORE=past.url)
-    assert "Replay 5 deliveries, each where it went?" in shown.screen
+    assert "Replay 5 deliveries, each to its destination?" in shown.screen
     assert (shown.returncode, len(copies(past))) == (code, count), shown.screen
 
 
 def test_what_does_not_fit_is_said(past: Stock) -> None:
     nothing = pillarbox("replay", "--type", "another", "--yes", PILLARBOX_STORE=past.url)
-    assert (nothing.returncode, nothing.stdout) == (0, "the history has nothing that fits\n")
+    assert (nothing.returncode, nothing.stdout) == (0, "no matching events in the history\n")
     assert pillarbox("replay", "nobody", PILLARBOX_STORE=past.url).returncode == 4
     assert pillarbox("replay", "--resume", "4711", PILLARBOX_STORE=past.url).returncode == 4
     assert past.ask("SELECT what FROM outbox_audit") == []

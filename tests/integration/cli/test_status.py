@@ -47,14 +47,14 @@ def test_the_first_line_says_that_nobody_works(with_two_events: Stock) -> None:
     done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
     [first] = done.stdout.splitlines()
     assert first.startswith(
-        "stopped: no relay is running: start one with `pillarbox relay`; 2 waiting, the oldest for "
+        "stopped: no relay is running: start one with `pillarbox relay`; 2 pending, the oldest for "
     )
 
 
 def test_the_first_line_says_that_it_flows(with_two_events: Stock) -> None:
     relay(with_two_events, orders="closed")
     first, *rest = pillarbox("status", PILLARBOX_STORE=with_two_events.url).stdout.splitlines()
-    assert first.startswith("flowing: 2 waiting, the oldest for ")
+    assert first.startswith("flowing: 2 pending, the oldest for ")
     assert [line.split("\t")[0] for line in rest] == ["destination", "orders", "relay", "till"]
 
 
@@ -62,7 +62,7 @@ def test_the_first_line_names_the_destination_that_fails(with_two_events: Stock)
     relay(with_two_events, orders="open", mail="closed")
     done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
     first, *rest = done.stdout.splitlines()
-    assert first.startswith("degraded: orders is unavailable: refused; 2 waiting, the oldest for ")
+    assert first.startswith("degraded: orders is unavailable: refused; 2 pending, the oldest for ")
     assert "orders\topen\t\trefused" in rest
     destinations = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_two_events.url).stdout)["destinations"]
     assert destinations[1] == {

@@ -96,8 +96,8 @@ def test_a_name_that_nobody_knows_is_refused_with_those_that_are_known(with_lett
     done = pillarbox("destinations", "pause", "ordres", PILLARBOX_STORE=with_letters.url)
     assert (done.returncode, done.stderr) == (
         4,
-        "pillarbox: no destination 'ordres' is known here; did you mean 'orders'? there are mail, orders; "
-        "--force takes one that will come\n",
+        "pillarbox: there is no destination 'ordres'; did you mean 'orders'? there are mail, orders; "
+        "--force accepts a destination that does not exist yet\n",
     )
     assert audited(with_letters) == []
     told(with_letters, "destinations", "pause", "ordres", "--force")
@@ -123,7 +123,7 @@ def test_a_relay_that_is_asked_to_drain_ends(stock: Stock) -> None:
         [seen] = told(stock, "relays", "list")["relays"]
         assert seen["version"] == pillarbox_version
         assert (seen["name"], seen["draining"]) == ("one", False)
-        assert told(stock, "relays", "drain", "one") == {"asked": [seen["id"]]}
+        assert told(stock, "relays", "drain", "one") == {"requested": [seen["id"]]}
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     assert told(stock, "relays", "list") == {"relays": []}

@@ -37,8 +37,8 @@ def test_events_are_followed_to_their_end(stock: Stock) -> None:
         )
         moves = [json.loads(tail.line()) for _ in range(3)]
         assert sorted((move["what"], move["event_id"], move["destination"]) for move in moves) == [
+            ("dead-lettered", "dead", "mail"),
             ("delivered", "first", "orders"),
-            ("given up", "dead", "mail"),
             ("retried", "again", "orders"),
         ]
         assert [move["at"] for move in moves] == sorted(move["at"] for move in moves)
@@ -46,11 +46,11 @@ def test_events_are_followed_to_their_end(stock: Stock) -> None:
 
 
 def test_filters(shop: Stock) -> None:
-    options = ["--since", "1h", "--only", "given up", "--destination", "mail", "--interval", "50ms"]
+    options = ["--since", "1h", "--only", "dead-lettered", "--destination", "mail", "--interval", "50ms"]
     with following("tail", *options, PILLARBOX_STORE=shop.url) as tail:
         words = tail.line().split("\t")
-        assert words[1:6] == ["given up", "order.placed", "dead2", "k", "mail"]
-        assert words[6:] == ["1 try", "timeout of 30 s"]
+        assert words[1:6] == ["dead-lettered", "order.placed", "dead2", "k", "mail"]
+        assert words[6:] == ["1 retry", "timeout of 30 s"]
         assert tail.interrupt() == 130
 
 

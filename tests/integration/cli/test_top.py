@@ -64,15 +64,15 @@ def test_while_the_store_is_away_the_last_figures_stay(postgres_server: Postgres
         psycopg.connect(postgres_server.url("postgres"), autocommit=True) as admin,
         following("top", "--interval", "50ms", "--json", PILLARBOX_STORE=postgres_url) as top,
     ):
-        assert json.loads(top.line())["away"] is None
+        assert json.loads(top.line())["store_error"] is None
         admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(database)))
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [database])
-        while (seen := json.loads(top.line()))["away"] is None:
+        while (seen := json.loads(top.line()))["store_error"] is None:
             pass
         assert seen["backlog"] == 1
-        assert "did not do it" in seen["away"]
+        assert "did not do it" in seen["store_error"]
         admin.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(sql.Identifier(database)))
-        while json.loads(top.line())["away"] is not None:
+        while json.loads(top.line())["store_error"] is not None:
             pass
         assert top.interrupt() == 130
 
@@ -101,7 +101,7 @@ def test_a_frame_in_a_pipe(sqlite_url: str) -> None:
     stock.record(Event("order.placed", {}))
     lines = pillarbox("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url).stdout.splitlines()
     assert lines[0] == "degraded: mail is unavailable: refused"
-    assert lines[1].startswith("1 waiting, the oldest for ")
+    assert lines[1].startswith("1 pending, the oldest for ")
     assert lines[1].endswith("0 dead, 0.0 recorded/s, backlog +0.0/s, 1 of 1 lanes at work")
     assert lines[3].split("\t") == ["mail", "open", *["\N{EN DASH}"] * 5, "refused"]
     assert lines[4].split("\t") == ["orders", "closed", "3.0", "2.0", "0.0", "5 ms", "25 ms", ""]

@@ -15,12 +15,12 @@ from pillarbox.admin.listing import EventDetail, EventFilter
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.ops.archiving import BITE, ArchiveFailed, ArchiveFile, archive
+from pillarbox.ops.archive import BATCH, ArchiveError, ArchiveFile, archive
 from pillarbox.record import Outbox
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
 
-COUNT = BITE + 10
+COUNT = BATCH + 10
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ async def test_each_bite_is_in_the_file_before_it_is_dropped(
     monkeypatch.setattr(store.admin, "archive", witness)
     with ArchiveFile.create(path) as file:
         assert await archive(store, "history", file, older=0) == COUNT
-    assert witness.bites == [BITE, COUNT - BITE]
+    assert witness.bites == [BATCH, COUNT - BATCH]
     assert archived(path) == [f"e{number}" for number in range(COUNT)]
     assert await left(store) == set()
 
@@ -89,7 +89,7 @@ async def test_what_could_not_be_dropped_is_in_both_and_nothing_in_neither(
             await archive(store, "history", file, older=0)
     everything = {f"e{number}" for number in range(COUNT)}
     assert await left(store) == everything
-    assert archived(path) == [f"e{number}" for number in range(BITE)]
+    assert archived(path) == [f"e{number}" for number in range(BATCH)]
     with ArchiveFile.create(tmp_path / "again.ndjson.gz") as file:
         await archive(store, "history", file, older=0)
     assert set(archived(tmp_path / "again.ndjson.gz")) == everything
@@ -102,7 +102,7 @@ def full_disk() -> Iterator[ArchiveFile]:
 
 
 async def test_a_disk_that_takes_nothing_keeps_the_rows(store: SqliteStore, full_disk: ArchiveFile) -> None:
-    with pytest.raises(ArchiveFailed, match="No space left"):
+    with pytest.raises(ArchiveError, match="No space left"):
         await archive(store, "history", full_disk, older=0)
     assert len(await left(store)) == COUNT
 

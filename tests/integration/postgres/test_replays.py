@@ -5,7 +5,7 @@ import asyncio
 from pillarbox.admin.replay import Replay
 from pillarbox.core.event import REPLAY_OF, Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.ops import replaying
+from pillarbox.ops import replay_runs
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.conformance.owner import Owner
@@ -28,7 +28,7 @@ async def test_a_key_keeps_its_order_where_the_times_of_recording_say_another(
     first, second = await owner.ready()
     assert first.recorded_at > second.recorded_at
     await owner.settle(DELIVERED, first, second, to="x")
-    await replaying.run(store, Replay(), by="")
+    await replay_runs.run(store, Replay(), by="")
     assert [copy.headers[REPLAY_OF] for copy in sorted(await owner.ready())] == ["first", "second"]
 
 
@@ -63,5 +63,5 @@ async def test_a_key_longer_than_an_ordering_key_may_be_is_kept(store: PostgresS
         )
     owner = await Owner.of(store)
     await owner.settle(DELIVERED, *await owner.ready(), to="x")
-    await replaying.run(store, Replay(), by="")
+    await replay_runs.run(store, Replay(), by="")
     assert {copy.headers[REPLAY_OF]: copy.key for copy in await owner.ready()} == {"a": f"{long}:{long}", "b": "own"}

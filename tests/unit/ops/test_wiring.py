@@ -90,7 +90,7 @@ async def test_events_take_the_routes_of_the_settings() -> None:
             RABBIT + "[destinations.d]\nbody = 'envelope'\nfields = ['colour']",
             "destinations.d in pillarbox.toml: envelope: 'colour' is no field",
         ),
-        ("[transports.h]\nimport = 'nowhere:x'", "transports.h in pillarbox.toml: there is no module 'nowhere' here"),
+        ("[transports.h]\nimport = 'nowhere:x'", "transports.h in pillarbox.toml: there is no module 'nowhere'"),
         ("", "PILLARBOX_TRANSPORT is not set"),
     ],
 )

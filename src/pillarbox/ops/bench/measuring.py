@@ -18,7 +18,7 @@ from pillarbox.core.errors import PillarboxError
 from pillarbox.core.event import Event
 from pillarbox.core.transport import Transport
 from pillarbox.ops.bench.site import Site
-from pillarbox.ops.recording import Recorder
+from pillarbox.ops.recorder import Recorder
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.transports.handlers import Handlers

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Any
 
 from pillarbox.ops.bench.measuring import WARM_UP, event
-from pillarbox.ops.recording import Recorder
+from pillarbox.ops.recorder import Recorder
 from pillarbox.ops.settings import Settings
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def audit() -> None:
-    """Who did what: list it.
+    """Show what operators did.
 
     \b
     Examples:
@@ -29,22 +29,22 @@ def audit() -> None:
 
 
 @audit.command("list")
-@click.option("--who", metavar="NAME", help="Only what this person did.")
-@click.option("--what", metavar="WORD", help="Only this, such as retry, discard, edit, replay or steer.")
+@click.option("--who", metavar="NAME", help="Only actions of this operator.")
+@click.option("--what", metavar="WORD", help="Only this action, such as retry, discard, edit, replay or steer.")
 @since_option
 @limit_option
-@click.option("--after", type=NUMBER, metavar="NUMBER", help="Go on behind this entry.")
+@click.option("--after", type=NUMBER, metavar="NUMBER", help="Continue after this entry.")
 @as_json
 def list_(
     who: str | None, what: str | None, since: datetime | None, limit: int, after: int | None, as_json: bool
 ) -> None:
-    """List what people did, the newest first.
+    """List the actions of operators, the newest first.
 
     \b
     Example:
       pillarbox audit list --what replay
     """
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     wanted = AuditFilter(who=who, what=what, since=since)
     page = with_shared_store(lambda store: _page(store, wanted, limit=limit, before=after))
@@ -52,18 +52,18 @@ def list_(
         print_json({"audit": [exports.audit_entry(entry) for entry in page.entries], "after": page.before})
         return
     if not page.entries:
-        click.echo("no entry fits", err=True)
+        click.echo("no matching entries", err=True)
         return
     print_table(
         ["number", "at", "who", "what", "subject", "count", "detail"],
         [[x.id, x.at, x.who, x.what, x.subject, x.count, safe_json(dict(x.detail))] for x in page.entries],
     )
     if page.before is not None:
-        click.echo(f"there may be more: --after {page.before}", err=True)
+        click.echo(f"for the next page: --after {page.before}", err=True)
 
 
 async def _page(store: AdminStore, wanted: AuditFilter, *, limit: int, before: int | None) -> AuditPage:
-    """As many as are wanted: a search goes on over short pages until there are that many, or no more."""
+    """Read pages until there are `limit` rows: a filtered page may have fewer."""
     page = await store.admin.audit.list(wanted, limit=limit, before=before)
     while page.before is not None and len(page.entries) < limit:
         more = await store.admin.audit.list(wanted, limit=limit - len(page.entries), before=page.before)

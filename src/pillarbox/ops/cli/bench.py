@@ -11,7 +11,7 @@ from pillarbox.ops.cli.context import current_settings, quiet_drivers
 from pillarbox.ops.cli.output import as_json, print_facts, print_json, progress
 from pillarbox.ops.cli.relay import collect_rarely
 from pillarbox.ops.cli.signals import SIGNALS
-from pillarbox.ops.cli.working import refuse_memory
+from pillarbox.ops.cli.store_access import refuse_memory
 
 if TYPE_CHECKING:
     from pillarbox.ops.bench.measuring import Outcome, Tell
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     default=20,
     show_default=True,
     metavar="N",
-    help="About how long to measure.",
+    help="Seconds to measure, approximately.",
 )
-@click.option("--transport", default="", metavar="NAME", help="A RabbitMQ of the settings; default: the first.")
+@click.option("--transport", default="", metavar="NAME", help="RabbitMQ transport of the settings; default: the first.")
 @as_json
 def bench(seconds: float, transport: str, as_json: bool) -> None:
-    """Measure a relay on your own store and transport: rate, latency, CPU, and the part that limits.
+    """Measure a relay on your store and transport: rate, latency, CPU, and the limiting part.
 
-    It creates tables with a prefix of its own (on SQLite, a file beside yours) and a quorum queue of its own, and
-    removes them at the end, also after Ctrl-C or an error. It loads both servers while it runs. Your own tables, queues
-    and handlers take no part: without a RabbitMQ in the settings, events go to a handler that does nothing.
+    The benchmark creates tables with a separate prefix (on SQLite, a separate file) and a separate quorum queue, and
+    deletes them at the end, also after Ctrl-C or an error. It does not use your tables, queues and handlers, but it
+    loads both servers. Without RabbitMQ in the settings, events go to a handler that does nothing.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ def bench(seconds: float, transport: str, as_json: bool) -> None:
 
 
 async def _measure(site: Site, seconds: float, tell: Tell) -> Outcome:
-    """Runs to its end, or until SIGINT or SIGTERM, and removes everything; a second signal ends the process at once."""
+    """Run the benchmark until its end or the first signal, and clean up; a second signal ends the process at once."""
     from pillarbox.ops.bench.measuring import Bench
 
     task = asyncio.create_task(Bench(site, seconds, tell).run())

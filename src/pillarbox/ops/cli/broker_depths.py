@@ -1,7 +1,7 @@
-"""What `pillarbox status` says of brokers: how many dead letters lie in their queues.
+"""The depth of dead-letter queues on RabbitMQ, for `pillarbox status`.
 
-A broker that does not answer is told in its line, within a bounded time, and keeps nothing else from being told.
-Without RabbitMQ among the transports nothing is asked, and nothing is imported that could.
+A broker that does not respond within a timeout is reported in the line of its queue; the rest of the output is not
+affected. Without RabbitMQ among the transports no driver is imported.
 """
 
 from __future__ import annotations
@@ -18,50 +18,51 @@ from pillarbox.ops.cli.output import print_table
 if TYPE_CHECKING:
     from pillarbox.ops.broker_queues import DeadQueue, Depth
 
-GLANCE = 3.0
-"""Seconds that a broker has for its answer."""
+TIMEOUT = 3.0
+"""Seconds that a broker has to respond."""
 
 
-def queues_to_ask(met: Collection[str], *, required: bool) -> list[DeadQueue]:
-    """Those that the settings know of, and those of destinations that relays have met. Raises ConfigurationError if
-    there has to be one and is none."""
+def known_dead_queues(met: Collection[str], *, required: bool) -> list[DeadQueue]:
+    """Return the dead-letter queues of the settings and of destinations that relays have sent to.
+
+    Raises ConfigurationError if at least one is required and there is none.
+    """
     from pillarbox.ops.broker_queues import known_queues
 
     queues = known_queues(current_settings(), met=met)
     if required and not queues:
         raise ConfigurationError(
-            "--max-broker-dead: the settings name no queue of RabbitMQ, so there is none to count; list it in "
+            "--max-broker-dead: the settings name no queue of RabbitMQ, so that there is nothing to count; add it to "
             "[[transports.NAME.queues]]"
         )
     return queues
 
 
-def ask(queues: Sequence[DeadQueue]) -> list[Depth]:
-    """How deep they are; a queue that nobody named is left out as long as it does not exist."""
+def read_depths(queues: Sequence[DeadQueue]) -> list[Depth]:
+    """Return the depth of each queue. A queue that the settings do not name is left out if it does not exist."""
     from pillarbox.ops.broker_queues import depths
 
     if not queues:
         return []
     quiet_drivers()
-    found = asyncio.run(depths(current_settings(), queues, within=GLANCE))
+    found = asyncio.run(depths(current_settings(), queues, within=TIMEOUT))
     return [depth for depth in found if depth.queue.named or depth.letters is not None or depth.error]
 
 
 def too_many(depths: Sequence[Depth], most: int | None) -> Iterator[str]:
-    """A sentence for each queue that has more than that."""
+    """Yield a message for each queue with more than `most` dead letters."""
     for depth in depths:
         if most is not None and (letters := depth.letters or 0) > most:
-            lie = plural(letters, "dead letter lies", "dead letters lie")
-            yield f"{lie} in {depth.queue.name}, more than {most:,}"
+            yield f"{depth.queue.name} has {plural(letters, 'dead letter')}, more than {most:,}"
 
 
 def unknown(depths: Sequence[Depth]) -> Iterator[str]:
-    """A sentence for each queue whose depth nobody told."""
-    return (f"how many lie in {depth.queue.name} is not known: {depth.error}" for depth in depths if depth.error)
+    """Yield a message for each queue whose depth is unknown."""
+    return (f"the depth of {depth.queue.name} is unknown: {depth.error}" for depth in depths if depth.error)
 
 
-def depth_figures(depths: Sequence[Depth]) -> dict[str, object]:
-    """For scripts; an empty list where nothing was asked."""
+def as_object(depths: Sequence[Depth]) -> dict[str, object]:
+    """Return the depths as a JSON object."""
     listed = [
         {
             "transport": depth.queue.transport,
@@ -75,13 +76,13 @@ def depth_figures(depths: Sequence[Depth]) -> dict[str, object]:
 
 
 def print_depths(depths: Sequence[Depth]) -> None:
-    """For people."""
+    """Print the depths as a table."""
     if depths:
         print_table(
-            ["dead-letter queue", "transport", "letters", "error"],
+            ["dead-letter queue", "transport", "depth", "error"],
             [[d.queue.name, d.queue.transport, d.letters, _trouble(d)] for d in depths],
         )
 
 
 def _trouble(depth: Depth) -> str:
-    return depth.error or ("" if depth.letters is not None else "there is no such queue yet")
+    return depth.error or ("" if depth.letters is not None else "the queue does not exist yet")

@@ -16,7 +16,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for s
 
 @click.group()
 def config() -> None:
-    """The settings: show them, check them.
+    """Show and check the settings.
 
     \b
     Examples:
@@ -28,7 +28,7 @@ def config() -> None:
 @config.command("show")
 @as_json
 def show(as_json: bool) -> None:
-    """Show every setting in force and where it comes from. Passwords are masked."""
+    """Show every effective setting and its origin. Passwords are masked."""
     entries = current_settings().entries
     if as_json:
         listed = [{"key": entry.name, "value": _plain(entry.shown), "origin": str(entry.origin)} for entry in entries]
@@ -43,7 +43,7 @@ def show(as_json: bool) -> None:
 @config.command("check")
 @as_json
 def check(as_json: bool) -> None:
-    """Exit with 2, saying what is wrong and where, unless a relay can be made of the settings. Connects to nothing."""
+    """Validate the settings without connecting; exit with 2 and name each error if a relay cannot start."""
     try:
         notes = _checked()
     except ConfigurationError as error:
@@ -56,7 +56,7 @@ def check(as_json: bool) -> None:
         return
     for note in notes:
         click.echo(f"note: {note}")
-    click.echo("the settings are fine")
+    click.echo("the settings are valid")
 
 
 def _checked() -> list[str]:
@@ -70,7 +70,7 @@ def _checked() -> list[str]:
         return list(settings.notes)
     return [
         *settings.notes,
-        "no transport is set: events can be recorded, but not sent; set PILLARBOX_TRANSPORT or [transports]",
+        "no transport is configured: events can be recorded, but not sent; set PILLARBOX_TRANSPORT or [transports]",
     ]
 
 

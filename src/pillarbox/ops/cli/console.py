@@ -1,4 +1,4 @@
-"""`pillarbox console`: the web console, and the people who may log in to it."""
+"""`pillarbox console`: serve the web console, and manage its users."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 @click.group(invoke_without_command=True)
-@click.option("--read-only", is_flag=True, help="Pages and API without any way to change something.")
-@click.option("--listen", metavar="HOST:PORT", help="Where to listen; default: console.listen.")
+@click.option("--read-only", is_flag=True, help="Serve pages and API without any action.")
+@click.option("--listen", metavar="HOST:PORT", help="Address to listen on; default: console.listen.")
 @click.pass_context
 def console(context: click.Context, read_only: bool, listen: str | None) -> None:
     """Serve the web console until SIGTERM or SIGINT.
 
-    Is it flowing, and if not, why, and what to do about it. People log in as console.login says; without a login it
-    listens on this machine only.
+    The console shows whether events flow and, if not, why, and has the actions of operators. console.login configures
+    the login; without one the console listens on this machine only.
 
     \b
     Examples:
@@ -38,11 +38,11 @@ def console(context: click.Context, read_only: bool, listen: str | None) -> None
       pillarbox console
       pillarbox --set console.login=none console --read-only
     """
-    from pillarbox.ops.cli.working import refuse_memory
+    from pillarbox.ops.cli.store_access import refuse_memory
     from pillarbox.ops.importing import installed
 
     with installed():
-        import pillarbox.ops.console  # noqa: F401  # all that is below needs what it needs
+        import pillarbox.ops.console  # noqa: F401  # fails early if a package is missing
     if context.invoked_subcommand is not None:
         return
 
@@ -77,7 +77,7 @@ async def _serve(settings: Settings, *, read_only: bool) -> None:
 
 @console.group()
 def user() -> None:
-    """People who may log in: add, remove, list them.
+    """Add, remove and list the users of the console.
 
     \b
     Examples:
@@ -89,12 +89,13 @@ def user() -> None:
 @user.command("add")
 @click.argument("name")
 @click.option("--role", type=click.Choice(["viewer", "operator", "admin"]), default="viewer", show_default=True)
-@click.option("--payloads", is_flag=True, help="May see payloads and headers.")
-@click.option("--print", "printed", is_flag=True, help="Print the line for PILLARBOX_CONSOLE__USERS, write nothing.")
+@click.option("--payloads", is_flag=True, help="Allow the user to see payloads and headers.")
+@click.option("--print", "printed", is_flag=True, help="Print the line for PILLARBOX_CONSOLE__USERS only.")
 @as_json
 def add(name: str, role: str, payloads: bool, printed: bool, as_json: bool) -> None:
-    """Add somebody to the users file, or give them another password or role. The password is asked for, or is the first
-    line of standard input.
+    """Add a user to the users file, or change password and role.
+
+    The command asks for the password, or reads the first line of standard input.
 
     \b
     Example:
@@ -125,7 +126,7 @@ def add(name: str, role: str, payloads: bool, printed: bool, as_json: bool) -> N
 @click.argument("name")
 @as_json
 def remove(name: str, as_json: bool) -> None:
-    """Take somebody out of the users file; a login of theirs ends with the next click.
+    """Remove a user from the users file. Their session ends with the next request.
 
     \b
     Example:
@@ -136,7 +137,7 @@ def remove(name: str, as_json: bool) -> None:
     file = _file()
     users = read(file)
     if name not in users:
-        raise NotFound(f"there is no {name!r} in {file}")
+        raise NotFound(f"there is no user {name!r} in {file}: see `pillarbox console user list`")
     gone = users.pop(name)
     write(file, users)
     if as_json:

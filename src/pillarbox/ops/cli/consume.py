@@ -29,18 +29,17 @@ def _listened(_context: click.Context, _parameter: click.Parameter, value: str |
 @click.command()
 @click.argument("path", metavar="MODULE:OBJECT")
 @click.option(
-    "--listen", metavar="HOST:PORT", callback=_listened, help="Serve metrics and health there; default: nowhere."
+    "--listen", metavar="HOST:PORT", callback=_listened, help="Serve metrics and health at this address; default: none."
 )
-@click.option("--fail-fast", is_flag=True, help="Exit 1 if the broker cannot be reached at the start.")
+@click.option("--fail-fast", is_flag=True, help="Exit with 1 if the broker is unavailable at the start.")
 def consume(path: str, listen: str | None, fail_fast: bool) -> None:
-    """Run a consumer of yours until told to stop, by SIGTERM or SIGINT.
+    """Run one of your consumers until SIGTERM or SIGINT.
 
-    A consumer that starts before its broker waits for it and says so in the log; --fail-fast exits instead. It
-    declares its queues as soon as the broker can be reached.
+    OBJECT is a Consumer; its module is also searched in the current folder. If the broker is unavailable at the start,
+    the consumer waits and logs it; with --fail-fast it exits. It declares its queues as soon as it is connected.
 
-    OBJECT is the Consumer; its module is looked for where the command runs, too. The first signal drains: nothing more
-    is received, and what is in hand is finished. A second one quits at once; what was in hand then comes again. Run as
-    many processes as you like: they share the queue.
+    On the first signal the consumer drains: it stops receiving and finishes what is in flight. A second signal ends the
+    process at once; what was in flight is redelivered. Several processes share the queue.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What all commands know of the invocation they belong to."""
+"""The invocation of `pillarbox` that a command belongs to: global options and settings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Invocation:
-    """The options of `pillarbox` itself. Settings are read when a command asks: help must work with wrong ones."""
+    """The global options. Settings are loaded on first use, so that help works with invalid settings."""
 
     config: str | None = None
     flags: Mapping[str, str] = field(default_factory=dict)
     spelt: Mapping[str, str] = field(default_factory=dict)
-    """Of the flags, those that were written as an option of their own, and how."""
+    """Flags that were given as a separate option → that option, for error messages."""
     verbose: bool = False
 
     @cached_property
@@ -34,16 +34,16 @@ class Invocation:
 
 
 def quiet_drivers() -> None:
-    """What a driver has to say becomes a line of ours, told once; --verbose shows both."""
+    """Silence the logs of drivers, which repeat our own lines, unless --verbose is given."""
     if not current_invocation().verbose:
         logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 
 def current_invocation() -> Invocation:
-    """The one that is running."""
+    """Return the running invocation."""
     return click.get_current_context().ensure_object(Invocation)
 
 
 def current_settings() -> Settings:
-    """The settings of this invocation, read when a command first asks. Raises ConfigurationError."""
+    """Return the settings of this invocation, loaded on first use. Raises ConfigurationError."""
     return current_invocation().settings

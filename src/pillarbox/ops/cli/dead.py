@@ -1,7 +1,7 @@
-"""`pillarbox dead`: what was given up on waits for a person, who looks, sends it again or drops it.
+"""`pillarbox dead`: list, show, retry and discard dead letters.
 
-Dead letters are nobody's lane, so they are inserted again or dropped at once. An event that was given up and holds its
-key belongs to the owner of its lane: it is asked for, and the relay does it.
+A dead letter belongs to no lane, so that the command retries or deletes it at once. A blocked event belongs to the
+relay that owns its lane, which executes the request.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from pillarbox.ops.cli.dead_export import export
 from pillarbox.ops.cli.events import as_object, print_story
 from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table
-from pillarbox.ops.cli.parameters import NUMBER, fingerprint, letter_options, limit_option
+from pillarbox.ops.cli.parameters import NUMBER, dead_letter_options, fingerprint, limit_option
 
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
+    from pillarbox.ops.dead_letter_groups import Groups
     from pillarbox.ops.decisions import Choice, Decision
-    from pillarbox.ops.grouping import Groups
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def choice_options(command: F) -> F:
-    """The options by which a person decides what a decision is about."""
+    """Add the options that select dead letters for an action."""
     for option in (
         as_json,
         yes_option,
         dry_run_option,
-        click.option("--all", "every", is_flag=True, help="Everything that was given up."),
-        click.option("--group", type=fingerprint, metavar="GROUP", help="Only this group, as `dead groups` names it."),
-        letter_options,
+        click.option("--all", "every", is_flag=True, help="All dead letters and blocked events."),
+        click.option("--group", type=fingerprint, metavar="GROUP", help="Only this group of `dead groups`."),
+        dead_letter_options,
         click.argument("event_ids", nargs=-1),
     ):
         command = option(command)
@@ -49,7 +49,7 @@ def choice_options(command: F) -> F:
 
 @click.group()
 def dead() -> None:
-    """What was given up on: list it, group it, show it, export it, edit it, send it again, drop it.
+    """List, group, show, export, edit, retry and discard dead letters.
 
     \b
     Examples:
@@ -68,18 +68,18 @@ dead.add_command(export)
 
 
 @dead.command("list")
-@letter_options
+@dead_letter_options
 @limit_option
-@click.option("--after", type=NUMBER, metavar="NUMBER", help="Go on behind this dead letter.")
+@click.option("--after", type=NUMBER, metavar="NUMBER", help="Continue after this dead letter.")
 @as_json
 def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
-    """List dead letters, the newest first; --since counts from when they were given up.
+    """List dead letters, the newest first; --since is the time of dead-lettering.
 
     \b
     Example:
       pillarbox dead list --destination orders --error timeout
     """
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     wanted = DeadLetterFilter(**filters)
     page, held = with_shared_store(lambda store: _look(store, wanted, limit=limit, before=after))
@@ -87,22 +87,22 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
         print_json({"dead": [exports.listed_letter(letter) for letter in page.letters], "after": page.before})
         return
     if held:
-        click.echo("some events hold their keys until you decide: `pillarbox events list --status FAILED`", err=True)
+        click.echo("some events block their keys: `pillarbox events list --status FAILED`", err=True)
     if not page.letters:
-        click.echo("no dead letter fits", err=True)
+        click.echo("no matching dead letters", err=True)
         return
     print_table(
-        ["letter", "given up", "event", "type", "key", "destination", "attempts", "error"],
+        ["number", "dead-lettered", "event", "type", "key", "destination", "attempts", "error"],
         [[x.id, x.died_at, x.event_id, x.event_type, x.key, x.destination, x.attempts, x.error] for x in page.letters],
     )
     if page.before is not None:
-        click.echo(f"there may be more: --after {page.before}", err=True)
+        click.echo(f"for the next page: --after {page.before}", err=True)
 
 
 async def _look(
     store: AdminStore, wanted: DeadLetterFilter, *, limit: int, before: int | None
 ) -> tuple[DeadLetterPage, bool]:
-    """A page, and whether anything is given up that is no dead letter because it holds its key."""
+    """Return a page, and whether there are blocked events, which are not dead letters."""
     held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
     return await _page(store, wanted, limit=limit, before=before), bool(held.events)
 
@@ -116,32 +116,32 @@ async def _page(store: AdminStore, wanted: DeadLetterFilter, *, limit: int, befo
 
 
 @dead.command("groups")
-@letter_options
+@dead_letter_options
 @limit_option
 @as_json
 def groups(limit: int, as_json: bool, **filters: Any) -> None:
-    """Dead letters by reason, the largest group first.
+    """Group dead letters by reason, the largest group first.
 
-    A group has the same event type, the same destination and the same error but for numbers, ids, quoted values and
-    addresses. The newest 10,000 dead letters are looked at; if there are more, counts are marked with ~.
+    A group has one event type, one destination and one error, ignoring numbers, ids, quoted values and addresses. The
+    command reads the newest 10,000 dead letters; if there are more, counts are marked with ~.
 
     \b
     Example:
       pillarbox dead groups --since 1d
       pillarbox dead retry --group 3f9a1c27b0de
     """
-    from pillarbox.ops import grouping
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops import dead_letter_groups
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     wanted = DeadLetterFilter(**filters)
-    found = with_shared_store(lambda store: grouping.groups(store, wanted))
+    found = with_shared_store(lambda store: dead_letter_groups.groups(store, wanted))
     if as_json:
         listed = [exports.letter_group(group) for group in found.groups[:limit]]
         print_json({"groups": listed, "whole": found.whole})
     elif found.groups:
         _print_groups(found, limit=limit)
     else:
-        click.echo("no dead letter fits", err=True)
+        click.echo("no matching dead letters", err=True)
 
 
 def _print_groups(found: Groups, *, limit: int) -> None:
@@ -163,28 +163,28 @@ def _print_groups(found: Groups, *, limit: int) -> None:
         ],
     )
     if (left := len(found.groups) - limit) > 0:
-        click.echo(f"{left:,} more: --limit", err=True)
+        click.echo(f"{left:,} more groups: --limit", err=True)
     if not found.whole:
-        click.echo("there are more dead letters than the newest 10,000 that were looked at", err=True)
+        click.echo("there are more dead letters; only the newest 10,000 were read", err=True)
 
 
 @dead.command("show")
 @click.argument("event_id")
 @as_json
 def show(event_id: str, as_json: bool) -> None:
-    """Show an event that was given up on, whole, with the sends that failed.
+    """Show a dead-lettered event with its failed sends.
 
     \b
     Example:
       pillarbox dead show evt-001
     """
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     story = with_shared_store(lambda store: store.admin.events.show(event_id))
-    given_up = [detail for detail in story.events if detail.status is Status.FAILED]
-    if not given_up:
-        raise NotFound(f"nothing was given up on of an event {event_id!r}: see `pillarbox events show`")
-    story = story._replace(events=given_up)
+    dead_lettered = [detail for detail in story.events if detail.status is Status.FAILED]
+    if not dead_lettered:
+        raise NotFound(f"event {event_id!r} has no dead letters: see `pillarbox events show`")
+    story = story._replace(events=dead_lettered)
     if as_json:
         print_json(as_object(event_id, story))
     else:
@@ -194,10 +194,10 @@ def show(event_id: str, as_json: bool) -> None:
 @dead.command("retry")
 @choice_options
 def retry(**chosen: Any) -> None:
-    """Send dead letters again: those of events named by their ids, those that fit a filter, or all.
+    """Retry dead letters by event id, filter or group, or all.
 
-    Each goes to the end of its key with its attempts at zero, the oldest first. An event that holds its key until a
-    person decides is asked of the relay that owns its lane, and keeps its place.
+    Each goes to the end of its key with its attempts reset to zero, the oldest first. For a blocked event the command
+    sends a request to the relay that owns its lane; the event keeps its position.
 
     \b
     Examples:
@@ -212,7 +212,7 @@ def retry(**chosen: Any) -> None:
 @dead.command("discard")
 @choice_options
 def discard(**chosen: Any) -> None:
-    """Drop dead letters for good: those of events named by their ids, those that fit a filter, or all.
+    """Delete dead letters by event id, filter or group, or all.
 
     \b
     Examples:
@@ -234,46 +234,46 @@ def _act(
     **filters: Any,
 ) -> None:
     from pillarbox.ops import decisions
-    from pillarbox.ops.cli.working import operator, warn_without_relay, with_shared_store
+    from pillarbox.ops.cli.store_access import operator, warn_without_relay, with_shared_store
 
     wanted = DeadLetterFilter(**filters)
     asked = bool(event_ids or wanted.asked or group)
     if not (asked or every):
-        raise click.UsageError("Name events by their ids, give a filter or a group, or say --all.")
+        raise click.UsageError("Give event ids, a filter, a group, or --all.")
     if every and asked:
-        raise click.UsageError("--all leaves nothing to choose: give it alone.")
+        raise click.UsageError("--all cannot be combined with event ids, a filter or a group.")
     choice = with_shared_store(lambda store: decisions.choose(store, event_ids, wanted, group=group))
     if group is not None and not choice.count:
-        raise NotFound(f"no dead letter of group {group} fits: see `pillarbox dead groups`")
+        raise NotFound(f"group {group} has no matching dead letters: see `pillarbox dead groups`")
     if event_ids and not choice.count:
-        raise NotFound(f"nothing was given up on of {', '.join(map(repr, event_ids))}: see `pillarbox events show`")
+        raise NotFound(f"{', '.join(map(repr, event_ids))}: no dead letters; see `pillarbox events show`")
     done = requested = 0
     if choice.count and not dry_run:
         if decision == "discard" or not event_ids:
-            confirm(f"{decision.capitalize()} {_told(choice)}?", yes=yes)
+            confirm(f"{decision.capitalize()} {_describe(choice)}?", yes=yes)
         done, requested = with_shared_store(lambda store: decisions.carry_out(store, decision, choice, by=operator()))
     if as_json:
         print_json({"matched": choice.count, "done": done, "requested": requested, "dry_run": dry_run})
     elif dry_run or not choice.count:
-        click.echo(f"would {decision} {_told(choice)}" if choice.count else "no dead letter fits")
+        click.echo(f"would {decision} {_describe(choice)}" if choice.count else "no matching dead letters")
     else:
-        _tell(decision, choice, done=done, requested=requested)
+        _print(decision, choice, done=done, requested=requested)
     if requested:
         warn_without_relay()
 
 
-def _told(choice: Choice) -> str:
+def _describe(choice: Choice) -> str:
     letters, held = len(choice.letters), len(choice.blocked)
     parts = [plural(letters, "dead letter")] if letters or not held else []
-    parts += [plural(held, "event that holds a key", "events that hold a key")] if held else []
+    parts += [plural(held, "blocked event")] if held else []
     return " and ".join(parts)
 
 
-def _tell(decision: Decision, choice: Choice, *, done: int, requested: int) -> None:
+def _print(decision: Decision, choice: Choice, *, done: int, requested: int) -> None:
     if choice.letters:
-        words = {"retry": "sent again", "discard": "dropped"}[decision]
+        words = {"retry": "retried", "discard": "deleted"}[decision]
         click.echo(f"{words}: {plural(done, 'dead letter')}")
     if (left := len(choice.letters) - done) and decision == "retry":
-        click.echo(f"{left:,} stay: the same event already waits for the same destination, or somebody was faster")
+        click.echo(f"{left:,} skipped: already pending, or changed concurrently")
     if requested:
-        click.echo(f"asked of the relay: {requested:,}; done as soon as the owner of the lane looks")
+        click.echo(f"requested for {plural(requested, 'blocked event')}; the relay executes it with its next fetch")

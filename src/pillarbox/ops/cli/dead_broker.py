@@ -1,4 +1,4 @@
-"""`pillarbox dead broker`: what consumers and the broker itself gave up on, where it lies: in queues of the broker."""
+"""`pillarbox dead broker`: list and requeue dead letters in the queues of RabbitMQ."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pillarbox.core.errors import PillarboxError
 from pillarbox.core.text import plural
 from pillarbox.ops import exports
 from pillarbox.ops.cli.context import current_settings, quiet_drivers
-from pillarbox.ops.cli.exits import FAILURE, NotFound, confirm, dry_run_option, last_words, yes_option
+from pillarbox.ops.cli.exits import FAILURE, NotFound, confirm, dry_run_option, error_line, yes_option
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, progress
 from pillarbox.ops.cli.parameters import limit_option
 
 if TYPE_CHECKING:
     from pillarbox.admin.broker_dead_letters import BrokerLetter
     from pillarbox.ops.broker_queues import DeadQueue
-    from pillarbox.ops.requeueing import Tally, Wish
+    from pillarbox.ops.requeue import RequeuePlan, RequeueResult
 
 F = TypeVar("F", bound=Callable[..., object])
 
-OFTEN = 10
-"""Looks after which a letter comes near the delivery limit that its queue may have."""
+MANY_DELIVERIES = 10
+"""Deliveries after which a dead letter comes near the delivery limit of its queue."""
 SHOWN = 5
-"""Ids that are named of letters that stay."""
+"""Event ids that are named of skipped dead letters."""
 
 
 def queue_options(command: F) -> F:
-    """The options by which dead-letter queues are chosen."""
+    """Add the options that select dead-letter queues."""
     for option in (
-        click.option("--transport", metavar="NAME", help="The RabbitMQ transport, where there are several."),
-        click.option("--queue", metavar="NAME", help="This queue; default: all that the settings know of."),
+        click.option("--transport", metavar="NAME", help="RabbitMQ transport, if there are several."),
+        click.option("--queue", metavar="NAME", help="Only this queue; default: all queues of the settings."),
     ):
         command = option(command)
     return command
@@ -41,10 +41,10 @@ def queue_options(command: F) -> F:
 
 @click.group()
 def broker() -> None:
-    """Dead letters on RabbitMQ: list them, move them back to their queues.
+    """List dead letters on RabbitMQ, and move them back to their queues.
 
-    The queues are those that the settings name as dead_letter of a queue, and NAME.dlq for every other queue NAME:
-    there a Consumer puts what it gives up.
+    The queues are those that the settings name as dead_letter of a queue, and NAME.dlq for every other queue NAME,
+    where a Consumer puts its dead letters.
 
     \b
     Examples:
@@ -57,42 +57,43 @@ def broker() -> None:
 @broker.command("list")
 @queue_options
 @limit_option
-@click.option("--payload", "bodies", is_flag=True, help="Show what they carry, too.")
+@click.option("--payload", "bodies", is_flag=True, help="Show the payloads, too.")
 @as_json
 def list_(queue: str | None, transport: str | None, limit: int, bodies: bool, as_json: bool) -> None:
-    """List dead letters on the broker, the first in each queue first, with the reason and the queue they came from.
+    """List dead letters on RabbitMQ in the order of their queue, with the reason and the queue they came from.
 
-    They are taken in hand and given back in their order: meanwhile nobody else sees them, and afterwards consumers of
-    the dead-letter queue see them as redelivered.
+    The command receives them and returns them in their order: no other consumer can receive them while it runs, and
+    afterwards they are marked as redelivered.
 
     \b
     Example:
       pillarbox dead broker list --queue orders.dlq --limit 10 --payload
     """
+
     from pillarbox.ops.broker_queues import first_letters
 
     queues = _existing(queue, transport)
     found = asyncio.run(first_letters(current_settings(), queues, limit=limit, bodies=bodies))
     if as_json:
-        print_json({"letters": [_figures(letter, bodies=bodies) for letter in found]})
+        print_json({"dead_letters": [_as_object(letter, bodies=bodies) for letter in found]})
     elif found:
         _print(found, bodies=bodies)
     else:
-        click.echo("no dead letter lies on the broker", err=True)
-    if worn := sum(letter.given_out >= OFTEN for letter in found):
+        click.echo("there are no dead letters on the broker", err=True)
+    if often := sum(letter.given_out >= MANY_DELIVERIES for letter in found):
         click.echo(
-            f"pillarbox: {worn:,} of them were given out {OFTEN} times or more; a queue with a delivery limit (20 from "
-            "RabbitMQ 4 on) drops what is over it: requeue them, or set the policy delivery-limit to -1",
+            f"pillarbox: {often:,} of them were delivered {MANY_DELIVERIES} times or more; a queue with a delivery "
+            "limit (20 since RabbitMQ 4) drops messages above it: requeue them, or set the policy delivery-limit to -1",
             err=True,
         )
 
 
 @broker.command("requeue")
 @queue_options
-@click.option("--event-id", "event_ids", multiple=True, metavar="ID", help="Letters of this event; may be repeated.")
-@click.option("--all", "every", is_flag=True, help="Everything that lies there now.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="The first so many.")
-@click.option("--to", metavar="QUEUE", help="Move them there; default: each to the queue it came from.")
+@click.option("--event-id", "event_ids", multiple=True, metavar="ID", help="Only this event; repeatable.")
+@click.option("--all", "every", is_flag=True, help="All dead letters in the queues.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N.")
+@click.option("--to", metavar="QUEUE", help="Move them to this queue; default: the queue each came from.")
 @dry_run_option
 @yes_option
 @as_json
@@ -107,10 +108,10 @@ def requeue(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Move dead letters on the broker back to the queues they came from, where a Consumer gives each one more try.
+    """Move dead letters on RabbitMQ back to the queues they came from, where a Consumer makes one more attempt.
 
-    Each is safe there before it leaves the dead letters. Killed in between it is in both, and comes twice: the inbox
-    gives it its effect once.
+    The broker confirms each message in its queue before the command deletes it from the dead letters. If the command is
+    killed in between, the message is in both queues and is delivered twice; the inbox detects the duplicate.
 
     \b
     Examples:
@@ -118,59 +119,59 @@ def requeue(
       pillarbox dead broker requeue --queue orders.dlq --limit 10 --dry-run
       pillarbox dead broker requeue --all --yes
     """
-    from pillarbox.ops import requeueing
+    from pillarbox.ops import requeue
 
     if sum((bool(event_ids), every, limit is not None)) != 1:
-        raise click.UsageError("Say which: --event-id ID, --limit N or --all, and one of these only.")
+        raise click.UsageError("Give exactly one of --event-id ID, --limit N and --all.")
     if to is not None and (queue is None or to in ("", queue)):
-        raise click.UsageError("--to needs --queue: where the letters lie, and another queue that they go to.")
+        raise click.UsageError("--to needs --queue, the dead-letter queue, and must name another queue.")
     queues = _existing(queue, transport)
     count = min(sum(queues.values()), limit or sum(queues.values()))
     if count and not (dry_run or event_ids):
-        confirm(f"Requeue {_letters(count)}?", yes=yes)
-    wish = requeueing.Wish(event_ids=event_ids, most=count, to=to, dry_run=dry_run)
+        confirm(f"Requeue {_count(count)}?", yes=yes)
+    plan = requeue.RequeuePlan(event_ids=event_ids, most=count, to=to, dry_run=dry_run)
     with progress("requeueing", size=None if event_ids else count) as advance:
-        tally = asyncio.run(
-            requeueing.requeue(current_settings(), queues, wish, on_each=lambda: advance(amount=1, events=1))
+        result = asyncio.run(
+            requeue.requeue(current_settings(), queues, plan, on_each=lambda: advance(amount=1, events=1))
         )
-    if tally.done and not dry_run:
-        _enter(queues, tally)
-    _report(tally, wish, as_json=as_json)
+    if result.done and not dry_run:
+        _audit(queues, result)
+    _report(result, plan, as_json=as_json)
 
 
-def _enter(queues: Iterable[DeadQueue], tally: Tally) -> None:
-    """In the audit of the store, if there is one: a consumer may have none, and its letters are moved all the same."""
-    from pillarbox.ops.cli.working import operator, with_shared_store
+def _audit(queues: Iterable[DeadQueue], result: RequeueResult) -> None:
+    """Add an entry to the audit log, if there is a store: a consumer may have none."""
+    from pillarbox.ops.cli.store_access import operator, with_shared_store
 
     named = ", ".join(queue.name for queue in queues)
-    detail = {"moved": dict(tally.moved), "left": sum(map(len, tally.stayed.values()))}
+    detail = {"moved": dict(result.moved), "left": sum(map(len, result.skipped.values()))}
     try:
         with_shared_store(
-            lambda store: store.admin.audit.add("requeue", named, count=tally.done, detail=detail, by=operator())
+            lambda store: store.admin.audit.add("requeue", named, count=result.done, detail=detail, by=operator())
         )
     except PillarboxError as error:
-        click.echo(f"pillarbox: it is not in the audit: {last_words(error)}", err=True)
+        click.echo(f"pillarbox: the action is not in the audit log: {error_line(error)}", err=True)
 
 
 def _existing(queue: str | None, transport: str | None) -> dict[DeadQueue, int]:
-    """The queues that a person means and that exist, with their depth."""
+    """Return the selected queues that exist, with their depth."""
     from pillarbox.ops.broker_queues import chosen_queues, existing
 
     quiet_drivers()
     settings = current_settings()
     found = asyncio.run(existing(settings, chosen_queues(settings, queue=queue, transport=transport)))
     if queue is not None and not found:
-        raise NotFound(f"there is no queue {queue!r} on the broker")
+        raise NotFound(f"the broker has no queue {queue!r}")
     return found
 
 
-def _figures(letter: BrokerLetter, *, bodies: bool) -> dict[str, object]:
-    figures = exports.broker_letter(letter)
-    return figures | exports.carried(letter.body, letter.content_type or "") if bodies else figures
+def _as_object(letter: BrokerLetter, *, bodies: bool) -> dict[str, object]:
+    record = exports.broker_letter(letter)
+    return record | exports.carried(letter.body, letter.content_type or "") if bodies else record
 
 
 def _print(found: Sequence[BrokerLetter], *, bodies: bool) -> None:
-    columns = ["queue", "given up", "event", "type", "came from", "attempts", "bytes", "reason"]
+    columns = ["queue", "dead-lettered", "event", "type", "came from", "attempts", "bytes", "reason"]
     rows = [
         [
             x.queue,
@@ -189,45 +190,45 @@ def _print(found: Sequence[BrokerLetter], *, bodies: bool) -> None:
     print_table([*columns, "payload"][:width], [row[:width] for row in rows])
 
 
-def _report(tally: Tally, wish: Wish, *, as_json: bool) -> None:
-    missing = [event_id for event_id in wish.event_ids if event_id not in tally.found]
+def _report(result: RequeueResult, plan: RequeuePlan, *, as_json: bool) -> None:
+    missing = [event_id for event_id in plan.event_ids if event_id not in result.found]
     if as_json:
         print_json(
             {
-                "matched": tally.matched,
-                "done": 0 if wish.dry_run else tally.done,
-                "moved": dict(tally.moved),
-                "stayed": tally.stayed,
+                "matched": result.matched,
+                "done": 0 if plan.dry_run else result.done,
+                "moved": dict(result.moved),
+                "skipped": result.skipped,
                 "missing": missing,
-                "dry_run": wish.dry_run,
+                "dry_run": plan.dry_run,
             }
         )
     else:
-        _tell(tally, wish)
-    if tally.lost is not None:
-        raise tally.lost
-    if tally.stayed:
+        _print_result(result, plan)
+    if result.error is not None:
+        raise result.error
+    if result.skipped:
         raise SystemExit(FAILURE)
     if missing:
-        raise NotFound(f"no dead letter of {', '.join(map(repr, missing))} lies there")
+        raise NotFound(f"{', '.join(map(repr, missing))}: no dead letters; see `pillarbox dead broker list`")
 
 
-def _tell(tally: Tally, wish: Wish) -> None:
-    words = "would requeue" if wish.dry_run else "requeued"
-    if tally.moved:
-        places = ", ".join(f"{clean(queue)} ({count:,})" for queue, count in tally.moved.items())
-        click.echo(f"{words}: {_letters(tally.done)} to {places}")
-    elif not wish.event_ids:
-        click.echo(f"{words}: none" if tally.matched else "no dead letter lies on the broker")
-    for reason, event_ids in tally.stayed.items():
+def _print_result(result: RequeueResult, plan: RequeuePlan) -> None:
+    words = "would requeue" if plan.dry_run else "requeued"
+    if result.moved:
+        places = ", ".join(f"{clean(queue)} ({count:,})" for queue, count in result.moved.items())
+        click.echo(f"{words}: {_count(result.done)} to {places}")
+    elif not plan.event_ids:
+        click.echo(f"{words}: none" if result.matched else "there are no dead letters on the broker")
+    for reason, event_ids in result.skipped.items():
         named = ", ".join(map(clean, event_ids[:SHOWN])) + (", …" if len(event_ids) > SHOWN else "")
         click.echo(
-            f"pillarbox: {_letters(len(event_ids))} stay{'s' * (len(event_ids) == 1)} ({named}): {clean(reason)}",
+            f"pillarbox: skipped {_count(len(event_ids))} ({named}): {clean(reason)}",
             err=True,
         )
-    if not wish.event_ids and tally.lost is None and (left := wish.most - tally.matched) > 0:
-        click.echo(f"pillarbox: {left:,} more were not looked at, or somebody else took them", err=True)
+    if not plan.event_ids and result.error is None and (left := plan.most - result.matched) > 0:
+        click.echo(f"pillarbox: {left:,} more were not read, or another consumer received them", err=True)
 
 
-def _letters(count: int) -> str:
+def _count(count: int) -> str:
     return plural(count, "dead letter")

@@ -1,4 +1,4 @@
-"""`pillarbox dead edit`: a dead letter goes out again with a payload or headers that a person put right."""
+"""`pillarbox dead edit`: retry a dead letter with another payload or other headers."""
 
 from __future__ import annotations
 
@@ -23,20 +23,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("event_id")
-@click.option("--destination", metavar="NAME", help="The letter for this destination, where there are several.")
+@click.option("--destination", metavar="NAME", help="Dead letter for this destination, if there are several.")
 @click.option(
-    "--letter", "number", type=NUMBER, metavar="NUMBER", help="The letter with this number, where there are several."
+    "--letter", "number", type=NUMBER, metavar="NUMBER", help="Dead letter with this number, if there are several."
 )
-@click.option(
-    "--payload", "source", type=click.File("rb"), metavar="FILE", help="The new payload; - is standard input."
-)
-@click.option("--header", "headers", type=header, multiple=True, metavar="NAME=VALUE", help="Set a header.")
-@click.option("--remove-header", "removed", multiple=True, metavar="NAME", help="Take a header away.")
+@click.option("--payload", "source", type=click.File("rb"), metavar="FILE", help="New payload; - is standard input.")
+@click.option("--header", "headers", type=header, multiple=True, metavar="NAME=VALUE", help="Set a header; repeatable.")
+@click.option("--remove-header", "removed", multiple=True, metavar="NAME", help="Remove a header; repeatable.")
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the letter as it was to this new file first: a line of JSON.",
+    help="Write the original dead letter to this new file first, as one line of JSON.",
 )
 @dry_run_option
 @yes_option
@@ -53,12 +51,12 @@ def edit(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Send a dead letter again with another payload or other headers.
+    """Retry a dead letter with another payload or other headers.
 
-    Without --payload, --header and --remove-header the payload is opened in $EDITOR. What comes out of it is checked as
-    if it were recorded, and goes to the end of its key with its attempts at zero. It says so by the header `amended`,
-    which has the SHA-256 of the payload that it had; the audit has the hash and the size of both, and never the
-    content. --keep writes what it was to a file.
+    Without --payload, --header and --remove-header the command opens the payload in $EDITOR. It validates the result
+    like a new event, and appends it to the end of its key with its attempts reset to zero. The header `amended` has the
+    SHA-256 of the old payload; the audit log has the hash and the size of both payloads, not the content. --keep writes
+    the original to a file.
 
     \b
     Examples:
@@ -66,10 +64,10 @@ def edit(
       pillarbox dead edit evt-001 --payload corrected.json --keep evt-001.before.json
       pillarbox dead edit evt-001 --header tenant=acme --remove-header debug --dry-run
     """
-    from pillarbox.ops import amending
-    from pillarbox.ops.archiving import ArchiveFile
+    from pillarbox.ops import dead_letter_edit
+    from pillarbox.ops.archive import ArchiveFile
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.working import operator, with_shared_store
+    from pillarbox.ops.cli.store_access import operator, with_shared_store
 
     story = with_shared_store(lambda store: store.admin.events.show(event_id))
     letter, found = _chosen(story, event_id, destination=destination, number=number)
@@ -77,10 +75,12 @@ def edit(
     if source is None and not headers and not removed:
         payload = _edited(letter)
     limit = current_settings().store.max_payload
-    change = amending.amendment(letter, payload=payload, headers=dict(headers), removed=removed, max_payload=limit)
+    change = dead_letter_edit.amendment(
+        letter, payload=payload, headers=dict(headers), removed=removed, max_payload=limit
+    )
     done = False
     if change.changes and not dry_run:
-        confirm(f"Send it again with {_told(change)}? {_kept(change, keep)}", yes=yes)
+        confirm(f"Retry it with {_describe(change)}? {_original(keep)}", yes=yes)
         with nullcontext() if keep is None else ArchiveFile.create(keep) as file:
             if file is not None:
                 file.write([letter])
@@ -88,42 +88,42 @@ def edit(
             done = with_shared_store(lambda store: store.admin.dead_letters.edit(found, **content, by=operator()))
         if not done:
             raise PillarboxError(
-                f"letter {found} stays: event {event_id!r} already waits for {letter.destination!r}, "
-                "or somebody was faster; see `pillarbox events show`"
+                f"dead letter {found} was not retried: event {event_id!r} is already pending for "
+                f"{letter.destination!r}, or the dead letter was changed concurrently; see `pillarbox events show`"
             )
     if as_json:
         facts = {"event_id": event_id, "destination": letter.destination, "letter": found}
         print_json(facts | change.told | {"changed": change.changes, "done": done, "dry_run": dry_run})
     elif not change.changes:
-        click.echo("nothing would change; `pillarbox dead retry` sends it as it is")
+        click.echo("no changes; `pillarbox dead retry` retries it unchanged")
     else:
-        click.echo(f"{'would send' if dry_run else 'sent'} letter {found} again with {_told(change)}")
+        click.echo(f"{'would retry' if dry_run else 'retried'} dead letter {found} with {_describe(change)}")
 
 
 def _chosen(story: Story, event_id: str, *, destination: str | None, number: int | None) -> tuple[EventDetail, int]:
-    """The one letter that is meant, and its number."""
-    given_up = [detail for detail in story.events if detail.status is Status.FAILED]
+    """Return the selected dead letter and its number."""
+    dead_lettered = [detail for detail in story.events if detail.status is Status.FAILED]
     fitting = [
         (detail, detail.letter)
-        for detail in given_up
+        for detail in dead_lettered
         if detail.letter is not None and destination in (None, detail.destination) and number in (None, detail.letter)
     ]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         told = ", ".join(f"{letter} for {detail.destination!r}" for detail, letter in fitting)
-        raise click.UsageError(f"There are several letters of {event_id!r}: {told}. Choose one with --letter.")
-    if any(detail.letter is None for detail in given_up):
+        raise click.UsageError(f"Event {event_id!r} has several dead letters: {told}. Select one with --letter.")
+    if any(detail.letter is None for detail in dead_lettered):
         raise NotFound(
-            f"{event_id!r} holds its key and is no dead letter: discard it, or send it as it is, with `pillarbox dead`"
+            f"event {event_id!r} blocks its key and is not a dead letter: use `pillarbox dead retry` or `dead discard`"
         )
-    raise NotFound(f"no such dead letter of an event {event_id!r}: see `pillarbox events show`")
+    raise NotFound(f"event {event_id!r} has no such dead letter: see `pillarbox events show`")
 
 
 def _edited(letter: EventDetail) -> bytes | None:
-    """What a person makes of the payload; None if it was not saved."""
+    """Open the payload in an editor; returns the edited payload, or None if it was not saved."""
     from pillarbox.core.text import is_json
-    from pillarbox.ops.amending import drafted
+    from pillarbox.ops.dead_letter_edit import drafted
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("There is no terminal for an editor: give --payload FILE, --header or --remove-header.")
@@ -132,8 +132,8 @@ def _edited(letter: EventDetail) -> bytes | None:
     return None if saved is None else draft.saved(saved)
 
 
-def _told(change: Amendment) -> str:
-    """What changes, for people."""
+def _describe(change: Amendment) -> str:
+    """Describe the changes."""
     told = change.told
     parts = []
     if change.payload != change.old_payload:
@@ -145,7 +145,7 @@ def _told(change: Amendment) -> str:
     return " and ".join(parts)
 
 
-def _kept(change: Amendment, keep: Path | None) -> str:
+def _original(keep: Path | None) -> str:
     if keep is not None:
-        return f"What it was is written to {keep} first."
-    return "What it was is kept nowhere, only its hash: --keep FILE keeps it."
+        return f"The original is written to {keep} first."
+    return "The original is not kept, only its hash: --keep FILE writes it to a file."

@@ -1,4 +1,4 @@
-"""`pillarbox dead export`: dead letters with all they carry, as lines of JSON."""
+"""`pillarbox dead export`: dead letters with payload and headers, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import click
 
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.ops import exports
-from pillarbox.ops.cli.parameters import letter_options
+from pillarbox.ops.cli.parameters import dead_letter_options
 
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
 
 
 @click.command()
-@letter_options
+@dead_letter_options
 def export(**filters: Any) -> None:
-    """Print every dead letter that fits, the newest first: a line of JSON each, with payload and headers.
+    """Print all matching dead letters, the newest first: one line of JSON each, with payload and headers.
 
     \b
     Example:
       pillarbox dead export --destination orders > orders.ndjson
     """
-    from pillarbox.ops.cli.working import with_shared_store
-    from pillarbox.ops.letter_lines import lines
+    from pillarbox.ops.cli.store_access import with_shared_store
+    from pillarbox.ops.dead_letter_export import lines
 
     async def print_all(store: AdminStore) -> None:
         async for line in lines(store, DeadLetterFilter(**filters), exports.content):

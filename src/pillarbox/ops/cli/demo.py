@@ -1,4 +1,4 @@
-"""`pillarbox demo`: see it work, see it killed, and see whether anything was lost."""
+"""`pillarbox demo`: run an order service, kill its relay, and verify that nothing was lost."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @click.command()
-@click.option("--seconds", type=float, metavar="N", help="Write orders for so long; default: until Ctrl-C.")
-@click.option("--events", type=int, metavar="N", help="Write so many events; default: until Ctrl-C.")
-@click.option("--rate", type=float, default=200, show_default=True, metavar="N", help="Events a second.")
-@click.option("--kill", is_flag=True, help="Kill the relay with SIGKILL in the middle and start another.")
+@click.option("--seconds", type=float, metavar="N", help="Write orders for N seconds; default: until Ctrl-C.")
+@click.option("--events", type=int, metavar="N", help="Write N events; default: until Ctrl-C.")
+@click.option("--rate", type=float, default=200, show_default=True, metavar="N", help="Events per second.")
+@click.option("--kill", is_flag=True, help="Kill the relay with SIGKILL half-way and start another.")
 @click.option(
-    "--store", default="", envvar="DEMO_STORE", metavar="URL", help="postgresql://… instead of an embedded SQLite."
+    "--store", default="", envvar="DEMO_STORE", metavar="URL", help="Use postgresql://… instead of an embedded SQLite."
 )
 @click.option(
-    "--transport", default="", envvar="DEMO_TRANSPORT", metavar="URL", help="amqp://… instead of three handlers."
+    "--transport", default="", envvar="DEMO_TRANSPORT", metavar="URL", help="Use amqp://… instead of three handlers."
 )
 @click.option(
     "--sabotage",
     type=click.Choice(["loss", "disorder", "phantom", "repeats"]),
-    help="Let a receiver cheat in the ledger, to see that the verdict notices.",
+    help="Let a receiver falsify the ledger, to show that the verification fails.",
 )
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Work in DIR and leave everything there: orders, outbox, ledger, logs.",
+    help="Work in DIR, a new or empty folder, and keep orders, outbox, ledger and logs.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
 def demo(
     seconds: float | None,
     events: int | None,
@@ -54,12 +54,12 @@ def demo(
     keep: Path | None,
     as_json: bool,
 ) -> None:
-    """A small order service, handlers that fail and dawdle, a relay that may be killed, and a verdict.
+    """Run an order service with failing handlers and a relay that is killed, then verify that nothing was lost.
 
-    It is embedded: no server, nothing to set up, nothing left behind. Orders and events are written in the same
-    transactions, some of which are rolled back. The web console is served meanwhile, where its packages are installed;
-    the first line says where. At the end the orders table is compared with the ledger that the
-    handlers wrote: exit code 1 if anything was lost, invented or out of order.
+    The demo needs no server and leaves no files. Orders and events are written in the same transactions, some of which
+    are rolled back. If its packages are installed, the web console is served; the first line has its address. At the
+    end the demo compares the orders with the ledger that the handlers wrote, and exits with 1 if an event was lost,
+    invented or out of order.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def demo(
         scene = Scene(folder=folder, name=name, store=store, transport=transport, sabotage=sabotage)
         with _watched(scene, as_json) as show:
             outcome = asyncio.run(_play(scene, plan, show))
-        _tell(scene, outcome, as_json)
+        _print(scene, outcome, as_json)
         if keep is not None:
             click.echo(f"Everything is in {keep}{f' and in schema {name}' if store else ''}.", err=True)
     if not outcome.verdict.ok:
@@ -96,7 +96,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         return
     keep.mkdir(parents=True, exist_ok=True)
     if any(keep.iterdir()):
-        raise ConfigurationError(f"--keep {keep}: the folder is not empty; name one that is, or a new one")
+        raise ConfigurationError(f"--keep {keep}: the folder is not empty; name an empty or a new folder")
     yield keep.absolute()
 
 
@@ -109,7 +109,7 @@ async def _play(scene: Scene, plan: Plan, show: Show) -> Outcome:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        """The first signal ends the writing; a second one ends the process."""
+        """Stop writing at the first signal; a second signal ends the process."""
         for number in SIGNALS:
             loop.remove_signal_handler(number)
         run.stop()
@@ -128,7 +128,7 @@ def _watched(scene: Scene, as_json: bool) -> AbstractContextManager[Show]:
     return showing.live(scene, console) if console.is_terminal else showing.lines(scene, console)
 
 
-def _tell(scene: Scene, outcome: Outcome, as_json: bool) -> None:
+def _print(scene: Scene, outcome: Outcome, as_json: bool) -> None:
     from pillarbox.ops.demo import report, showing
 
     if as_json:

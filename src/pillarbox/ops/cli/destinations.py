@@ -1,4 +1,4 @@
-"""`pillarbox destinations`: how they fare, and what a person sets for them. It holds for all relays of the store."""
+"""`pillarbox destinations`: the state of destinations, and the overrides of operators."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pillarbox.core.store import Forced
-    from pillarbox.ops.steering import Helm
+    from pillarbox.ops.overrides import DestinationOverrides
 
-_FORCE = click.option("--force", is_flag=True, help="Take a name that nobody knows: a destination that will come.")
+_FORCE = click.option("--force", is_flag=True, help="Accept the name of a destination that does not exist yet.")
 _NAMES = click.argument("names", metavar="[DESTINATION]...", nargs=-1)
 
 
 @click.group()
 def destinations() -> None:
-    """How destinations fare; pause them, limit them, hold their breakers.
+    """List, pause, resume and rate-limit destinations; force their circuit breakers.
 
-    What is set here is kept in the store and holds for all its relays, also for those that start later.
+    Overrides are stored in the database and apply to all relays, also to those that start later.
     """
 
 
 @destinations.command("list")
 @as_json
 def list_(as_json: bool) -> None:
-    """Every destination that a relay or a person has something to say about.
+    """List destinations with their state and overrides.
 
     \b
     Examples:
       pillarbox destinations list
       pillarbox destinations list --json
     """
-    from pillarbox.ops import steering
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops import overrides
+    from pillarbox.ops.cli.store_access import with_shared_store
     from pillarbox.relay.routing import rate_text
 
-    found = with_shared_store(steering.destinations)
+    found = with_shared_store(overrides.destinations)
     if as_json:
         rows = [
             {
@@ -62,10 +62,10 @@ def list_(as_json: bool) -> None:
             colour="yellow",
         )
     if not found.views:
-        click.echo("no relay and no person has anything to say about a destination yet")
+        click.echo("no destinations known yet")
         return
     print_table(
-        ["destination", "state", "held by a person", "limit", "last error"],
+        ["destination", "state", "overridden", "limit", "last error"],
         [
             [
                 view.name,
@@ -85,9 +85,9 @@ def list_(as_json: bool) -> None:
 @_FORCE
 @as_json
 def pause(names: tuple[str, ...], yes: bool, force: bool, as_json: bool) -> None:
-    """Send nothing to these destinations until they are resumed; without a name, to none at all.
+    """Pause destinations until they are resumed; without a name, pause all.
 
-    What is recorded for them waits, in order.
+    Events for a paused destination stay pending, in order.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def pause(names: tuple[str, ...], yes: bool, force: bool, as_json: bool) -> None
     """
     if not names:
         confirm("Pause every destination?", yes=yes)
-    _steer(lambda helm: helm.pause(names), names, "paused", force=force, as_json=as_json)
+    _override(lambda overrides: overrides.pause(names), names, "paused", force=force, as_json=as_json)
 
 
 @destinations.command()
@@ -104,7 +104,7 @@ def pause(names: tuple[str, ...], yes: bool, force: bool, as_json: bool) -> None
 @_FORCE
 @as_json
 def resume(names: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """Let these destinations go on; without a name, end the pause of all.
+    """Resume destinations; without a name, end the pause of all.
 
     A destination that was paused by name stays paused until it is resumed by name.
 
@@ -113,7 +113,7 @@ def resume(names: tuple[str, ...], force: bool, as_json: bool) -> None:
       pillarbox destinations resume mailer
       pillarbox destinations resume
     """
-    _steer(lambda helm: helm.resume(names), names, "resumed", force=force, as_json=as_json)
+    _override(lambda overrides: overrides.resume(names), names, "resumed", force=force, as_json=as_json)
 
 
 @destinations.command()
@@ -122,7 +122,9 @@ def resume(names: tuple[str, ...], force: bool, as_json: bool) -> None:
 @_FORCE
 @as_json
 def limit(name: str, rate: str, force: bool, as_json: bool) -> None:
-    """Send at most RATE messages, such as 500/s or 30/m, of all relays together; `off` leaves it to the settings.
+    """Limit a destination to RATE, such as 500/s or 30/m, for all relays together.
+
+    `off` restores the limit of the settings.
 
     \b
     Examples:
@@ -135,8 +137,8 @@ def limit(name: str, rate: str, force: bool, as_json: bool) -> None:
         most = None if rate == "off" else per_second(rate)
     except ConfigurationError as error:
         raise click.BadParameter(str(error), param_hint="RATE") from None
-    told = "limit of the settings" if most is None else f"limited to {rate}"
-    _steer(lambda helm: helm.limit(name, most), (name,), told, force=force, as_json=as_json)
+    done = "limit of the settings restored" if most is None else f"limited to {rate}"
+    _override(lambda overrides: overrides.limit(name, most), (name,), done, force=force, as_json=as_json)
 
 
 @destinations.command()
@@ -145,31 +147,38 @@ def limit(name: str, rate: str, force: bool, as_json: bool) -> None:
 @_FORCE
 @as_json
 def breaker(name: str, state: Literal["open", "closed", "auto"], force: bool, as_json: bool) -> None:
-    """Hold a breaker `open` (nothing passes) or `closed` (everything passes), or leave it to itself: `auto`.
+    """Force a circuit breaker `open` (send nothing) or `closed` (send everything); `auto` lets the relay decide.
 
     \b
     Examples:
       pillarbox destinations breaker partner open
       pillarbox destinations breaker partner auto
     """
-    held: Forced | None = None if state == "auto" else state
-    told = "breaker left to itself" if held is None else f"breaker held {state}"
-    _steer(lambda helm: helm.hold(name, held), (name,), told, force=force, as_json=as_json)
+    forced: Forced | None = None if state == "auto" else state
+    done = "breaker decided by the relay" if forced is None else f"breaker forced {state}"
+    _override(lambda overrides: overrides.force_breaker(name, forced), (name,), done, force=force, as_json=as_json)
 
 
-def _steer(
-    act: Callable[[Helm], Awaitable[None]], names: tuple[str, ...], what: str, *, force: bool, as_json: bool
+def _override(
+    act: Callable[[DestinationOverrides], Awaitable[None]],
+    names: tuple[str, ...],
+    done: str,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.working import operator, with_shared_store
-    from pillarbox.ops.steering import Helm, UnknownDestination
+    from pillarbox.ops.cli.store_access import operator, with_shared_store
+    from pillarbox.ops.overrides import DestinationOverrides, UnknownDestination
 
     configured = current_settings().destinations
     try:
-        with_shared_store(lambda store: act(Helm(store=store, by=operator(), configured=configured, force=force)))
+        with_shared_store(
+            lambda store: act(DestinationOverrides(store=store, by=operator(), configured=configured, force=force))
+        )
     except UnknownDestination as error:
-        raise NotFound(f"{error}; --force takes one that will come") from None
+        raise NotFound(f"{error}; --force accepts a destination that does not exist yet") from None
     if as_json:
-        print_json({"destinations": list(names), "done": what})
+        print_json({"destinations": list(names), "done": done})
     else:
-        click.echo(f"{', '.join(names) or 'every destination'}: {what}")
+        click.echo(f"{', '.join(names) or 'every destination'}: {done}")

@@ -1,4 +1,4 @@
-"""`pillarbox doctor`: every check with its result, and what mends it; for people, for scripts, before a deployment."""
+"""`pillarbox doctor`: run all checks, and print each result with its fix."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "skip": "dim"}
 
 
 @click.command()
-@click.option("--strict", is_flag=True, help="A warning is as bad as a failure.")
+@click.option("--strict", is_flag=True, help="Exit with 3 also for warnings.")
 @click.option(
     "--long-transaction",
     type=age,
     default=f"{LONG_TRANSACTION:.0f}s",
     show_default=True,
     metavar="DURATION",
-    help="Warn of transactions that are open for longer.",
+    help="Warn about transactions that are open for longer.",
 )
 @as_json
 def doctor(strict: bool, long_transaction: float, as_json: bool) -> None:
-    """Examine settings, store, transports, guarantees and symptoms; each finding comes with its fix.
+    """Check settings, store, transports, guarantees and symptoms, and name a fix for each finding.
 
-    Nothing is changed. Exits with 3 if something failed; with --strict, also if something is worth a warning. What each
-    check looks at: docs/reference/doctor.md.
+    The command changes nothing. It exits with 3 if a check failed; with --strict, also if one warned.
+    docs/reference/doctor.md describes each check.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def doctor(strict: bool, long_transaction: float, as_json: bool) -> None:
 
 
 def _examined(long_transaction: float) -> Report:
-    from pillarbox.ops.cli.working import refuse_memory
+    from pillarbox.ops.cli.store_access import refuse_memory
     from pillarbox.ops.doctor import examine, unreadable
     from pillarbox.ops.wiring import open_store
 
@@ -95,5 +95,5 @@ def _print(report: Report) -> None:
 
 
 def _sum(report: Report) -> str:
-    words: dict[Result, str] = {"pass": "passed", "warn": "worth a warning", "fail": "failed", "skip": "not looked at"}
+    words: dict[Result, str] = {"pass": "passed", "warn": "warned", "fail": "failed", "skip": "skipped"}
     return ", ".join(f"{len(found)} {said}" for result, said in words.items() if (found := report.of(result)))

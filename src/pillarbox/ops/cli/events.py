@@ -1,4 +1,4 @@
-"""`pillarbox events`: leaf through what waits, what was delivered and what was given up; see one of them whole."""
+"""`pillarbox events`: list pending, delivered and dead-lettered events, and show one of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import click
 from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, Position, Story
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
-from pillarbox.ops.cli.events_ask import discard, reschedule, retry
+from pillarbox.ops.cli.events_requests import discard, reschedule, retry
 from pillarbox.ops.cli.exits import NotFound
 from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table, span
 from pillarbox.ops.cli.parameters import event_options, limit_option, position
-from pillarbox.ops.latency import latency
+from pillarbox.ops.formatting import format_latency
 
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def events() -> None:
-    """Events, wherever they are: list them, show one; those that wait: send them now or later, drop them.
+    """List and show events; retry, reschedule and discard pending ones.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ events.add_command(discard)
 @click.option("--status", type=click.Choice([status.value for status in Status], case_sensitive=False))
 @event_options
 @limit_option
-@click.option("--after", type=position, metavar="CURSOR", help="Go on where the last page ended.")
+@click.option("--after", type=position, metavar="CURSOR", help="Continue after the previous page.")
 @as_json
 def list_(
     status: str | None,
@@ -51,14 +51,14 @@ def list_(
     as_json: bool,
     **chosen: Any,
 ) -> None:
-    """List events by the time they were recorded, the newest first.
+    """List events by the time of recording, the newest first.
 
     \b
     Examples:
       pillarbox events list --retrying
       pillarbox events list --type order.placed --since 2026-11-30T09:00:00Z --limit 500
     """
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     wanted = EventFilter(status=None if status is None else Status(status.upper()), **chosen)
     page = with_shared_store(lambda store: _page(store, wanted, limit=limit, after=after))
@@ -67,10 +67,10 @@ def list_(
         print_json({"events": listed, "after": None if page.after is None else str(page.after)})
         return
     if not page.events:
-        click.echo("no event fits", err=True)
+        click.echo("no matching events", err=True)
         return
     print_table(
-        ["recorded", "event", "type", "key", "destination", "status", "tries", "next try", "error"],
+        ["recorded", "event", "type", "key", "destination", "status", "retries", "next retry", "error"],
         [
             [
                 event.recorded_at,
@@ -87,11 +87,11 @@ def list_(
         ],
     )
     if page.after is not None:
-        click.echo(f"there may be more: --after '{page.after}'", err=True)
+        click.echo(f"for the next page: --after '{page.after}'", err=True)
 
 
 async def _page(store: AdminStore, wanted: EventFilter, *, limit: int, after: Position | None) -> EventPage:
-    """As many as are wanted: a search goes on over short pages until there are that many, or no more."""
+    """Read pages until there are `limit` rows: a filtered page may have fewer."""
     page = await store.admin.events.list(wanted, limit=limit, after=after)
     while page.after is not None and len(page.events) < limit:
         more = await store.admin.events.list(wanted, limit=limit - len(page.events), after=page.after)
@@ -103,22 +103,22 @@ async def _page(store: AdminStore, wanted: EventFilter, *, limit: int, after: Po
 @click.argument("event_id")
 @as_json
 def show(event_id: str, as_json: bool) -> None:
-    """Show all of one event, once for each destination, with the sends that failed and what no relay did yet.
+    """Show one event, once for each destination, with its failed sends, open requests and what it waits for.
 
     \b
     Example:
       pillarbox events show evt-001 --json
     """
-    from pillarbox.ops import lines
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops import waiting_reasons
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     async def look(store: AdminStore) -> tuple[Story, list[Head], list[DestinationView]]:
         found = await store.admin.events.show(event_id)
-        return found, await lines.heads(store, found), await lines.shut(store, found)
+        return found, await waiting_reasons.heads(store, found), await waiting_reasons.shut(store, found)
 
     story, heads, shut = with_shared_store(look)
     if not story.events:
-        raise NotFound(f"there is no event {event_id!r} here; what was delivered is kept for a limited time only")
+        raise NotFound(f"there is no event {event_id!r}; delivered events are deleted after relay.retention.history")
     if as_json:
         waits = {
             "waits_behind": [exports.head(head) for head in heads],
@@ -128,13 +128,13 @@ def show(event_id: str, as_json: bool) -> None:
     else:
         print_story(story)
         for head in heads:
-            click.echo(f"waits behind {clean(head.event_id)} ({clean(head.event_type)})")
+            click.echo(f"waiting for event {clean(head.event_id)} ({clean(head.event_type)})")
         for destination in shut:
-            click.echo(f"waits for {clean(lines.waits_for(destination))}")
+            click.echo(f"waiting for {clean(waiting_reasons.waits_for(destination))}")
 
 
 def as_object(event_id: str, story: Story) -> dict[str, object]:
-    """A story for scripts."""
+    """Return an event and its failures as a JSON object."""
     return {
         "event_id": event_id,
         "events": [exports.event_detail(detail) for detail in story.events],
@@ -144,7 +144,7 @@ def as_object(event_id: str, story: Story) -> dict[str, object]:
 
 
 def print_story(story: Story) -> None:
-    """A story for people."""
+    """Print an event and its failures."""
     for number, detail in enumerate(story.events):
         if number:
             click.echo()
@@ -152,7 +152,7 @@ def print_story(story: Story) -> None:
     if story.requests:
         click.echo()
         print_table(
-            ["asked at", "destination", "asked for", "in", "by"],
+            ["requested at", "destination", "action", "delay", "by"],
             [
                 [r.asked_at, r.destination, r.action, span(r.delay) if r.action == "reschedule" else "", r.asked_by]
                 for r in story.requests
@@ -161,9 +161,16 @@ def print_story(story: Story) -> None:
     if story.failures:
         click.echo()
         print_table(
-            ["failed at", "destination", "attempt", "charged", "took", "error"],
+            ["failed at", "destination", "attempt", "counted", "took", "error"],
             [
-                [f.attempted_at, f.destination, f.attempt, "yes" if f.charged else "no", latency(f.seconds), f.error]
+                [
+                    f.attempted_at,
+                    f.destination,
+                    f.attempt,
+                    "yes" if f.charged else "no",
+                    format_latency(f.seconds),
+                    f.error,
+                ]
                 for f in story.failures
             ],
         )
@@ -180,16 +187,16 @@ def _facts(detail: EventDetail) -> list[tuple[str, object]]:
         ("recorded", detail.recorded_at),
         ("occurred", detail.occurred_at),
         ("published", detail.published_at),
-        ("delivered in", latency(detail.seconds)),
+        ("delivered in", format_latency(detail.seconds)),
         ("dead letter", detail.letter),
         ("first failed", detail.first_failed_at),
-        ("given up", detail.died_at),
+        ("dead-lettered", detail.died_at),
         ("attempts", detail.attempts),
         ("retry count", detail.retry_count),
-        ("next try", detail.next_retry_at),
-        ("last try", detail.last_attempt_at),
+        ("next retry", detail.next_retry_at),
+        ("last attempt", detail.last_attempt_at),
         ("last error", detail.last_error),
-        ("in hand of", detail.locked_by),
+        ("in flight at", detail.locked_by),
         ("schema version", detail.schema_version),
         ("correlation", detail.correlation_id),
         ("causation", detail.causation_id),

@@ -1,4 +1,4 @@
-"""How commands end: 0 ok, 1 failure, 2 usage, 3 threshold exceeded, 4 not found, 130 interrupted."""
+"""Exit codes: 0 ok, 1 failure, 2 usage, 3 threshold exceeded, 4 not found, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 
 class NotFound(click.ClickException):
-    """What was asked for is not there."""
+    """The requested object does not exist."""
 
     exit_code = NOT_FOUND
 
@@ -25,21 +25,21 @@ class NotFound(click.ClickException):
         click.echo(f"pillarbox: {self.message}", err=True)
 
 
-def last_words(error: PillarboxError) -> str:
-    """What a command says that ends with an error: nothing is tried again, whatever a relay would do."""
+def error_line(error: PillarboxError) -> str:
+    """Format the error that ends a command."""
     return str(error)
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on only if a person says so, or said so beforehand; without a terminal there is nobody to ask."""
+    """Ask the operator for confirmation, unless `yes`. Raises UsageError if there is no terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
         options = {option.name for option in click.get_current_context().command.params}
-        look = ", or --dry-run to look" if "dry_run" in options else ""
-        raise click.UsageError(f"{question} There is no terminal to ask on: pass --yes to go on{look}.")
+        preview = ", or --dry-run to count only" if "dry_run" in options else ""
+        raise click.UsageError(f"{question} There is no terminal for the confirmation: pass --yes to confirm{preview}.")
     click.confirm(question, abort=True, err=True)
 
 
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Say how many it would be, and change nothing.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Count the matches and change nothing.")

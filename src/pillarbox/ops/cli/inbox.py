@@ -1,4 +1,4 @@
-"""`pillarbox inbox`: who admits events, and what each consumer met."""
+"""`pillarbox inbox`: statistics of each consumer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def inbox() -> None:
-    """What consumers have admitted and met: list them.
+    """Show per-consumer inbox statistics.
 
     \b
     Example:
@@ -28,11 +28,11 @@ def inbox() -> None:
 @limit_option
 @as_json
 def list_(limit: int, as_json: bool) -> None:
-    """Consumers by name: how many events each remembers, and what it met in the last 24 hours.
+    """List consumers by name, with their inbox records and their statistics of the last 24 hours.
 
-    Handled, duplicates that were caught, failures after which an event comes again, events that were given up, the last
-    error and its time. Figures are missing where nobody counted: an inbox that is asked by hand keeps receipts only.
-    `pillarbox prune` drops receipts that are older than they are kept.
+    The statistics are processed events, duplicates, failures that were retried, dead letters, and the last error with
+    its time. A consumer that calls the inbox without `Consumer` has no statistics, only inbox records.
+    `pillarbox prune` deletes inbox records past their retention period.
 
     \b
     Examples:
@@ -40,25 +40,25 @@ def list_(limit: int, as_json: bool) -> None:
       pillarbox inbox list --json
     """
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.working import with_shared_store
-    from pillarbox.ops.inbox import look
+    from pillarbox.ops.cli.store_access import with_shared_store
+    from pillarbox.ops.inbox import read_inbox
 
     retention = current_settings().relay.config.retention.in_seconds.receipts
-    found = with_shared_store(lambda store: look(store, retention=retention, limit=limit))
+    found = with_shared_store(lambda store: read_inbox(store, retention=retention, limit=limit))
     if as_json:
         print_json(found.as_json())
         return
     if not found.consumers:
-        click.echo("no consumer has admitted anything here: run one with `pillarbox consume MODULE:OBJECT`")
+        click.echo("no consumer has processed an event yet: run one with `pillarbox consume MODULE:OBJECT`")
         return
     print_table(
         [
             "consumer",
-            "receipts",
-            "handled 24 h",
+            "inbox records",
+            "processed 24 h",
             "duplicates 24 h",
-            "failed 24 h",
-            "given up 24 h",
+            "failures 24 h",
+            "dead letters 24 h",
             "last failure",
             "last error",
         ],
@@ -66,10 +66,10 @@ def list_(limit: int, as_json: bool) -> None:
     )
     if found.retention is not None and found.stale:
         old = number(found.stale, most=COUNTED)
-        click.echo(f"receipts are kept for {span(found.retention)}, {old} are older: `pillarbox prune`", err=True)
+        click.echo(f"inbox records are kept for {span(found.retention)}; {old} are older: `pillarbox prune`", err=True)
 
 
 def _row(one: ConsumerView) -> list[object]:
-    tallied = (one.handled, one.repeated, one.failed, one.given_up)
-    figures = ["" if count is None else number(count) for count in tallied]
-    return [one.name, number(one.receipts, most=COUNTED), *figures, one.last_failed_at, one.last_error]
+    counts = (one.handled, one.repeated, one.failed, one.given_up)
+    shown = ["" if count is None else number(count) for count in counts]
+    return [one.name, number(one.receipts, most=COUNTED), *shown, one.last_failed_at, one.last_error]

@@ -1,4 +1,4 @@
-"""`pillarbox keys`: which keys stand still, and which have the most to do."""
+"""`pillarbox keys`: blocked and busiest ordering keys."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from pillarbox.ops.cli.parameters import limit_option
 
 @click.group()
 def keys() -> None:
-    """Keys that stand still, and keys with the most to do."""
+    """Show blocked and busiest ordering keys."""
 
 
 @keys.command()
 @limit_option
 @as_json
 def blocked(limit: int, as_json: bool) -> None:
-    """Keys that their head holds up, and how many are known to wait behind it.
+    """List keys whose first pending event holds the others back, and how many events wait for it.
 
-    Until a person decides, if it was given up under `on_exhausted = "block"`: `pillarbox dead retry ID` sends it again,
-    `dead discard ID` drops it for good. Until its next try, if others wait behind it: `events retry ID` sends it now.
-    `keys bury ID` makes a dead letter of either; then the key goes on.
+    An event that failed under `on_exhausted = "block"` waits for an operator: `pillarbox dead retry ID` retries it,
+    `dead discard ID` deletes it. An event that waits for its retry is sent now by `events retry ID`. `keys bury ID`
+    dead-letters either, and the key continues.
 
     \b
     Examples:
       pillarbox keys blocked
       pillarbox keys blocked --limit 10 --json
     """
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.store_access import with_shared_store
     from pillarbox.ops.exports import blocked_key
 
     found = with_shared_store(lambda store: store.admin.keys.blocked(limit=limit))
     if as_json:
         print_json({"blocked": [blocked_key(key) for key in found]})
     elif not found:
-        click.echo("no key stands still")
+        click.echo("no keys are blocked")
     else:
         print_table(
-            ["key", "destination", "event", "type", "since", "until", "behind", "error"],
+            ["key", "destination", "event", "type", "since", "until", "waiting", "error"],
             [_row(key) for key in found],
         )
 
 
 def _row(key: BlockedKey) -> list[object]:
-    behind = number(key.behind, most=BEHIND)
-    return [key.key, key.destination, key.event_id, key.event_type, key.since, _until(key), behind, key.error]
+    waiting = number(key.behind, most=BEHIND)
+    return [key.key, key.destination, key.event_id, key.event_type, key.since, _until(key), waiting, key.error]
 
 
 def _until(key: BlockedKey) -> str:
     if key.next_try is None:
-        return "a person decides"
+        return "an operator decides"
     left = (key.next_try - datetime.now(UTC)).total_seconds()
     return f"its retry in {span(left)}" if left > 0 else "its retry, now"
 
@@ -63,7 +63,7 @@ def _until(key: BlockedKey) -> str:
 @limit_option
 @as_json
 def hot(limit: int, as_json: bool) -> None:
-    """The keys with the most messages among the first that wait; and what would let them leave faster.
+    """List the keys with the most events among the first 10,000 pending, and how to send them faster.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def hot(limit: int, as_json: bool) -> None:
     from pillarbox.admin.admin import AdminStore
     from pillarbox.ops import hot_keys
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     async def look(store: AdminStore) -> tuple[list[HotKey], HotKey | None]:
         hot = await store.admin.keys.hot(limit=limit)
@@ -84,9 +84,9 @@ def hot(limit: int, as_json: bool) -> None:
     if as_json:
         print_json({"hot": [key._asdict() for key in found], "of_the_first": SAMPLE, "advice": advice or None})
     elif not found:
-        click.echo("nothing with a key waits")
+        click.echo("no pending events with a key")
     else:
-        print_table(["key", "waiting"], [[key.key, number(key.waiting)] for key in found])
+        print_table(["key", "pending"], [[key.key, number(key.waiting)] for key in found])
         if limited is not None and advice:
             click.echo(f"{limited.key}: {advice}", err=True)
 
@@ -95,21 +95,23 @@ def hot(limit: int, as_json: bool) -> None:
 @click.argument("event_id", metavar="ID")
 @as_json
 def bury(event_id: str, as_json: bool) -> None:
-    """Make a dead letter of the event that holds its key up, so that the key goes on.
+    """Dead-letter the event that holds its key back, so that the key continues.
 
-    It was given up and stays, or it waits for its retry. The relay that owns its lane does it with its next look.
+    The event is blocked or waits for its retry. The relay that owns its lane executes the request with its next fetch.
 
     \b
     Examples:
       pillarbox keys blocked
       pillarbox keys bury 0190a5c2-7b1e-7d11-a01c-5f0c0d9f4a11
     """
-    from pillarbox.ops import steering
-    from pillarbox.ops.cli.working import operator, warn_without_relay, with_shared_store
+    from pillarbox.ops import overrides
+    from pillarbox.ops.cli.store_access import operator, warn_without_relay, with_shared_store
 
-    asked = with_shared_store(lambda store: steering.bury(store, event_id, by=operator()))
+    asked = with_shared_store(lambda store: overrides.bury(store, event_id, by=operator()))
     if not asked:
-        raise NotFound(f"{event_id} holds no key up: `pillarbox keys blocked` shows what does")
+        raise NotFound(
+            f"event {event_id!r} does not hold its key back: `pillarbox keys blocked` lists the events that do"
+        )
     if as_json:
         print_json({"event_id": event_id, "requested": asked})
     else:

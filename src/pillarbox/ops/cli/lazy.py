@@ -1,4 +1,4 @@
-"""Commands that are imported when they are called: help is there at once, whatever a relay needs to run."""
+"""Import a command when it is called, so that help is fast."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import click
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and a sentence; command `x` is `x` in the module `x` beside this one."""
+    """A group of commands, known by name and summary; command `x` is the function `x` in the sibling module `x`."""
 
-    def __init__(self, *args: object, sentences: Mapping[str, str], **kwargs: object) -> None:
+    def __init__(self, *args: object, summaries: Mapping[str, str], **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # passed on as they came
-        self._sentences = sentences
+        self._summaries = summaries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self._sentences)
+        return sorted(self._summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._sentences:
+        if cmd_name not in self._summaries:
             return None
         command: click.Command = getattr(import_module(f"pillarbox.ops.cli.{cmd_name}"), cmd_name)
         return command
@@ -28,10 +28,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self._sentences and (near := get_close_matches(args[0], self._sentences, n=1)):
+        if args[0] not in self._summaries and (near := get_close_matches(args[0], self._summaries, n=1)):
             ctx.fail(f"there is no command {args[0]!r}; did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self._sentences[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, self._summaries[name]) for name in self.list_commands(ctx)])

@@ -1,6 +1,6 @@
-"""What commands print: tables and colours on a terminal, tab-separated lines in a pipe, JSON where it was asked for.
+"""Print output: tables and colours on a terminal, tab-separated lines in a pipe, JSON with --json.
 
-Whatever comes from an event is data: control characters are shown as such and never reach the terminal.
+Values of an event are data: control characters are escaped and never reach the terminal.
 """
 
 from __future__ import annotations
@@ -22,23 +22,18 @@ _LONGEST_CELL = 60
 
 
 def print_json(value: object) -> None:
-    """On one line, without characters that a terminal would obey."""
+    """Print JSON on one line, with control characters escaped."""
     click.echo(safe_json(value))
 
 
 def clean(value: object) -> str:
-    """A value as text that is safe on a terminal, on one line; None is nothing."""
-    text = "" if value is None else moment(value) if isinstance(value, datetime) else str(value)
+    """Format a value as one line of text that is safe on a terminal; None is ''."""
+    text = "" if value is None else timestamp(value) if isinstance(value, datetime) else str(value)
     return escaped(text)
 
 
-def moment(at: datetime) -> str:
-    """A time, as all output has it."""
-    return timestamp(at)
-
-
 def span(seconds: float) -> str:
-    """A time span for people."""
+    """Format a duration with a readable unit."""
     for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -46,13 +41,15 @@ def span(seconds: float) -> str:
 
 
 def number(count: int, *, most: int | None = None) -> str:
-    """A count for people; one beyond `most` stands for that many or more."""
+    """Format a count; a count above `most` stands for that many or more."""
     return f"more than {most:,}" if most is not None and count > most else f"{count:,}"
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on a terminal, a row per block where it is too narrow; in a pipe, names and then rows with tabs in
-    between, nothing cut off."""
+    """Print a table on a terminal, or one block per row if the terminal is too narrow.
+
+    In a pipe, print tab-separated lines, column names first, nothing truncated.
+    """
     if not sys.stdout.isatty():
         for row in (columns, *rows):
             click.echo("\t".join(clean(cell) for cell in row))
@@ -62,13 +59,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     from rich.table import Table
     from rich.text import Text
 
-    told = [n for n in range(len(columns)) if any(row[n] not in (None, "") for row in rows)]
+    used = [n for n in range(len(columns)) if any(row[n] not in (None, "") for row in rows)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for n in told:
+    for n in used:
         table.add_column(columns[n])
     for row in rows:
-        # Text, not str: brackets in data are no markup.
-        cells = [(clean(row[n]), _STYLES.get(str(row[n]), "")) for n in told]
+        # Text, not str: rich would read brackets in data as markup.
+        cells = [(clean(row[n]), _STYLES.get(str(row[n]), "")) for n in used]
         table.add_row(*(Text(_short(text), style=style) for text, style in cells))
     console = Console()
     unbounded = console.options.update(max_width=sys.maxsize)
@@ -78,7 +75,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for number, row in enumerate(rows):
         if number:
             click.echo()
-        print_facts([(columns[n], row[n]) for n in told])
+        print_facts([(columns[n], row[n]) for n in used])
 
 
 _STYLES = {"FAILED": "red", "PUBLISHED": "green", "PROCESSING": "cyan", "open": "red", "paused": "yellow"}
@@ -89,7 +86,7 @@ def _short(text: str) -> str:
 
 
 def print_facts(facts: Sequence[tuple[str, object]]) -> None:
-    """Names and values, one per line; what is not there is left out."""
+    """Print names and values, one per line, without empty values."""
     shown = [(name, clean(value)) for name, value in facts if value is not None and value != ""]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
@@ -97,7 +94,7 @@ def print_facts(facts: Sequence[tuple[str, object]]) -> None:
 
 
 def print_line(text: str, *, colour: str) -> None:
-    """A line, coloured on a terminal."""
+    """Print a line, coloured on a terminal."""
     if not sys.stdout.isatty():
         click.echo(text)
         return
@@ -108,20 +105,20 @@ def print_line(text: str, *, colour: str) -> None:
 
 
 class Advance(Protocol):
-    """Tells a progress bar what was done."""
+    """Advances a progress bar."""
 
     def __call__(self, *, amount: int, events: int) -> None: ...
 
 
-def _nowhere(*, amount: int, events: int) -> None:
-    """Nobody watches."""
+def _ignore(*, amount: int, events: int) -> None:
+    """Advance nothing, because there is no terminal."""
 
 
 @contextmanager
 def progress(what: str, *, size: int | None) -> Iterator[Advance]:
-    """A progress bar on standard error, if that is a terminal; `size` is what all amounts add up to, None: unknown."""
+    """Show a progress bar on standard error if it is a terminal. size: the sum of all amounts; None: unknown."""
     if not sys.stderr.isatty():
-        yield _nowhere
+        yield _ignore
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

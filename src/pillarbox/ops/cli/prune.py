@@ -1,4 +1,4 @@
-"""`pillarbox prune`: drop what was delivered or given up long ago, by hand, and keep it in a file first if wanted."""
+"""`pillarbox prune`: delete data past its retention period, optionally after archiving it in a file."""
 
 from __future__ import annotations
 
@@ -20,22 +20,26 @@ if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
     from pillarbox.admin.archive import Stale
     from pillarbox.core.store import Retention
-    from pillarbox.ops.archiving import ArchiveFile
+    from pillarbox.ops.archive import ArchiveFile
 
 KINDS = {
-    "history": ("of history", "of history"),
+    "history": ("delivered event", "delivered events"),
     "dead": ("dead letter", "dead letters"),
-    "receipts": ("receipt of the inbox", "receipts of the inbox"),
-    "ledger": ("entry of the ledger", "entries of the ledger"),
-    "audit": ("entry of the audit", "entries of the audit"),
+    "receipts": ("inbox record", "inbox records"),
+    "ledger": ("ledger entry", "ledger entries"),
+    "audit": ("audit entry", "audit entries"),
 }
 
 
+OPTIONS = {"receipts": "inbox"}
+"""Options and JSON names that differ from the field of `Retention`."""
+
+
 def _ages(command: Callable[..., None]) -> Callable[..., None]:
-    for name, (_, what) in reversed(KINDS.items()):
-        told = "Delivered events" if name == "history" else what[0].upper() + what[1:]
-        option = click.option(f"--{name}", type=retention, metavar="AGE", help=f"{told} older than this.")
-        command = option(command)
+    for name, (_, kind) in reversed(KINDS.items()):
+        option = OPTIONS.get(name, name)
+        text = f"Delete {kind} older than AGE; default: relay.retention.{option}."
+        command = click.option(f"--{option}", name, type=retention, metavar="AGE", help=text)(command)
     return command
 
 
@@ -45,16 +49,17 @@ def _ages(command: Callable[..., None]) -> Callable[..., None]:
     "--archive",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write every delivered event and dead letter to this new file first: lines of JSON, compressed if it ends "
-    "with .gz.",
+    help="Write every delivered event and dead letter to this new file first: one line of JSON each, compressed if the "
+    "name ends with .gz.",
 )
 @dry_run_option
 @yes_option
 @as_json
 def prune(archive: Path | None, dry_run: bool, yes: bool, as_json: bool, **ages: float | None) -> None:
-    """Drop what was done with longer ago than the settings keep it, or than AGE; `forever` keeps.
+    """Delete data past its retention period.
 
-    What waits is never touched.
+    AGE, such as "3 days", replaces the retention of the settings; 0s deletes all, `forever` nothing. Pending events are
+    never deleted.
 
     \b
     Examples:
@@ -62,42 +67,43 @@ def prune(archive: Path | None, dry_run: bool, yes: bool, as_json: bool, **ages:
       pillarbox prune --history "3 days" --dead forever --yes
       pillarbox prune --archive history-2026-11.ndjson.gz --yes
     """
-    from pillarbox.ops.archiving import ArchiveFile
+    from pillarbox.ops.archive import ArchiveFile
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.working import operator, with_shared_store
+    from pillarbox.ops.cli.store_access import operator, with_shared_store
 
     kept = _asked(current_settings().relay.config.retention.in_seconds, ages)
     stale = with_shared_store(lambda store: store.admin.archive.stale(kept))
     if any(stale) and not dry_run:
-        confirm(f"Drop {_told(stale)}?", yes=yes)
+        confirm(f"Delete {_describe(stale)}?", yes=yes)
         with nullcontext() if archive is None else ArchiveFile.create(archive) as file:
-            archived = with_shared_store(lambda store: _drop(store, kept, stale, file, by=operator()))
+            archived = with_shared_store(lambda store: _delete(store, kept, stale, file, by=operator()))
         stale = stale if archive is None else stale._replace(history=archived.history, dead=archived.dead)
     if as_json:
-        done = {"dropped": any(stale) and not dry_run, "dry_run": dry_run}
-        print_json(stale._asdict() | done)
+        counts = {OPTIONS.get(kind, kind): count for kind, count in stale._asdict().items()}
+        print_json(counts | {"deleted": any(stale) and not dry_run, "dry_run": dry_run})
     elif not any(stale):
-        click.echo("nothing is old enough")
+        click.echo("no data is past its retention period")
     else:
-        click.echo(f"{'would drop' if dry_run else 'dropped'} {_told(stale)}")
+        click.echo(f"{'would delete' if dry_run else 'deleted'} {_describe(stale)}")
 
 
 class Archived(NamedTuple):
-    """How many rows went row by row."""
+    """How many rows were deleted one by one."""
 
     history: int
     dead: int
 
 
-async def _drop(store: AdminStore, kept: Retention, stale: Stale, file: ArchiveFile | None, *, by: str) -> Archived:
+async def _delete(store: AdminStore, kept: Retention, stale: Stale, file: ArchiveFile | None, *, by: str) -> Archived:
     from pillarbox.core.store import Retention, bites
-    from pillarbox.ops.archiving import archive
+    from pillarbox.ops.archive import archive
 
     async for _ in bites(store.upkeep, Retention(audit=kept.audit)):
         pass
-    # After the audit lost what is old, so that this stays; before anything else goes, so that nothing goes untold.
-    await _enter(store, kept, stale, by=by)
-    # Whole days at once where there are any and no file wants them; what is left of the last one goes row by row.
+    # The entry is added after old entries are deleted, so that it stays, and before other data is deleted, so that no
+    # deletion is missing in the audit log.
+    await _audit(store, kept, stale, by=by)
+    # Without an archive, whole partitions are dropped; the rest of the last day is deleted row by row.
     rest = replace(kept, audit=None)
     at_once = rest if file is None else replace(rest, history=None, dead=None)
     async for _ in bites(store.upkeep, at_once):
@@ -108,11 +114,12 @@ async def _drop(store: AdminStore, kept: Retention, stale: Stale, file: ArchiveF
     )
 
 
-async def _enter(store: AdminStore, kept: Retention, stale: Stale, *, by: str) -> None:
-    """What is dropped, and what was older than how many seconds, as one entry of the audit."""
-    gone = {kind: count for kind, count in stale._asdict().items() if count}
-    older = {kind: getattr(kept, kind) for kind in gone}
-    detail = {"dropped": gone, "older_than_seconds": older}
+async def _audit(store: AdminStore, kept: Retention, stale: Stale, *, by: str) -> None:
+    """Add one audit entry with the count and the minimum age in seconds of each kind."""
+    counts = {kind: count for kind, count in stale._asdict().items() if count}
+    gone = {OPTIONS.get(kind, kind): count for kind, count in counts.items()}
+    older = {OPTIONS.get(kind, kind): getattr(kept, kind) for kind in counts}
+    detail = {"deleted": gone, "older_than_seconds": older}
     await store.admin.audit.add("prune", ", ".join(gone), count=sum(gone.values()), detail=detail, by=by)
 
 
@@ -121,8 +128,8 @@ def _asked(kept: Retention, ages: Mapping[str, float | None]) -> Retention:
     return replace(kept, **given)
 
 
-def _told(stale: Stale) -> str:
-    """Each kind that there is something of, in words."""
+def _describe(stale: Stale) -> str:
+    """Describe the counts that are not zero."""
     *most, last = [
         plural(count, *words, most=COUNTED) for words, count in zip(KINDS.values(), stale, strict=True) if count
     ]

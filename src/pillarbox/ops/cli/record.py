@@ -1,4 +1,4 @@
-"""`pillarbox record`: one event from the shell, or many from lines of JSON. Each batch is a transaction of its own."""
+"""`pillarbox record`: record one event from the shell, or many from lines of JSON in transactions of 500."""
 
 from __future__ import annotations
 
@@ -25,26 +25,28 @@ if TYPE_CHECKING:
 BATCH = 500
 """Lines per transaction."""
 MOST_ERRORS = 20
-"""Wrong lines that a dry run names before it gives up."""
+"""Invalid lines that a dry run reports before it stops."""
 
 
 @click.command()
 @click.argument("event_type", required=False)
 @click.argument("payload", required=False)
-@click.option("--id", "event_id", metavar="TEXT", help="The event's id; default: a new UUIDv7.")
+@click.option("--id", "event_id", metavar="TEXT", help="Event id; default: a new UUIDv7.")
 @click.option("--key", help="Events of one key are delivered in order.")
 @click.option("--aggregate-type", metavar="TYPE")
-@click.option("--aggregate-id", metavar="ID", help="With its type, the key unless --key is given.")
-@click.option("--destination", metavar="NAME", help="Past all routes.")
-@click.option("--header", "headers", type=header, multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option("--aggregate-id", metavar="ID", help="With the type, the key unless --key is given.")
+@click.option("--destination", metavar="NAME", help="Destination, instead of the routes.")
+@click.option("--header", "headers", type=header, multiple=True, metavar="NAME=VALUE", help="Set a header; repeatable.")
 @click.option("--content-type", metavar="TYPE", help="Default: application/json; with another one PAYLOAD is any text.")
 @click.option("--correlation-id", metavar="TEXT")
 @click.option("--causation-id", metavar="TEXT")
 @click.option("--trace-id", metavar="TEXT")
 @click.option("--schema-version", type=int, metavar="NUMBER")
-@click.option("--delay", type=age, metavar="DURATION", help="Not to be sent before this time has passed.")
-@click.option("--ndjson", type=click.File("rb"), metavar="FILE", help="Events from lines of JSON instead; - is stdin.")
-@click.option("--dry-run", is_flag=True, help="Check everything, record nothing.")
+@click.option("--delay", type=age, metavar="DURATION", help="Send not before this delay, such as 5m; default: none.")
+@click.option(
+    "--ndjson", type=click.File("rb"), metavar="FILE", help="Read events from lines of JSON; - is standard input."
+)
+@click.option("--dry-run", is_flag=True, help="Validate only, record nothing.")
 @as_json
 def record(
     event_type: str | None,
@@ -54,11 +56,11 @@ def record(
     as_json: bool,
     **fields: Any,
 ) -> None:
-    """Record an event, or many.
+    """Record one event, or many from a file.
 
-    PAYLOAD is JSON, an object or a list; nothing is {}, and - reads it from standard input. With --ndjson each line is
-    an object with event_type, payload (or payload_base64) and whatever else an event has. Lines are recorded in
-    batches: if one is wrong, those before it are recorded, that one and those after it are not, and its number is told.
+    PAYLOAD is JSON, an object or a list; default: {}; - reads it from standard input. With --ndjson each line is an
+    object with event_type, payload (or payload_base64) and other fields of an event. If a line is invalid, all lines
+    before it are recorded, it and those after it are not, and the error has its number.
 
     \b
     Examples:
@@ -67,17 +69,17 @@ def record(
       pillarbox record --ndjson - --dry-run < events.ndjson
     """
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.working import refuse_memory
+    from pillarbox.ops.cli.store_access import refuse_memory
 
     settings = current_settings()
     refuse_memory(settings)
     if ndjson is None:
         if event_type is None:
-            raise click.UsageError("Name the event's type, or a file with --ndjson.")
+            raise click.UsageError("Give the event type, or a file with --ndjson.")
         _one(settings, _event(event_type, payload, **fields), dry_run=dry_run, as_json=as_json)
         return
     if event_type is not None or any(fields.values()):
-        raise click.UsageError("With --ndjson everything comes from the lines: leave the rest out.")
+        raise click.UsageError("--ndjson cannot be combined with an event type or its options.")
     _many(settings, ndjson, dry_run=dry_run, as_json=as_json)
 
 
@@ -101,7 +103,7 @@ def _decoded(text: bytes) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise RecordError(
-            f"payload is not JSON: {error}; quote it for the shell, or say what it is with --content-type",
+            f"payload is not JSON: {error}; quote it for the shell, or set --content-type",
             field="payload",
         ) from None
 
@@ -132,10 +134,10 @@ Record = Callable[[Sequence["Event"]], None]
 
 @contextmanager
 def _recording(settings: Settings) -> Iterator[Record]:
-    """A way to record. Whoever waits for a line does so outside of the event loop, where Ctrl-C is heard at once."""
+    """Yield a function that records events. Reading lines stays outside the event loop, where Ctrl-C works at once."""
     import asyncio
 
-    from pillarbox.ops.recording import Recorder
+    from pillarbox.ops.recorder import Recorder
 
     recorder = Recorder(settings)
     with asyncio.Runner() as runner:
@@ -146,7 +148,7 @@ def _recording(settings: Settings) -> Iterator[Record]:
             except DuplicateEventError:
                 ids = ", ".join(event.event_id for event in events)
                 raise DuplicateEventError(
-                    f"{ids} waits already: `pillarbox --set record.duplicate=ignore record …` leaves such out",
+                    f"{ids} is already pending: `pillarbox --set record.duplicate=ignore record …` skips duplicates",
                     field="event_id",
                 ) from None
 
@@ -179,7 +181,7 @@ def _record_all(settings: Settings, lines: Iterable[bytes], advance: Advance) ->
 
 
 def _record(record: Record, batch: Sequence[tuple[int, Event]]) -> None:
-    """A batch in one transaction; if it is refused, one by one up to the culprit, so that its line can be named."""
+    """Record a batch in one transaction; if it is rejected, one by one, so that the error names the invalid line."""
     try:
         record([event for _, event in batch])
     except RecordError:
@@ -204,7 +206,7 @@ def _check_all(settings: Settings, lines: Iterable[bytes], advance: Advance) -> 
         count += 1
         advance(amount=len(line), events=1)
     if wrong:
-        raise RecordError(f"{wrong} wrong line{'s' * (wrong > 1)}{' or more' * (wrong == MOST_ERRORS)}")
+        raise RecordError(f"{wrong} invalid line{'s' * (wrong > 1)}{' or more' * (wrong == MOST_ERRORS)}")
     return count
 
 
@@ -214,18 +216,20 @@ def _parsed(line: bytes) -> Event:
     try:
         return event_of(line.decode())
     except UnicodeDecodeError as error:
-        raise RecordError(f"this is no UTF-8: {error.reason} at byte {error.start}") from None
+        raise RecordError(f"the line is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _check(settings: Settings, event: Event) -> None:
-    """What recording would check, without a store."""
+    """Validate an event without a store."""
     from pillarbox.record.rows import row_of
 
     row_of(event, registry=None, max_payload=settings.store.max_payload)
 
 
 def _at(number: int, error: RecordError) -> RecordError:
-    return RecordError(f"line {number}: {error}; every line before it is recorded, none from it on", field=error.field)
+    return RecordError(
+        f"line {number}: {error}; the lines before it are recorded, it and those after it are not", field=error.field
+    )
 
 
 def _size(lines: IO[bytes]) -> int | None:

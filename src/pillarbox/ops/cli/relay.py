@@ -1,4 +1,4 @@
-"""`pillarbox relay`: carry events until told to stop."""
+"""`pillarbox relay`: run a relay until it is stopped."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.fetch import Bounds
 from pillarbox.core.text import safe_json
 from pillarbox.ops.cli.context import current_invocation, current_settings, quiet_drivers
-from pillarbox.ops.cli.ending import ending_in_time
 from pillarbox.ops.cli.output import as_json
+from pillarbox.ops.cli.process_exit import run_and_exit
 from pillarbox.ops.cli.signals import stop_on_signals
-from pillarbox.ops.moments import moment
+from pillarbox.ops.times import parse_time
 from pillarbox.telemetry.log_lines import log_to_stderr
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """Which events to carry, by the time of their recording; None: no bound. Raises ConfigurationError."""
+    """The time of recording of the events to send; None: no bound. Raises ConfigurationError."""
 
     after: datetime | None
     before: datetime | None
     called: str
-    """What set it."""
+    """The options or settings that set the range, for error messages."""
 
     def __post_init__(self) -> None:
         Bounds(recorded_after=self.after, recorded_before=self.before)
@@ -46,7 +46,7 @@ class TimeRange:
 
     @classmethod
     def of(cls, settings: Settings, after: str | None, before: str | None) -> Self:
-        """Options win over settings."""
+        """Combine options and settings; options take precedence."""
         relay, names = settings.relay, []
         for option, name, configured in (
             (after, "recorded_after", relay.recorded_after),
@@ -58,25 +58,25 @@ class TimeRange:
                 names.append(settings.called("relay", name))
         after = relay.recorded_after if after is None else after
         before = relay.recorded_before if before is None else before
-        return cls(_moment(after), _moment(before), " and ".join(names))
+        return cls(_parse_time(after), _parse_time(before), " and ".join(names))
 
 
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else moment(text)
+def _parse_time(text: str | None) -> datetime | None:
+    return None if text is None else parse_time(text)
 
 
 @click.command()
-@click.option("--until-empty", is_flag=True, help="Stop once nothing can be sent now, for cron and tests.")
-@click.option("--name", metavar="LABEL", default="", help="What people see this relay called; default: relay.name.")
+@click.option("--until-empty", is_flag=True, help="Exit once nothing can be sent now, for cron and tests.")
+@click.option("--name", metavar="LABEL", default="", help="Name of the relay in status and logs; default: relay.name.")
 @click.option(
     "--recorded-after",
     metavar="TIME",
-    help="With --until-empty: only events recorded at this time (or age, such as 1h) or later.",
+    help="With --until-empty: only events recorded since this time, or age such as 1h.",
 )
 @click.option(
-    "--recorded-before", metavar="TIME", help="With --until-empty: only events recorded before this time (or age)."
+    "--recorded-before", metavar="TIME", help="With --until-empty: only events recorded before this time, or age."
 )
-@click.option("--fail-fast", is_flag=True, help="Exit 1 if the store or a broker cannot be reached at the start.")
+@click.option("--fail-fast", is_flag=True, help="Exit with 1 if the store or a broker is unavailable at the start.")
 @as_json
 def relay(
     until_empty: bool,
@@ -86,13 +86,14 @@ def relay(
     fail_fast: bool,
     as_json: bool,
 ) -> None:
-    """Carry events from the store to their destinations until SIGTERM or SIGINT.
+    """Run a relay, which sends events to their destinations, until SIGTERM or SIGINT.
 
-    A relay that starts before its database or broker waits for it, says so in the log and on /readyz, and begins by
-    itself; --fail-fast exits instead. It declares the configured topology as soon as the broker can be reached.
+    [transports] in the settings file or PILLARBOX_TRANSPORT configures where events go. If the database or a broker is
+    unavailable at the start, the relay waits and reports it in the log and on /readyz; with --fail-fast it exits. It
+    declares the configured topology as soon as it is connected.
 
-    The way out is named by [transports] in the settings file or by PILLARBOX_TRANSPORT. The first signal drains, a
-    second one quits at once.
+    On the first signal the relay drains: it finishes what is in flight and releases its lanes. A second signal ends the
+    process at once.
 
     \b
     Examples:
@@ -105,17 +106,17 @@ def relay(
     times = TimeRange.of(settings, recorded_after, recorded_before)
     if times.is_set and not until_empty:
         raise click.UsageError(
-            f"{times.called} selects events by their time, but a relay that keeps running carries every event: "
-            "add --until-empty, or take the range out"
+            f"{times.called} limits the events by time, which a continuously running relay does not support: "
+            "add --until-empty, or remove the range"
         )
     if not settings.relay.config.enabled:
-        _tell(f"relay: switched off by {settings.called('relay', 'enabled')}", {"enabled": False}, as_json)
+        _print(f"relay: disabled by {settings.called('relay', 'enabled')}", {"enabled": False}, as_json)
         return
     _arm(settings.failpoint)
     _log_to_stderr(settings)
     wanted = times if until_empty else None
     label = name or settings.relay.name
-    asyncio.run(ending_in_time(_run(settings, name=label, times=wanted, fail_fast=fail_fast, as_json=as_json)))
+    asyncio.run(run_and_exit(_run(settings, name=label, times=wanted, fail_fast=fail_fast, as_json=as_json)))
 
 
 async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_fast: bool, as_json: bool) -> None:
@@ -144,46 +145,48 @@ async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_f
         if monitor is not None:
             await opened.enter_async_context(monitor.shows(carrier, store))
         stop_on_signals(carrier.stop)
-        _tell_start(settings, carrier.id, name, monitor.address if monitor else None, as_json)
+        _print_start(settings, carrier.id, name, monitor.address if monitor else None, as_json)
         collect_rarely()
         if times is not None:
-            # A sentence does not belong among the events, where the way out is standard output.
+            # The stdout transport writes events to standard output, so this line goes to standard error.
             left = await carrier.run_until_empty(recorded_after=times.after, recorded_before=times.before)
-            _tell(_what_is_left(left), {"relay": carrier.id, "left": left}, as_json, err=not as_json)
+            _print(_describe_left(left), {"relay": carrier.id, "left": left}, as_json, err=not as_json)
         else:
             await carrier.run()
 
 
 def collect_rarely() -> None:
-    """Spend less CPU time on garbage collection: it takes a sixth of the relay's own, although its objects hardly form
-    cycles and imported modules are never freed."""
+    """Spend less CPU time on garbage collection, which takes a sixth of the relay's own time.
+
+    The objects of a relay rarely form cycles, and imported modules are never freed.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 
 
-def _tell_start(settings: Settings, relay: str, name: str, listens: str | None, as_json: bool) -> None:
+def _print_start(settings: Settings, relay: str, name: str, listens: str | None, as_json: bool) -> None:
     from pillarbox.ops.wiring import describe_routing
 
     routing, notes = describe_routing(settings), settings.notes
     facts = {"relay": relay, "name": name, "routing": routing, "notes": list(notes), "listen": listens}
     shown = [f"metrics and health on http://{listens}"] if listens else []
-    _tell("; ".join([f"relay {name or relay}: {routing}", *shown, *notes]), facts, as_json)
+    _print("; ".join([f"relay {name or relay}: {routing}", *shown, *notes]), facts, as_json)
 
 
-def _tell(line: str, facts: Mapping[str, object], as_json: bool, *, err: bool = False) -> None:
+def _print(line: str, facts: Mapping[str, object], as_json: bool, *, err: bool = False) -> None:
     click.echo(safe_json(facts) if as_json else line, err=err)
 
 
-def _what_is_left(waiting: int) -> str:
-    if not waiting:
-        return "nothing is left"
-    return f"{waiting} left that cannot be sent now: `pillarbox status` and `pillarbox events list` tell why"
+def _describe_left(pending: int) -> str:
+    if not pending:
+        return "no pending events left"
+    return f"{pending} pending events cannot be sent now: see `pillarbox status` and `pillarbox events list`"
 
 
 def _quit(reason: str) -> None:
-    """The event loop is wedged and its lanes are given away: whoever supervises this process starts a new one."""
-    click.echo(f"pillarbox: the relay stopped by itself: {reason}", err=True)
+    """End the process: its event loop is blocked and its lanes are released. A supervisor starts a new process."""
+    click.echo(f"pillarbox: the relay ends, because its event loop is blocked: {reason}", err=True)
     os._exit(1)
 
 
@@ -204,5 +207,5 @@ def _log_to_stderr(settings: Settings) -> None:
     log_to_stderr(logging.INFO)
     quiet_drivers()
     if settings.relay.preset == "high-volume":
-        # A line costs 15 µs: for every event, that is a good part of the work.
+        # A log line costs 15 µs, a considerable part of the work per event.
         logging.getLogger("pillarbox.relay.events").setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""`pillarbox relays`: who works, and asking them to drain."""
+"""`pillarbox relays`: list and drain relays."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 @click.group()
 def relays() -> None:
-    """The relays of this store: list them, ask them to drain."""
+    """List and drain relays."""
 
 
 @relays.command("list")
 @as_json
 def list_(as_json: bool) -> None:
-    """Every relay that lives, or whose death nobody has noticed yet.
+    """List relays: running ones, and crashed ones that no other relay has taken over yet.
 
     \b
     Examples:
       pillarbox relays list
       pillarbox relays list --json
     """
-    from pillarbox.ops import steering
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops import overrides
+    from pillarbox.ops.cli.store_access import with_shared_store
 
-    found = with_shared_store(steering.relays)
+    found = with_shared_store(overrides.relays)
     if as_json:
         rows = [
             {
@@ -40,7 +40,7 @@ def list_(as_json: bool) -> None:
                 "host": one.view.host,
                 "version": one.view.version,
                 "lanes": one.lanes,
-                "in_hand": one.view.in_hand,
+                "in_flight": one.view.in_hand,
                 "lease_seconds": round(one.view.lease, 3),
                 "up_seconds": round(one.view.age, 3),
                 "draining": one.view.draining,
@@ -53,7 +53,7 @@ def list_(as_json: bool) -> None:
         click.echo("no relay is running: start one with `pillarbox relay`")
     else:
         print_table(
-            ["relay", "id", "host", "version", "lanes", "in hand", "up", "lease"],
+            ["relay", "id", "host", "version", "lanes", "in flight", "uptime", "lease"],
             [
                 [
                     one.view.name,
@@ -83,24 +83,29 @@ def _lease(relay: RelayView) -> str:
 @yes_option
 @as_json
 def drain(names: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Ask relays, by id or name, to finish what they have in hand and end; without a name, all of them.
+    """Drain relays, by id or name; without a name, all of them.
 
-    They hear of it with their next heartbeat. Whoever supervises them may start them again.
+    A relay reads the request with its next heartbeat, finishes what is in flight, releases its lanes and exits. Its
+    supervisor may start it again.
 
     \b
     Examples:
       pillarbox relays drain relay-a
       pillarbox relays drain --yes
     """
-    from pillarbox.ops import steering
-    from pillarbox.ops.cli.working import operator, with_shared_store
+    from pillarbox.ops import overrides
+    from pillarbox.ops.cli.store_access import operator, with_shared_store
 
     if not names:
         confirm("Drain every relay?", yes=yes)
-    asked = with_shared_store(lambda store: steering.drain(store, names, by=operator()))
+    asked = with_shared_store(lambda store: overrides.drain(store, names, by=operator()))
     if not asked:
-        raise NotFound(f"no relay lives by the name of {', '.join(names)}" if names else "no relay is running")
+        raise NotFound(
+            f"no relay is running with the id or name {', '.join(names)}: see `pillarbox relays list`"
+            if names
+            else "no relay is running"
+        )
     if as_json:
-        print_json({"asked": asked})
+        print_json({"requested": asked})
     else:
-        click.echo(f"asked to drain: {', '.join(asked)}")
+        click.echo(f"drain requested: {', '.join(asked)}")

@@ -1,4 +1,4 @@
-"""`pillarbox replay`: what was delivered goes out once more, as new events, counted first and gone on with later."""
+"""`pillarbox replay`: send delivered events again, as new events. An interrupted replay can be resumed."""
 
 from __future__ import annotations
 
@@ -21,23 +21,25 @@ if TYPE_CHECKING:
 
     from pillarbox.admin.admin import AdminStore
     from pillarbox.admin.replay import Progress, Replay
-    from pillarbox.ops.replaying import Told
+    from pillarbox.ops.replay_runs import Told
 
     Work = Callable[[AdminStore, Told], Awaitable[Progress]]
 
 
 @click.command()
 @click.argument("event_ids", nargs=-1)
-@click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type.")
-@click.option("--key", help="Exactly this key, such as ORDER:42.")
-@click.option("--destination", metavar="NAME", help="Only what was delivered there.")
+@click.option("--type", "event_type", metavar="TYPE", help="Only this event type.")
+@click.option("--key", help="Only this key, such as ORDER:42.")
+@click.option("--destination", metavar="NAME", help="Only events delivered to this destination.")
 @since_option
 @until_option
-@click.option("--all", "every", is_flag=True, help="The whole history.")
-@click.option("--limit", "most", type=click.IntRange(1), metavar="N", help="The oldest so many.")
-@click.option("--to", metavar="NAME", help="Send all of them there; default: each where it went.")
-@click.option("--rate", type=per_second, metavar="RATE", help="No faster than this, such as 100/s or 30/m.")
-@click.option("--resume", type=NUMBER, metavar="NUMBER", help="Go on with a replay that was interrupted.")
+@click.option("--all", "every", is_flag=True, help="All events of the history.")
+@click.option("--limit", "most", type=click.IntRange(1), metavar="N", help="The oldest N.")
+@click.option("--to", metavar="NAME", help="Send all to this destination; default: the original ones.")
+@click.option(
+    "--rate", type=per_second, metavar="RATE", help="Copy at most at this rate, such as 100/s; default: unlimited."
+)
+@click.option("--resume", type=NUMBER, metavar="NUMBER", help="Resume an interrupted replay.")
 @dry_run_option
 @yes_option
 @as_json
@@ -57,15 +59,14 @@ def replay(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Send once more what was delivered, as new events.
+    """Send delivered events again, as new events.
 
-    What the history still has can be replayed. Each copy is a NEW event: it has an id of its own, so that consumers and
-    their inboxes take it as new, and the header `replayof` with the original's id. Copies go to the end of their keys,
-    in the order in which the originals were delivered. An event that is itself a copy is left out, unless it is named
-    by its id.
+    Events in the history can be replayed. Each copy is a NEW event: it has its own id, so that consumers and their
+    inboxes accept it, and the header `replayof` with the id of the original. Copies go to the end of their keys, in the
+    order in which the originals were delivered. Copies of earlier replays are skipped, unless they are named by id.
 
-    --since and --until are about the time of recording. A replay that was interrupted or killed is gone on with by
-    --resume, without sending anything twice.
+    --since and --until are the time of recording. --resume continues an interrupted or killed replay without repeating
+    a copy.
 
     \b
     Examples:
@@ -76,43 +77,43 @@ def replay(
     """
     from pillarbox.admin.listing import EventFilter
     from pillarbox.admin.replay import Replay
-    from pillarbox.ops import replaying
-    from pillarbox.ops.cli.working import operator, with_shared_store
+    from pillarbox.ops import replay_runs
+    from pillarbox.ops.cli.store_access import operator, with_shared_store
 
     wanted = EventFilter(event_type=event_type, key=key, destination=destination, since=since)
     asked = bool(event_ids or wanted.asked or since or until)
     if resume is not None:
         if asked or every or most or to or dry_run:
-            raise click.UsageError("--resume goes on with what was asked for then: leave the rest out, but for --rate.")
+            raise click.UsageError("--resume uses the original selection: it can be combined only with --rate.")
         _resume(resume, rate=rate, as_json=as_json)
         return
     if not (asked or every):
-        raise click.UsageError("Name events by their ids, give a filter, or say --all.")
+        raise click.UsageError("Give event ids, a filter, or --all.")
     if every and asked:
-        raise click.UsageError("--all leaves nothing to choose: give it alone.")
+        raise click.UsageError("--all cannot be combined with event ids, a filter or a group.")
     plan = Replay(wanted=wanted, until=until, event_ids=event_ids, to=_known(to), rate=rate, most=most)
     with progress("counting", size=None) as advance:
 
         def looked(rows: int) -> None:
             advance(amount=rows, events=rows)
 
-        matched = with_shared_store(lambda store: replaying.count(store, plan, looked=looked)).found
+        matched = with_shared_store(lambda store: replay_runs.count(store, plan, looked=looked)).found
     if event_ids and not matched:
-        raise NotFound(f"the history has nothing of {', '.join(map(repr, event_ids))}: see `pillarbox events show`")
+        raise NotFound(f"{', '.join(map(repr, event_ids))}: not in the history; see `pillarbox events show`")
     if not matched or dry_run:
-        _tell(plan, matched, None, as_json=as_json, dry_run=dry_run)
+        _print(plan, matched, None, as_json=as_json, dry_run=dry_run)
         return
     if not event_ids:
-        confirm(f"Replay {_told(plan, matched)}?", yes=yes)
+        confirm(f"Replay {_describe(plan, matched)}?", yes=yes)
     done = _watched(
-        lambda store, told: replaying.run(store, plan, by=operator(), expected=matched, progress=told), size=matched
+        lambda store, told: replay_runs.run(store, plan, by=operator(), expected=matched, progress=told), size=matched
     )
-    _tell(plan, matched, done, as_json=as_json, dry_run=False)
+    _print(plan, matched, done, as_json=as_json, dry_run=False)
 
 
 def _resume(number: int, *, rate: float | None, as_json: bool) -> None:
-    from pillarbox.ops import replaying
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops import replay_runs
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     found = with_shared_store(lambda store: store.admin.replays.find(number))
     if found is None:
@@ -120,13 +121,13 @@ def _resume(number: int, *, rate: float | None, as_json: bool) -> None:
     if rate is not None:
         found = found._replace(plan=replace(found.plan, rate=rate))
     left = found
-    done = _watched(lambda store, told: replaying.go_on(store, left, progress=told), size=None)
-    _tell(found.plan, None, done, as_json=as_json, dry_run=False)
+    done = _watched(lambda store, told: replay_runs.resume(store, left, progress=told), size=None)
+    _print(found.plan, None, done, as_json=as_json, dry_run=False)
 
 
 def _watched(work: Work, *, size: int | None) -> Progress:
-    """Run it under a progress bar; whoever interrupts it is told how to go on."""
-    from pillarbox.ops.cli.working import with_shared_store
+    """Run a replay with a progress bar; if it is interrupted, print how to resume it."""
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     last: list[Progress] = []
     with progress("replaying", size=None if size is None or size > COUNTED else size) as advance:
@@ -141,21 +142,21 @@ def _watched(work: Work, *, size: int | None) -> Progress:
         except (KeyboardInterrupt, PillarboxError) as error:
             ended: BaseException = error
     for left in last:
-        click.echo(f"{left.copied:,} are done; go on with `pillarbox replay --resume {left.number}`", err=True)
+        click.echo(f"{left.copied:,} copied; resume with `pillarbox replay --resume {left.number}`", err=True)
     raise ended
 
 
 def _known(to: str | None) -> str | None:
-    """A destination that the settings know, if they know any."""
+    """Check that the settings have this destination, if they have any."""
     from pillarbox.ops.cli.context import current_settings
 
     names = current_settings().destinations
     if to is not None and names and to not in names:
-        raise ConfigurationError(f"--to: there is no destination {to!r} in the settings, only {', '.join(names)}")
+        raise ConfigurationError(f"--to: the settings have no destination {to!r}; they have {', '.join(names)}")
     return to
 
 
-def _tell(plan: Replay, matched: int | None, done: Progress | None, *, as_json: bool, dry_run: bool) -> None:
+def _print(plan: Replay, matched: int | None, done: Progress | None, *, as_json: bool, dry_run: bool) -> None:
     if as_json:
         figures: dict[str, Any] = {"matched": matched, "exact": matched is not None and matched <= COUNTED}
         figures |= {"copied": done.copied if done else 0, "replay": done.number if done else None}
@@ -163,16 +164,16 @@ def _tell(plan: Replay, matched: int | None, done: Progress | None, *, as_json: 
     elif done is not None:
         click.echo(f"replayed {_deliveries(done.copied)}: replay {done.number}")
     elif matched:
-        click.echo(f"would replay {_told(plan, matched)}")
+        click.echo(f"would replay {_describe(plan, matched)}")
     else:
-        click.echo("the history has nothing that fits")
+        click.echo("no matching events in the history")
 
 
-def _told(plan: Replay, matched: int) -> str:
-    where = "each where it went" if plan.to is None else f"to {plan.to}"
+def _describe(plan: Replay, matched: int) -> str:
+    where = "each to its destination" if plan.to is None else f"to {plan.to}"
     return f"{_deliveries(matched, most=COUNTED)}, {where}"
 
 
 def _deliveries(count: int, *, most: int | None = None) -> str:
-    """Each becomes one copy; an event that went to two places is two of them."""
+    """Format the number of deliveries: an event with two destinations counts twice."""
     return plural(count, "delivery", "deliveries", most=most)

@@ -1,4 +1,4 @@
-"""`pillarbox` and what all of its commands share: one line per error on stderr, with the next step."""
+"""The command `pillarbox`: global options, and one line per error on standard error."""
 
 from __future__ import annotations
 
@@ -9,63 +9,72 @@ import click
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.ops.cli.context import Invocation
-from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE, last_words
+from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE, error_line
 from pillarbox.ops.cli.lazy import LazyGroup
-from pillarbox.telemetry.log_lines import log_to_stderr
 
 COMMANDS = {
-    "audit": "Who did what: list it.",
-    "bench": "Measure a relay on your own store and transport.",
+    "audit": "Show what operators did.",
+    "bench": "Measure a relay on your store and transport.",
     "completion": "Print the completion script of a shell.",
-    "config": "The settings: show them, check them.",
+    "config": "Show and check the settings.",
     "console": "Serve the web console until SIGTERM or SIGINT.",
-    "consume": "Run a consumer of yours until told to stop.",
-    "dead": "What was given up on: list it, group it, show it, export it, edit it, send it again, drop it.",
-    "demo": "A small order service, handlers that fail and dawdle, a relay that may be killed, and a verdict.",
-    "destinations": "How destinations fare; pause them, limit them, hold their breakers.",
-    "doctor": "Examine settings, store, transports, guarantees and symptoms; each finding comes with its fix.",
-    "events": "Events, wherever they are: list them, show one.",
-    "inbox": "What consumers have admitted and met.",
-    "keys": "Keys that stand still, and keys with the most to do.",
-    "prune": "Drop what was done with longer ago than the settings keep it.",
-    "record": "Record an event, or many.",
-    "relay": "Carry events from the store to their destinations.",
-    "relays": "The relays of this store: list them, ask them to drain.",
-    "replay": "Send once more what was delivered, as new events.",
-    "schema": "The tables of the store: print, apply, check.",
-    "status": "Say whether events flow, and if not, why.",
-    "tail": "Follow events as they move.",
-    "top": "Watch rates, lag, lanes and destinations.",
+    "consume": "Run one of your consumers until SIGTERM or SIGINT.",
+    "dead": "List, group, show, export, edit, retry and discard dead letters.",
+    "demo": "Run an order service with failing handlers and a relay that is killed, then verify that nothing was lost.",
+    "destinations": "List, pause, resume and rate-limit destinations; force their circuit breakers.",
+    "doctor": "Check settings, store, transports, guarantees and symptoms, and name a fix for each finding.",
+    "events": "List and show events; retry, reschedule and discard pending ones.",
+    "inbox": "Show per-consumer inbox statistics.",
+    "keys": "Show blocked and busiest ordering keys.",
+    "prune": "Delete data past its retention period.",
+    "record": "Record one event, or many from a file.",
+    "relay": "Run a relay, which sends events to their destinations.",
+    "relays": "List and drain relays.",
+    "replay": "Send delivered events again, as new events.",
+    "schema": "Print, apply and check the tables of the store.",
+    "status": "Show whether events flow and, if not, why.",
+    "tail": "Follow events as they are recorded, retried, delivered and dead-lettered.",
+    "top": "Show rates, lag, lanes and destinations, refreshed until Ctrl-C.",
 }
 
 
 class FriendlyGroup(LazyGroup):
-    """Turns our errors into a line and an exit code; everything else stays a traceback, because it is a bug."""
+    """Turn the library's errors into one line and an exit code. Any other exception is a bug and stays a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except PillarboxError as error:
-            click.echo(f"pillarbox: {last_words(error)}", err=True)
+            click.echo(f"pillarbox: {error_line(error)}", err=True)
             raise SystemExit(USAGE if isinstance(error, ConfigurationError) else FAILURE) from None
         except KeyboardInterrupt:
             click.echo("pillarbox: interrupted", err=True)
             raise SystemExit(INTERRUPTED) from None
 
 
-@click.group(cls=FriendlyGroup, sentences=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=FriendlyGroup, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pillarbox")
 @click.option(
-    "--config", "file", metavar="FILE", help="Settings; default: PILLARBOX_CONFIG, else ./pillarbox.toml if it exists."
+    "--config",
+    "file",
+    metavar="FILE",
+    help="Settings file; default: PILLARBOX_CONFIG, else ./pillarbox.toml.",
 )
-@click.option("--set", "flags", metavar="KEY=VALUE", multiple=True, help="A setting, such as relay.batch_size=100.")
+@click.option(
+    "--set",
+    "flags",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Override a setting; repeatable.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log everything, drivers included, on standard error.")
 @click.pass_context
 def pillarbox(context: click.Context, file: str | None, flags: tuple[str, ...], verbose: bool) -> None:
-    """A transactional outbox: events leave with the transaction that made them, or not at all.
+    """Operate a transactional outbox: run relays, inspect events, decide about dead letters.
 
-    The store is named by PILLARBOX_STORE (default: sqlite:///pillarbox.db), the way out by PILLARBOX_TRANSPORT, and
-    everything else by pillarbox.toml or PILLARBOX_…; `pillarbox config show` tells what is in force and why.
+    PILLARBOX_STORE is the address of the store (default: sqlite:///pillarbox.db), PILLARBOX_TRANSPORT the address of
+    the transport. Other settings come from pillarbox.toml or PILLARBOX_…; `pillarbox config show` lists each value and
+    its origin.
 
     \b
     Example:
@@ -74,6 +83,8 @@ def pillarbox(context: click.Context, file: str | None, flags: tuple[str, ...], 
     """
     context.obj = Invocation(config=file, flags=dict(_pair(flag) for flag in flags), verbose=verbose)
     if verbose:
+        from pillarbox.telemetry.log_lines import log_to_stderr
+
         log_to_stderr(logging.DEBUG)
 
 

@@ -12,8 +12,8 @@ from pillarbox.core.statements import Statement, StatementSet, load, unknown
 from pillarbox.core.store import Schema, SchemaStatus
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, span
-from pillarbox.ops.cli.working import with_store
-from pillarbox.ops.sizes import size
+from pillarbox.ops.cli.store_access import with_store
+from pillarbox.ops.formatting import format_bytes
 from pillarbox.ops.wiring import open_store
 
 with_aliases = click.option("--aliases", is_flag=True, help="Add views for statements written for other outboxes.")
@@ -21,7 +21,7 @@ with_aliases = click.option("--aliases", is_flag=True, help="Add views for state
 
 @click.group()
 def schema() -> None:
-    """The tables of the store: print, apply, check, measure.
+    """Print, apply and check the tables of the store; show their sizes.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def _grants(tables: Schema, owner: str) -> str:
 @with_aliases
 @as_json
 def apply(aliases: bool, as_json: bool) -> None:
-    """Bring the tables up to date. Safe to run twice, and from several processes at once."""
+    """Create or migrate the tables. Idempotent, and safe from several processes at once."""
     ran = with_store(lambda store: store.schema.apply(aliases=aliases))
     if as_json:
         print_json({"applied": ran})
@@ -81,21 +81,21 @@ def apply(aliases: bool, as_json: bool) -> None:
 @schema.command("check")
 @as_json
 def check(as_json: bool) -> None:
-    """Exit with 1, saying what to do, unless the tables are as this release wants them."""
+    """Verify the tables; exit with 1 and say what to do if they are not current."""
     with_store(lambda store: store.schema.check())
     if as_json:
         print_json({"ok": True})
     else:
-        click.echo("the tables are as they should be")
+        click.echo("the tables are valid and up to date")
 
 
 @schema.command("status")
 @as_json
 def status(as_json: bool) -> None:
-    """Show the version that is there, the one that is wanted, and what is wrong."""
+    """Show the installed and the required version, pending migrations and problems."""
     found = with_store(lambda store: store.schema.status())
     if as_json:
-        print_json(_figures(found))
+        print_json(_as_object(found))
     else:
         click.echo(_sentence(found))
 
@@ -103,9 +103,10 @@ def status(as_json: bool) -> None:
 @schema.command("sizes")
 @as_json
 def sizes(as_json: bool) -> None:
-    """Show how much room each table takes, its dead rows, and the oldest open transaction.
+    """Show the size of each table, its dead rows, and the oldest open transaction.
 
-    Rows are the database's own estimates. SQLite knows only the file: what of it is used, what is free, and its log.
+    Row counts are estimates of the database. SQLite reports only the file: used pages, free pages, and the write-ahead
+    log.
 
     \b
     Examples:
@@ -120,11 +121,11 @@ def sizes(as_json: bool) -> None:
         return
     print_table(
         ["table", "rows", "dead rows", "size"],
-        [[part.name, _about(part.rows), _about(part.dead_rows), size(part.bytes)] for part in found.parts],
+        [[part.name, _about(part.rows), _about(part.dead_rows), format_bytes(part.bytes)] for part in found.parts],
     )
     if (oldest := found.oldest) is not None:
         click.echo(
-            f"the oldest open transaction: pid {oldest.pid} ({clean(oldest.who)}, {clean(oldest.application)}, "
+            f"oldest open transaction: pid {oldest.pid} ({clean(oldest.who)}, {clean(oldest.application)}, "
             f"{oldest.state}) for {span(oldest.seconds)}: {clean(oldest.query)}"
         )
 
@@ -199,7 +200,7 @@ def _about(rows: int | None) -> str:
     return "" if rows is None else f"~{rows:,}"
 
 
-def _figures(status: SchemaStatus) -> dict[str, object]:
+def _as_object(status: SchemaStatus) -> dict[str, object]:
     return {
         "ok": status.ok,
         "version": status.version,
@@ -211,7 +212,7 @@ def _figures(status: SchemaStatus) -> dict[str, object]:
 
 def _sentence(status: SchemaStatus) -> str:
     if status.version == 0:
-        return "there are no tables yet: run `pillarbox schema apply`"
+        return "the tables do not exist yet: run `pillarbox schema apply`"
     lines = [f"version {status.version} of {status.wanted}"]
     lines += [f"pending: {name}" for name in status.pending]
     lines += [f"problem: {problem}" for problem in status.problems]

@@ -1,4 +1,4 @@
-"""Tables that fit a screen: columns that matter least give way, then rows, and that is said; nothing else is cut."""
+"""Draw tables that fit a terminal: the least important columns are left out first, then rows, with a note."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST = 16
 
 
 class Sheet(NamedTuple):
-    """What is to be shown."""
+    """A table to draw."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -31,7 +31,7 @@ class Sheet(NamedTuple):
 
 
 def shares(lines: int, *sheets: Sheet) -> list[int]:
-    """How many rows of each are shown in so many lines: a fair share, and what one does not need is the others'."""
+    """Divide the lines fairly among the tables; lines that one does not need go to the others."""
     room = max(0, lines - FRAME * sum(1 for sheet in sheets if sheet.rows))
     given = [0] * len(sheets)
     for number, at in enumerate(sorted(range(len(sheets)), key=lambda at: len(sheets[at].rows))):
@@ -40,7 +40,7 @@ def shares(lines: int, *sheets: Sheet) -> list[int]:
 
 
 def drawn(sheet: Sheet, *, width: int, most: int | None = None) -> list[RenderableType]:
-    """A table of at most so many lines beside its frame; the last says what is not shown."""
+    """Draw a table with at most `most` lines besides its frame; the last line counts the rows that are not shown."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -61,7 +61,7 @@ def drawn(sheet: Sheet, *, width: int, most: int | None = None) -> list[Renderab
 
 
 def _fitting(sheet: Sheet, width: int) -> tuple[list[int], int]:
-    """The columns that fit, and how wide the last one may be; 0: it is not shown."""
+    """Return the columns that fit, and the width of the last one; 0: it is not shown."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, (name, *(row[at] for row in sheet.rows)))) for at, name in enumerate(sheet.columns)]

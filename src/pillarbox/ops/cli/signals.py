@@ -1,7 +1,7 @@
-"""Stopping a process that works until it is told to.
+"""Stop a long-running process on a signal.
 
-The first SIGTERM or SIGINT drains; from then on the system's own answer to a signal is in force, so that a second one
-ends the process at once, whatever its event loop is doing.
+The first SIGTERM or SIGINT drains and restores the default action of both signals, so that a second one ends the
+process at once, even if its event loop is blocked.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ def stop_on_signals(stop: Callable[[], None]) -> None:
     """Call `stop` in the running event loop at the first signal."""
     loop = asyncio.get_running_loop()
 
-    def heard(_number: int, _frame: FrameType | None) -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         loop.call_soon_threadsafe(stop)
 
     for number in SIGNALS:
-        signal.signal(number, heard)
+        signal.signal(number, on_signal)

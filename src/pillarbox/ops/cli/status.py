@@ -1,4 +1,4 @@
-"""`pillarbox status`: is it flowing, and if not, why? For people, for scripts and for alarms."""
+"""`pillarbox status`: show whether events flow and, if not, why."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _COLOURS = {"flowing": "green", "degraded": "yellow", "stopped": "red"}
 
 @click.command()
 @click.option("--check", is_flag=True, help="Exit with 3 unless events flow.")
-@click.option("--max-age", type=age, metavar="DURATION", help="Exit with 3 if the oldest event waits longer than this.")
+@click.option("--max-age", type=age, metavar="DURATION", help="Exit with 3 if the oldest event is pending for longer.")
 @click.option(
     "--max-broker-dead",
     type=click.IntRange(0),
     metavar="N",
-    help="Exit with 3 if a dead-letter queue on the broker has more than this.",
+    help="Exit with 3 if a dead-letter queue on RabbitMQ has more than N messages; 0: any.",
 )
 @as_json
 def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_json: bool) -> None:
-    """Say whether events flow, and if not, why; then what waits, which destinations fail, which relays work, and how
-    many dead letters lie on RabbitMQ, if that is a way out.
+    """Show whether events flow and, if not, why.
 
-    The age is that of the oldest event that could have left; one delayed on purpose counts from when it was due.
+    Then show the backlog, destinations, relays and, if RabbitMQ is a transport, the depth of its dead-letter queues.
+    The age is that of the oldest event that could have been sent; a delayed event ages from when it is due.
 
     \b
     Examples:
@@ -48,21 +48,21 @@ def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_j
     from pillarbox.core.clock import seconds
     from pillarbox.core.store import EVERYWHERE
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.store_access import with_shared_store
     from pillarbox.ops.flow import destinations_of, flow
 
-    seen, steering = with_shared_store(_look)
+    seen, overrides = with_shared_store(_read)
     met = {name for relay in seen.relays for name in relay.breakers}
-    depths = broker_depths.ask(broker_depths.queues_to_ask(met, required=max_broker_dead is not None))
-    destinations = destinations_of(seen.relays, steering)
-    paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
+    depths = broker_depths.read_depths(broker_depths.known_dead_queues(met, required=max_broker_dead is not None))
+    destinations = destinations_of(seen.relays, overrides)
+    paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
     answer = flow(seen, destinations, paused=paused, allowed=seconds(current_settings().console.slo))
     alarms = [*_halted(answer, check), *_too_old(seen, max_age), *broker_depths.too_many(depths, max_broker_dead)]
     unknown = [] if max_broker_dead is None else list(broker_depths.unknown(depths))
     if as_json:
         asked = check or max_age is not None or max_broker_dead is not None
-        figures = _figures(seen, destinations, answer) | broker_depths.depth_figures(depths)
-        print_json(figures | ({"exceeded": bool(alarms)} if asked else {}))
+        report = _as_object(seen, destinations, answer) | broker_depths.as_object(depths)
+        print_json(report | ({"exceeded": bool(alarms)} if asked else {}))
     else:
         _print(seen, destinations, answer)
         broker_depths.print_depths(depths)
@@ -79,14 +79,14 @@ def _halted(answer: Flow, check: bool) -> Iterator[str]:
 
 def _too_old(seen: Overview, max_age: float | None) -> Iterator[str]:
     if max_age is not None and seen.oldest is not None and seen.oldest > max_age:
-        yield f"the oldest waits for {span(seen.oldest)}, more than {span(max_age)}"
+        yield f"the oldest event is pending for {span(seen.oldest)}, more than {span(max_age)}"
 
 
-async def _look(store: AdminStore) -> tuple[Overview, list[Override]]:
+async def _read(store: AdminStore) -> tuple[Overview, list[Override]]:
     return await store.admin.inspection.overview(), await store.destinations.overrides()
 
 
-def _figures(seen: Overview, destinations: list[DestinationView], answer: Flow) -> dict[str, object]:
+def _as_object(seen: Overview, destinations: list[DestinationView], answer: Flow) -> dict[str, object]:
     return {
         "state": answer.state,
         "why": answer.why,
@@ -141,14 +141,15 @@ def _print(seen: Overview, destinations: list[DestinationView], answer: Flow) ->
 
 
 def _sentence(seen: Overview, answer: Flow) -> str:
-    parts = [f"{_count(seen)} waiting" if seen.backlog else "nothing waits"]
+    parts = [f"{_count(seen)} pending" if seen.backlog else "no pending events"]
     if seen.oldest is not None:
         parts.append(f"the oldest for {span(seen.oldest)}")
     if seen.dead:
         parts.append(f"{number(seen.dead, most=COUNTED)} dead")
-    # The reason comes first where there is something to do about it.
-    told = [", ".join(parts), clean(answer.why)]
-    return f"{answer.state}: " + "; ".join(part for part in (told if answer.state == "flowing" else told[::-1]) if part)
+    # Unless events flow, the reason comes first.
+    facts = [", ".join(parts), clean(answer.why)]
+    shown = facts if answer.state == "flowing" else facts[::-1]
+    return f"{answer.state}: " + "; ".join(part for part in shown if part)
 
 
 def _count(seen: Overview) -> str:

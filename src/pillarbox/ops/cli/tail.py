@@ -1,4 +1,4 @@
-"""`pillarbox tail`: follow events as they move, for people who watch and for scripts that read lines."""
+"""`pillarbox tail`: follow events as they are recorded, retried and delivered."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from pillarbox.admin.listing import EventFilter
+from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.text import plural
-from pillarbox.ops.cli.output import as_json, clean, moment, print_json, print_line
+from pillarbox.ops.cli.output import as_json, clean, print_json, print_line
 from pillarbox.ops.cli.parameters import age, since_option
+from pillarbox.ops.event_tail import OVERLAP, What
 from pillarbox.ops.exports import listed_event, written
-from pillarbox.ops.tailing import OVERLAP, What
 
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
-    from pillarbox.ops.tailing import Look, Move, Tail
+    from pillarbox.ops.event_tail import Look, Move, Tail
 
-_COLOURS = {"recorded": "", "retried": "yellow", "delivered": "green", "given up": "red", "gone": "dim"}
-_BEHIND = "more than could be read in one look: the older ones come with the next"
+_COLOURS = {"recorded": "", "retried": "yellow", "delivered": "green", "dead-lettered": "red", "gone": "dim"}
+_BEHIND = "more new events than one query reads: the older ones follow with the next queries"
 
 
 @click.command()
-@click.option("--type", "event_type", metavar="TYPE", help="Exactly this event type.")
-@click.option("--key", help="Exactly this key, such as ORDER:42.")
-@click.option("--destination", metavar="NAME", help="Only on their way to this destination.")
-@click.option("--only", type=click.Choice(get_args(What)), multiple=True, help="Only this; may be given several times.")
+@click.option("--type", "event_type", metavar="TYPE", help="Only this event type.")
+@click.option("--key", help="Only this key, such as ORDER:42.")
+@click.option("--destination", metavar="NAME", help="Only this destination.")
+@click.option("--only", type=click.Choice(get_args(What)), multiple=True, help="Only this state; repeatable.")
 @since_option
-@click.option("--interval", type=age, default="1s", show_default=True, metavar="DURATION", help="Between two looks.")
+@click.option("--interval", type=age, default="1s", show_default=True, metavar="DURATION", help="Time between queries.")
 @click.option(
     "--overlap",
     type=age,
     default=f"{OVERLAP:.0f}s",
     show_default=True,
     metavar="DURATION",
-    help="How long a transaction may take whose events are still to be seen.",
+    help="Show events of transactions that took no longer than this.",
 )
 @as_json
 def tail(
@@ -51,22 +52,22 @@ def tail(
     overlap: float,
     as_json: bool,
 ) -> None:
-    """Follow events as they move: recorded, retried, delivered, given up. Ends with Ctrl-C.
+    """Follow events as they are recorded, retried, delivered and dead-lettered, until Ctrl-C.
 
-    Events are followed that are recorded from now on, or since a time. Each is shown once as recorded and once for
-    each of its ends; retries between two looks are one line.
+    The command follows events that are recorded from now on, or since a time. Each event is shown once as recorded and
+    once for each final state; several retries between two queries are one line.
 
     \b
     Examples:
       pillarbox tail
-      pillarbox tail --since 10m --only retried --only "given up"
+      pillarbox tail --since 10m --only retried --only dead-lettered
       pillarbox tail --type order.placed --json
     """
-    from pillarbox.ops.cli.working import with_shared_store
-    from pillarbox.ops.tailing import Tail
+    from pillarbox.ops.cli.store_access import with_shared_store
+    from pillarbox.ops.event_tail import Tail
 
     if interval <= 0:
-        raise click.BadParameter("it must be longer than nothing", param_hint="--interval")
+        raise click.BadParameter("it must be longer than zero", param_hint="--interval")
     wanted = EventFilter(event_type=event_type, key=key, destination=destination)
 
     async def follow(store: AdminStore) -> None:
@@ -81,7 +82,7 @@ def tail(
 
 
 async def _patient(following: Tail, interval: float) -> Look:
-    """The next look that succeeds: nothing is missed by waiting."""
+    """Query until the store responds. No event is missed in the meantime."""
     told = False
     while True:
         try:
@@ -95,7 +96,7 @@ async def _patient(following: Tail, interval: float) -> Look:
 
 def _show(found: Look, only: tuple[str, ...], *, as_json: bool) -> None:
     if found.gap:
-        click.echo(f"pillarbox: more than could be read: before {moment(found.gap)} nothing is shown", err=True)
+        click.echo(f"pillarbox: too many events to read: events before {timestamp(found.gap)} are not shown", err=True)
         if as_json:
             print_json({"at": written(found.gap), "what": "gap"})
     elif found.behind:
@@ -110,11 +111,20 @@ def _print(move: Move, *, as_json: bool) -> None:
     if as_json:
         print_json({"at": written(move.at), "what": move.what} | listed_event(event))
         return
-    tries = plural(event.retry_count, "try", "tries") if event.retry_count else ""
-    error = event.last_error if move.what in ("retried", "given up") else ""
-    cells = [moment(move.at), move.what, event.event_type, event.event_id, event.key, event.destination, tries, error]
+    retries = plural(event.retry_count, "retry", "retries") if event.retry_count else ""
+    error = event.last_error if move.what in ("retried", "dead-lettered") else ""
+    cells = [
+        timestamp(move.at),
+        move.what,
+        event.event_type,
+        event.event_id,
+        event.key,
+        event.destination,
+        retries,
+        error,
+    ]
     if sys.stdout.isatty():
-        shown = [f"{move.what:<9}" if cell is move.what else clean(cell) for cell in cells if cell]
+        shown = [f"{move.what:<13}" if cell is move.what else clean(cell) for cell in cells if cell]
         print_line("  ".join(shown), colour=_COLOURS[move.what])
     else:
         click.echo("\t".join(clean(cell) for cell in cells))

@@ -1,4 +1,4 @@
-"""`pillarbox top`: rates, lag, lanes and destinations, again and again."""
+"""`pillarbox top`: rates, lag, lanes and destinations, refreshed periodically."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
 
     from pillarbox.admin.admin import AdminStore
-    from pillarbox.ops.figures import DestinationFigures, Frame
+    from pillarbox.ops.top_statistics import DestinationStatistics, Frame
 
 _COLOURS = {"flowing": "green", "degraded": "yellow", "stopped": "red"}
-_COLUMNS = ["destination", "state", "sent/s", "retried/s", "dead/s", "half within", "99 % within", "last error"]
+_COLUMNS = ["destination", "state", "sent/s", "retried/s", "dead/s", "median lag", "p99 lag", "last error"]
 _RELAYS = ["relay", "host", "lanes", "lease"]
 _NO_ROUTE = "(no route yet)"
 _UNKNOWN = "\N{EN DASH}"
-"""In place of a figure that nobody has told yet."""
+"""In place of a value that no relay has reported yet."""
 
 
 @click.command()
-@click.option("--interval", type=age, default="2s", show_default=True, metavar="DURATION", help="Between two looks.")
-@click.option("--once", is_flag=True, help="One frame, after one interval, and no more.")
+@click.option("--interval", type=age, default="2s", show_default=True, metavar="DURATION", help="Time between queries.")
+@click.option("--once", is_flag=True, help="Print one frame, after one interval, and exit.")
 @as_json
 def top(interval: float, once: bool, as_json: bool) -> None:
-    """Watch rates, lag, lanes and destinations until Ctrl-C. With --json, a line for each look.
+    """Show rates, lag, lanes and destinations, refreshed until Ctrl-C. With --json, print one line per refresh.
 
-    What relays carried is the average of the last minute, from their own samples every ten seconds; what was recorded
-    and how the backlog changes is the difference of two looks. While the store is away, the last figures stay.
+    The rates of relays are averages of the last minute, from the samples that they write every ten seconds. The rates
+    of recording and of the backlog are differences of two refreshes. While the store is unavailable, the last values
+    stay.
 
     \b
     Examples:
@@ -45,91 +46,91 @@ def top(interval: float, once: bool, as_json: bool) -> None:
       pillarbox top --once
       pillarbox top --interval 10s --json
     """
-    from pillarbox.ops.cli.working import with_shared_store
+    from pillarbox.ops.cli.store_access import with_shared_store
 
     if interval <= 0:
-        raise click.BadParameter("it must be longer than nothing", param_hint="--interval")
+        raise click.BadParameter("it must be longer than zero", param_hint="--interval")
 
     async def watch(store: AdminStore) -> None:
-        sights = _sights(store, interval)
-        first = await anext(sights)
+        refreshes = _refreshes(store, interval)
+        first = await anext(refreshes)
         if once:
-            second = await anext(sights)
-            if second.away is not None:
-                raise second.away
+            second = await anext(refreshes)
+            if second.error is not None:
+                raise second.error
             _show(second, as_json=as_json)
         elif as_json or not sys.stdout.isatty():
             _show(first, as_json=as_json)
-            async for sight in sights:
-                _show(sight, as_json=as_json)
+            async for refresh in refreshes:
+                _show(refresh, as_json=as_json)
         else:
-            await _live(first, sights)
+            await _live(first, refreshes)
 
     with_shared_store(watch)
 
 
-class Sight(NamedTuple):
-    """What is shown."""
+class Refresh(NamedTuple):
+    """A frame to show."""
 
     frame: Frame
-    away: StoreUnavailableError | None
-    """Why the store did not answer: then these are the last figures."""
+    error: StoreUnavailableError | None
+    """Why the store did not respond: then the frame is the previous one."""
 
 
-async def _sights(store: AdminStore, interval: float) -> AsyncIterator[Sight]:
-    """One after another; once a look succeeded, it goes on however long the store is away."""
+async def _refreshes(store: AdminStore, interval: float) -> AsyncIterator[Refresh]:
+    """Yield frames. After the first one, errors of the store do not end the iteration."""
     from pillarbox.core.clock import SystemClock, seconds
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.figures import Watch
+    from pillarbox.ops.top_statistics import Watch
 
     allowed = seconds(current_settings().console.slo)
     looking = Watch(store, clock=SystemClock().monotonic, allowed=allowed)
-    sight = Sight(await looking.look(), None)
+    refresh = Refresh(await looking.look(), None)
     while True:
-        yield sight
+        yield refresh
         await asyncio.sleep(interval)
         try:
-            sight = Sight(await looking.look(), None)
+            refresh = Refresh(await looking.look(), None)
         except StoreUnavailableError as error:
-            sight = Sight(sight.frame, error)
+            refresh = Refresh(refresh.frame, error)
 
 
-async def _live(first: Sight, sights: AsyncIterator[Sight]) -> None:
+async def _live(first: Refresh, refreshes: AsyncIterator[Refresh]) -> None:
     from rich.console import Console
     from rich.live import Live
 
     console = Console()
     with Live(_fitted(first, console), console=console, auto_refresh=False, screen=True) as screen:
-        async for sight in sights:
-            screen.update(_fitted(sight, console), refresh=True)
+        async for refresh in refreshes:
+            screen.update(_fitted(refresh, console), refresh=True)
 
 
-def _fitted(sight: Sight, console: Console) -> Group:
-    return _drawn(sight, width=console.width, height=console.height)
+def _fitted(refresh: Refresh, console: Console) -> Group:
+    return _drawn(refresh, width=console.width, height=console.height)
 
 
-def _show(sight: Sight, *, as_json: bool) -> None:
+def _show(refresh: Refresh, *, as_json: bool) -> None:
     if as_json:
-        away = None if sight.away is None else str(sight.away)
-        print_json(_figures(sight.frame) | {"away": away})
+        error = None if refresh.error is None else str(refresh.error)
+        print_json(_as_object(refresh.frame) | {"store_error": error})
     elif sys.stdout.isatty():
         from rich.console import Console
 
         console = Console()
-        console.print(_drawn(sight, width=console.width))
+        console.print(_drawn(refresh, width=console.width))
     else:
-        for line in _lines(sight):
+        for line in _lines(refresh):
             click.echo(line)
 
 
-def _drawn(sight: Sight, *, width: int, height: int | None = None) -> Group:
-    """A frame for a terminal of this width, and of this height if it has to fit."""
+def _drawn(refresh: Refresh, *, width: int, height: int | None = None) -> Group:
+    """Draw a frame for a terminal of this width, and of this height if it is given."""
     from rich.console import Group
     from rich.text import Text
 
-    frame = sight.frame
+    frame = refresh.frame
     head, *figures = _head(frame)
-    lines = [Text(line, style="red") for line in _away(sight)]
+    lines = [Text(line, style="red") for line in _store_error(refresh)]
     lines += [Text(head, style=_COLOURS[frame.flow.state]), *(Text(line) for line in figures)]
     sheets = [sheet for sheet in (_destinations_sheet(frame), _relays_sheet(frame)) if sheet.rows]
     above = sum(1 + line.cell_len // width for line in lines)
@@ -139,7 +140,7 @@ def _drawn(sight: Sight, *, width: int, height: int | None = None) -> Group:
 
 
 def _destinations_sheet(frame: Frame) -> Sheet:
-    spare = ["99 % within", "half within", "dead/s", "retried/s"]
+    spare = ["p99 lag", "median lag", "dead/s", "retried/s"]
     return Sheet(_COLUMNS, _destinations(frame), names=["destination"], spare=spare, cut="last error")
 
 
@@ -147,32 +148,36 @@ def _relays_sheet(frame: Frame) -> Sheet:
     return Sheet(_RELAYS, _relays(frame), names=["relay"], spare=["host", "lease"])
 
 
-def _lines(sight: Sight) -> list[str]:
-    """A frame for a pipe."""
-    frame = sight.frame
+def _lines(refresh: Refresh) -> list[str]:
+    """Format a frame for a pipe."""
+    frame = refresh.frame
     tables = ["\t".join(row) for row in (_COLUMNS, *_destinations(frame))] if frame.destinations else []
     relays = ["\t".join(row) for row in (_RELAYS, *_relays(frame))] if frame.relays else []
-    return [*_away(sight), *_head(frame), *tables, *relays]
+    return [*_store_error(refresh), *_head(frame), *tables, *relays]
 
 
-def _away(sight: Sight) -> list[str]:
-    return [] if sight.away is None else [f"the store is away, these are the last figures: {clean(sight.away)}"]
+def _store_error(refresh: Refresh) -> list[str]:
+    return (
+        []
+        if refresh.error is None
+        else [f"the store is unavailable, these are the last values: {clean(refresh.error)}"]
+    )
 
 
 def _head(frame: Frame) -> list[str]:
     figures = [
-        f"{_waiting(frame)} waiting",
+        f"{_pending(frame)} pending",
         f"the oldest for {span(frame.oldest)}" if frame.oldest is not None else "",
         f"{number(frame.dead, most=COUNTED)} dead",
         f"{frame.recorded:,.1f} recorded/s" if frame.recorded is not None else "",
         f"backlog {frame.growth:+,.1f}/s" if frame.growth is not None else "",
-        f"{frame.lanes - frame.orphans} of {frame.lanes} lanes at work",
+        f"{frame.lanes - frame.orphans} of {frame.lanes} lanes owned",
     ]
     why = f": {clean(frame.flow.why)}" if frame.flow.why else ""
     return [f"{frame.flow.state}{why}", ", ".join(figure for figure in figures if figure)]
 
 
-def _waiting(frame: Frame) -> str:
+def _pending(frame: Frame) -> str:
     if frame.exact:
         return number(frame.backlog)
     # A store that does not estimate stops counting.
@@ -212,8 +217,8 @@ def _relays(frame: Frame) -> list[list[str]]:
     ]
 
 
-def _figures(frame: Frame) -> dict[str, object]:
-    """A frame for scripts."""
+def _as_object(frame: Frame) -> dict[str, object]:
+    """Return a frame as a JSON object."""
     return {
         "state": frame.flow.state,
         "why": frame.flow.why,
@@ -233,7 +238,7 @@ def _figures(frame: Frame) -> dict[str, object]:
     }
 
 
-def _destination(one: DestinationFigures) -> dict[str, object]:
+def _destination(one: DestinationStatistics) -> dict[str, object]:
     return {
         "name": one.view.name,
         "state": one.view.state,
@@ -247,5 +252,5 @@ def _destination(one: DestinationFigures) -> dict[str, object]:
 
 
 def _rounded(value: float | None) -> float | None:
-    """None also for what is longer than anybody told apart: JSON has no infinity."""
+    """Round for JSON, which has no infinity: None stands for it."""
     return None if value is None or value == float("inf") else round(value, 3)

@@ -17,8 +17,7 @@ from pillarbox.ops.console.logins import Login
 from pillarbox.ops.console.logouts import Logouts
 from pillarbox.ops.console.masking import Masks
 from pillarbox.ops.console.sessions import Signer
-from pillarbox.ops.latency import latency
-from pillarbox.ops.sizes import size
+from pillarbox.ops.formatting import format_bytes, format_latency
 from pillarbox.relay.routing import rate_text
 
 
@@ -79,9 +78,9 @@ class Desk:
             "tail",
         )
         made.filters |= {name: getattr(words, name) for name in names} | {
-            "latency": latency,
+            "latency": format_latency,
             "masked": self.masks.text,
             "limit": rate_text,
-            "size": size,
+            "size": format_bytes,
         }
         return made

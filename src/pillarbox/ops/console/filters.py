@@ -11,7 +11,7 @@ from pillarbox.admin.dead_letters import DeadLetterFilter, DeadLetterPage
 from pillarbox.admin.listing import EventFilter, EventPage, Position
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
-from pillarbox.ops import grouping, moments
+from pillarbox.ops import dead_letter_groups, times
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def letter_filter(query: Mapping[str, str]) -> DeadLetterFilter:
 def group_of(query: Mapping[str, str]) -> str | None:
     """Raises ConfigurationError."""
     group = query.get("group")
-    if group is not None and not grouping.is_fingerprint(group):
+    if group is not None and not dead_letter_groups.is_fingerprint(group):
         raise ConfigurationError(f"{group!r} is not a group of dead letters: give twelve hexadecimal digits")
     return group
 
@@ -73,7 +73,7 @@ def given(query: Mapping[str, str], fields: tuple[str, ...]) -> dict[str, str]:
 
 def moment(text: str | None) -> datetime | None:
     """A time, or an age counted back from now. Raises ConfigurationError."""
-    return None if text is None else moments.moment(text)
+    return None if text is None else times.parse_time(text)
 
 
 def whole(text: str | None, name: str, *, default: int, most: int) -> int:
@@ -103,7 +103,7 @@ async def dead_letter_page(store: AdminStore, query: Mapping[str, str]) -> DeadL
     wanted, limit = letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
     before = whole(query["before"], "before", default=0, most=2**63 - 1) if "before" in query else None
     if (group := group_of(query)) is not None:
-        return await grouping.page_of(store, wanted, group, limit=limit, before=before, looks=QUERIES)
+        return await dead_letter_groups.page_of(store, wanted, group, limit=limit, before=before, looks=QUERIES)
     page = await store.admin.dead_letters.list(wanted, limit=limit, before=before)
     for _ in range(QUERIES - 1):
         if page.before is None or len(page.letters) >= limit:

@@ -14,9 +14,9 @@ from pillarbox.admin.dead_letters import AMENDED, Amendment
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.text import escape_json
-from pillarbox.ops.amending import amendment, drafted
 from pillarbox.ops.console import words
 from pillarbox.ops.console.payloads import SHOWN
+from pillarbox.ops.dead_letter_edit import amendment, drafted
 
 _AROUND = 2
 """Lines that are shown before and after a change."""

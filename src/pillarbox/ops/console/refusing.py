@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from pillarbox.core.errors import PillarboxError
-from pillarbox.ops.answers import SafeJSONResponse
 from pillarbox.ops.console.desk import Desk
+from pillarbox.ops.json_response import SafeJSONResponse
 
 FOR_MACHINES = ("/api/", "/metrics")
 """What scripts and scrapers ask for: they are told that they need a password, not led to the login page."""

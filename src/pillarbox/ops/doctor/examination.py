@@ -74,9 +74,9 @@ async def _transport_checks(settings: Settings, name: str) -> AsyncIterator[Sequ
 async def _run(
     checks: Sequence[Check], *, subject: str = "", failed: str | None = None
 ) -> tuple[list[Finding], str | None]:
-    """Run the checks until a gate fails: the checks after it depend on it and are skipped.
+    """Run the checks. If one fails that others depend on (`Check.gate`), the checks after it are skipped.
 
-    failed: the name of a gate that failed before. Returns the findings and the name of the gate that failed.
+    failed: the name of an earlier check that these depend on and that failed. Returns the findings and that name.
     """
     findings = []
     for check in checks:

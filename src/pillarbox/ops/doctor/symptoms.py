@@ -13,8 +13,8 @@ from pillarbox.admin.overview import Overview
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.text import noun, plural
+from pillarbox.ops.dead_letter_groups import groups
 from pillarbox.ops.flow import DestinationView, destinations_of
-from pillarbox.ops.grouping import groups
 from pillarbox.ops.hot_keys import MANY, advice, find_limited
 from pillarbox.ops.settings import Settings
 

@@ -14,7 +14,7 @@ try:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from pillarbox.ops.answers import SafeJSONResponse
+    from pillarbox.ops.json_response import SafeJSONResponse
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('metrics and health need more packages: pip install "pillarbox[metrics]"') from missing
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from pillarbox import plugins
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.moments import moment
 from pillarbox.ops.settings.masking import ADDRESSES, misplaced_password
+from pillarbox.ops.times import parse_time
 from pillarbox.relay.routing import per_second
 from pillarbox.settings import Choice, Flag, Text
 
@@ -76,7 +76,7 @@ class Moment(Text):
     def check(self, value: Any) -> None:
         try:
             super(Moment, self).check(value)
-            moment(value)
+            parse_time(value)
         except (ValueError, ConfigurationError):
             raise ValueError("write a time such as 2026-11-30T09:00:00Z, or an age such as 1h") from None
 

@@ -13,12 +13,12 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from pillarbox.ops.answers import SafeJSONResponse
 from pillarbox.ops.console.api.acting import ACTIONS
 from pillarbox.ops.console.api.endpoint import PREFIX, Endpoint
 from pillarbox.ops.console.api.openapi import document
 from pillarbox.ops.console.api.reading import READINGS
 from pillarbox.ops.console.visiting import Page, Visit, api_action, page
+from pillarbox.ops.json_response import SafeJSONResponse
 
 
 def looking() -> list[BaseRoute]:

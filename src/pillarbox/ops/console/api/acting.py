@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops import amending, asking, decisions
-from pillarbox.ops.acts import Scope
+from pillarbox.ops import dead_letter_edit, decisions, operator_requests
+from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.api.endpoint import Endpoint
 from pillarbox.ops.console.counting import check_count
@@ -67,7 +67,7 @@ async def edit(visit: Visit) -> dict[str, Any]:
     payload, headers = payload_of(body), body.get("headers") or {}
     if not isinstance(headers, dict):
         raise ConfigurationError("headers is not an object: give names and values")
-    change = amending.amendment(
+    change = dead_letter_edit.amendment(
         letter,
         payload=None if payload is None else encode(payload),
         headers=headers,
@@ -98,7 +98,9 @@ async def act_on_events(visit: Visit) -> dict[str, Any]:
     requested, dry_run = 0, is_yes(body, "dry_run")
     if not dry_run:
         scope = Scope(wanted=event_filter(asked))
-        requested = await asking.ask(visit.desk.store, do, waiting, scope, delay=delay, by=visit.person.name)
+        requested = await operator_requests.request_all(
+            visit.desk.store, do, waiting, scope, delay=delay, by=visit.person.name
+        )
     return {"matched": len(waiting), "requested": requested, "dry_run": dry_run}
 
 

@@ -20,9 +20,9 @@ from pillarbox.ops.console.pages.insight import audit_page
 from pillarbox.ops.console.pages.overview import WINDOWS, figures
 from pillarbox.ops.console.patience import LONG
 from pillarbox.ops.console.visiting import Refused, Visit
-from pillarbox.ops.grouping import MOST_GROUPS, groups
-from pillarbox.ops.inbox import look
-from pillarbox.ops.lines import heads, shut
+from pillarbox.ops.dead_letter_groups import MOST_GROUPS, groups
+from pillarbox.ops.inbox import read_inbox
+from pillarbox.ops.waiting_reasons import heads, shut
 
 _EVENTS = {
     "type": "exactly this event type",
@@ -129,7 +129,7 @@ async def relays(visit: Visit) -> dict[str, Any]:
 
 
 async def inbox(visit: Visit) -> dict[str, Any]:
-    return (await look(visit.desk.store, retention=visit.desk.retention)).as_json()
+    return (await read_inbox(visit.desk.store, retention=visit.desk.retention)).as_json()
 
 
 async def store(visit: Visit) -> dict[str, Any]:

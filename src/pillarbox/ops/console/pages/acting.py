@@ -13,9 +13,8 @@ from pillarbox.admin.requests import Action
 from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
-from pillarbox.ops import asking, decisions
-from pillarbox.ops.acts import Scope
-from pillarbox.ops.asking import Waiting
+from pillarbox.ops import decisions, operator_requests
+from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console import words
 from pillarbox.ops.console.counting import check_count, counted
 from pillarbox.ops.console.fields import TOKEN, check_names
@@ -23,7 +22,8 @@ from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter, given
 from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.pages.dead import chosen, decision_of, told
 from pillarbox.ops.console.visiting import Refused, Visit
-from pillarbox.ops.steering import Helm
+from pillarbox.ops.operator_requests import Pending
+from pillarbox.ops.overrides import DestinationOverrides
 
 
 async def act_on_event(visit: Visit) -> Response:
@@ -70,14 +70,14 @@ async def decide_waiting(visit: Visit) -> Response:
     waiting = await waiting_for(visit, asked)
     check_count(len(waiting), posted.get("count"))
     scope = Scope(wanted=event_filter(asked))
-    done = await asking.ask(visit.desk.store, do, waiting, scope, delay=delay, by=visit.person.name)
+    done = await operator_requests.request_all(visit.desk.store, do, waiting, scope, delay=delay, by=visit.person.name)
     said = f"{words.plural(done, 'event')}: requested from the relays that own their lanes."
     return visit.go("/events", await answer(visit, said), **asked)
 
 
-async def waiting_for(visit: Visit, asked: Mapping[str, str]) -> Waiting:
+async def waiting_for(visit: Visit, asked: Mapping[str, str]) -> Pending:
     """Raises Refused if counting takes too long, ConfigurationError for a wrong filter."""
-    return await counted(asking.choose(visit.desk.store, event_filter(asked)))
+    return await counted(operator_requests.select(visit.desk.store, event_filter(asked)))
 
 
 async def pause_everything(visit: Visit) -> Response:
@@ -86,13 +86,13 @@ async def pause_everything(visit: Visit) -> Response:
 
 async def pause_or_resume(visit: Visit) -> str:
     """Pause or resume every destination. Returns the message to show."""
-    helm = Helm(store=visit.desk.store, by=visit.person.name, configured=visit.desk.destinations)
+    overrides = DestinationOverrides(store=visit.desk.store, by=visit.person.name, configured=visit.desk.destinations)
     match visit.form.get("do"):
         case "pause":
-            await helm.pause([])
+            await overrides.pause([])
             return "Every destination is paused: relays stop sending."
         case "resume":
-            await helm.resume([])
+            await overrides.resume([])
             return "Every destination is resumed."
         case _:
             raise ConfigurationError("do must be pause or resume")

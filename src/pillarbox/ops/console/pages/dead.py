@@ -19,9 +19,9 @@ from pillarbox.ops.console.files import file_of
 from pillarbox.ops.console.filters import LETTER_FIELDS, dead_letter_page, found_or, given, group_of, letter_filter
 from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.visiting import Visit
+from pillarbox.ops.dead_letter_export import lines
+from pillarbox.ops.dead_letter_groups import Groups, groups
 from pillarbox.ops.decisions import Choice, Decision
-from pillarbox.ops.grouping import Groups, groups
-from pillarbox.ops.letter_lines import lines
 
 CHOICE_FIELDS = (*LETTER_FIELDS, "group")
 _DONE = {"retry": "retried", "discard": "discarded"}

@@ -10,7 +10,7 @@ from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.figures import lately
 from pillarbox.ops.console.visiting import Refused, Visit
 from pillarbox.ops.flow import DestinationView, destinations_of
-from pillarbox.ops.steering import Helm, UnknownDestination, met
+from pillarbox.ops.overrides import DestinationOverrides, UnknownDestination, met
 from pillarbox.relay.routing import per_second
 
 
@@ -36,34 +36,34 @@ async def steer_one(visit: Visit) -> str:
     name, do = str(visit.form.get("destination", "")), str(visit.form.get("do", ""))
     if do not in ("pause", "resume") and not visit.may(Role.ADMIN):
         raise Refused(403, f"Breakers and limits need the role {Role.ADMIN.word}.")
-    helm = Helm(
+    overrides = DestinationOverrides(
         store=visit.desk.store,
         by=visit.person.name,
         configured=visit.desk.destinations,
         force=is_yes(visit.form, "force"),
     )
     try:
-        return await _turn(helm, name, do, str(visit.form.get("limit") or "").strip())
+        return await _turn(overrides, name, do, str(visit.form.get("limit") or "").strip())
     except UnknownDestination as error:
         raise Refused(404, str(error)) from None
 
 
-async def _turn(helm: Helm, name: str, do: str, limit: str) -> str:
+async def _turn(overrides: DestinationOverrides, name: str, do: str, limit: str) -> str:
     match do:
         case "pause":
-            await helm.pause([name])
+            await overrides.pause([name])
             return f"{name} is paused."
         case "resume":
-            await helm.resume([name])
+            await overrides.resume([name])
             return f"{name} is resumed."
         case "open" | "closed":
-            await helm.hold(name, do)
+            await overrides.force_breaker(name, do)
             return f"The breaker of {name} is forced {do}."
         case "release":
-            await helm.hold(name, None)
+            await overrides.force_breaker(name, None)
             return f"The breaker override of {name} is removed."
         case "limit":
-            await helm.limit(name, per_second(limit) if limit else None)
+            await overrides.limit(name, per_second(limit) if limit else None)
             return f"{name} is limited to {limit}." if limit else f"The limit override of {name} is removed."
         case _:
             raise ConfigurationError(f"unknown action {do!r}: use pause, resume, open, closed, release or limit")

@@ -15,7 +15,7 @@ from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
 from pillarbox.ops.console.payloads import FORMS, Form
 from pillarbox.ops.console.visiting import Refused, Visit
-from pillarbox.ops.lines import NEIGHBOURS, line_of, place, shut, waits_for
+from pillarbox.ops.waiting_reasons import NEIGHBOURS, line_of, place, shut, waits_for
 
 
 async def events(visit: Visit) -> Response:

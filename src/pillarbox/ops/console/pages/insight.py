@@ -15,7 +15,7 @@ from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.files import file_of
 from pillarbox.ops.console.filters import MOST, PER_PAGE, found_or, given, moment, whole
 from pillarbox.ops.console.visiting import Visit
-from pillarbox.ops.inbox import look
+from pillarbox.ops.inbox import read_inbox
 
 AUDIT_FIELDS = ("who", "what", "since")
 
@@ -33,7 +33,7 @@ async def store(visit: Visit) -> Response:
 
 async def inbox(visit: Visit) -> Response:
     """Show per-consumer inbox statistics."""
-    return await visit.render("inbox.html", seen=await look(visit.desk.store, retention=visit.desk.retention))
+    return await visit.render("inbox.html", seen=await read_inbox(visit.desk.store, retention=visit.desk.retention))
 
 
 async def audit(visit: Visit) -> Response:

@@ -13,12 +13,12 @@ from pillarbox.admin.listing import EventFilter
 from pillarbox.admin.replay import Progress, Replay
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.statistics import COUNTED
-from pillarbox.ops import replaying
+from pillarbox.ops import replay_runs
 from pillarbox.ops.console import command_line
 from pillarbox.ops.console.fields import TOKEN, check_names, texts_of
 from pillarbox.ops.console.filters import found_or, given, moment, whole
 from pillarbox.ops.console.visiting import Refused, Visit
-from pillarbox.ops.replaying import Count
+from pillarbox.ops.replay_runs import Count
 from pillarbox.relay.routing import per_second
 
 FIELDS = ("id", "type", "key", "destination", "since", "until", "to", "rate", "most")
@@ -40,7 +40,7 @@ async def confirm(visit: Visit) -> Response:
 
 async def _counted(store: AdminStore, asked: Mapping[str, str]) -> Count | None:
     """Raises ConfigurationError."""
-    return await replaying.count(store, plan_of(asked), looks=QUERIES) if asked else None
+    return await replay_runs.count(store, plan_of(asked), looks=QUERIES) if asked else None
 
 
 async def begin(visit: Visit) -> Response:
@@ -60,7 +60,7 @@ async def begun(visit: Visit) -> tuple[Progress, str, BackgroundTask]:
     if not asked:
         raise Refused(400, "The filter is empty: give an event, a type, a key, a destination or a time.")
     plan, store = plan_of(asked), visit.desk.store
-    count = await replaying.count(store, plan, looks=QUERIES)
+    count = await replay_runs.count(store, plan, looks=QUERIES)
     if not count.found:
         raise Refused(404 if count.among is None else 413, nothing(count))
     progress = await store.admin.replays.begin(plan, by=visit.person.name, expected=count.expected)
@@ -105,7 +105,7 @@ def nothing(count: Count) -> str:
 
 async def _go_on(store: AdminStore, progress: Progress) -> None:
     try:
-        await replaying.go_on(store, progress)
+        await replay_runs.resume(store, progress)
     except PillarboxError as error:
         # The response was already sent: the log line tells an operator how to resume.
         _log.error("replay %s stopped: %s; `pillarbox replay --resume %s`", progress.number, error, progress.number)

@@ -7,7 +7,7 @@ from collections import Counter
 from starlette.responses import Response
 
 from pillarbox.admin.keys import BEHIND, SAMPLE
-from pillarbox.ops import steering
+from pillarbox.ops import overrides
 from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.visiting import Refused, Visit
 
@@ -24,7 +24,7 @@ async def drain(visit: Visit) -> Response:
 async def drain_one(visit: Visit) -> str:
     """Drain one relay by its id. Returns the message to show."""
     relay = str(visit.form.get("relay", ""))
-    asked = await steering.drain(visit.desk.store, [relay], by=visit.person.name) if relay else []
+    asked = await overrides.drain(visit.desk.store, [relay], by=visit.person.name) if relay else []
     if not asked:
         raise Refused(404, f"Relay {relay!r} is not running.")
     return "Drain requested: the relay finishes what is in flight, releases its lanes and stops."
@@ -45,12 +45,12 @@ async def do_to_head(visit: Visit) -> str:
     event_id, destination, do = (str(visit.form.get(name, "")) for name in ("id", "destination", "do"))
     match do:
         case "retry":
-            if (event_id, destination) not in await steering.heads(visit.desk.store, event_id):
+            if (event_id, destination) not in await overrides.heads(visit.desk.store, event_id):
                 raise Refused(404, f"Event {event_id!r} blocks no key of {destination!r}.")
             await visit.desk.store.admin.requests.add("retry", [(event_id, destination)], by=visit.person.name)
             return await answer(visit, "Requested: the relay that owns its lane retries it within two seconds.")
         case "bury":
-            asked = await steering.bury(visit.desk.store, event_id, by=visit.person.name)
+            asked = await overrides.bury(visit.desk.store, event_id, by=visit.person.name)
             if not asked:
                 raise Refused(404, f"Event {event_id!r} no longer blocks a key.")
             return await answer(

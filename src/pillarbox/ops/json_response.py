@@ -1,4 +1,4 @@
-"""What HTTP pages for scripts answer with."""
+"""JSON responses of HTTP endpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pillarbox.core.text import safe_json
 
 
 class SafeJSONResponse(JSONResponse):
-    """JSON of which no character does anything to the terminal that somebody reads it on."""
+    """JSON with control characters escaped, safe to print on a terminal."""
 
     def render(self, content: Any) -> bytes:
         return safe_json(content).encode()

@@ -1,7 +1,7 @@
-"""Dead letters by reason: thousands of errors that differ in an id, a time or an address are one thing to decide about.
+"""Group dead letters by reason: errors that differ only in an id, a time or an address are one group.
 
-A group is known by its fingerprint: a hash of event type, destination and reason, the reason without whatever changes
-from event to event. It is the same wherever and whenever it is made, so it can be named in a command or in an address.
+The fingerprint of a group is a hash of event type, destination and reason, without the parts of the error that vary. It
+is stable across processes and releases, so that commands and URLs can use it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pillarbox.admin.dead_letters import DeadLetterFilter, DeadLetterPage, Liste
 PAGE = 1000
 """Dead letters per statement."""
 CHOSEN = 5000
-"""Dead letters per statement where nothing but their numbers is kept."""
+"""Dead letters per statement if only their numbers are kept."""
 
 MOST_GROUPS = 10_000
-"""Dead letters that are looked at for groups, and so groups at most."""
+"""The newest dead letters that are grouped, and so the most groups."""
 
 DIGITS = 12
-"""Of a fingerprint."""
+"""Hexadecimal digits of a fingerprint."""
 
 _FINGERPRINT = re.compile(f"[0-9a-f]{{{DIGITS}}}")
 
@@ -58,11 +58,11 @@ _CHANGING = tuple(
         ("-", r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<id>"),
         (".", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5}+)?\b", "<address>"),
         ("::", r"\[?(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{1,4}(?![\w:])\]?(?::\d{1,5}+)?", "<address>"),
-        # A line of a file is no port.
+        # The number after "file.py:" is a line, not a port.
         (":", r"\b(?:localhost|(?:[a-z0-9-]{1,63}+\.){1,9}(?!py:)[a-z][a-z0-9-]{0,62}+):\d{2,5}\b", "<address>"),
         ("0x", r"\b0x[0-9a-f]++\b", "<hex>"),
         ("", r"\b(?=[a-f]*+\d)(?=\d*+[a-f])[0-9a-f]{8,}+\b", "<hex>"),
-        # Letters and digits in one long word: some other kind of id.
+        # A long word of characters and digits is another kind of id.
         ("", r"\b(?=[a-z]*+\d)(?=\d*+[a-z])[a-z0-9]{16,}+\b", "<id>"),
         ("", r"\d++(?:[.,:]\d++)*", "<n>"),
     )
@@ -70,12 +70,12 @@ _CHANGING = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterGroup:
-    """Dead letters that were given up for the same reason."""
+class DeadLetterGroup:
+    """Dead letters with the same reason."""
 
     fingerprint: str
     reason: str
-    """What their errors have in common."""
+    """The common part of their errors."""
     event_type: str
     destination: str
     count: int
@@ -88,18 +88,18 @@ class LetterGroup:
 class Groups(NamedTuple):
     """Groups, the largest first."""
 
-    groups: list[LetterGroup]
+    groups: list[DeadLetterGroup]
     whole: bool
     """False: there are more dead letters than were looked at, so that counts are at least so much."""
 
 
 async def groups(store: AdminStore, wanted: DeadLetterFilter, *, most: int = MOST_GROUPS) -> Groups:
     """The newest `most` dead letters that fit, by reason; looks once for each thousand of them, and no more often."""
-    found: dict[str, LetterGroup] = {}
+    found: dict[str, DeadLetterGroup] = {}
     before: int | None = None
     for start in range(0, most, PAGE):
         page = await store.admin.dead_letters.list(wanted, limit=min(PAGE, most - start), before=before)
-        # On a thread: a thousand long errors take a while, and the event loop has others to serve.
+        # In a thread, because a thousand long errors would block the event loop.
         await asyncio.to_thread(_add, found, page.letters)
         if (before := page.before) is None:
             break
@@ -108,7 +108,7 @@ async def groups(store: AdminStore, wanted: DeadLetterFilter, *, most: int = MOS
 
 
 async def letters_of(store: AdminStore, wanted: DeadLetterFilter, group: str | None = None) -> AsyncIterator[int]:
-    """The numbers of all dead letters that fit, and belong to that group, page by page, the newest first."""
+    """Yield the numbers of all matching dead letters of the group, the newest first; None: of all groups."""
     before: int | None = None
     while True:
         page = await store.admin.dead_letters.list(wanted, limit=CHOSEN, before=before)
@@ -121,7 +121,7 @@ async def letters_of(store: AdminStore, wanted: DeadLetterFilter, group: str | N
 async def page_of(
     store: AdminStore, wanted: DeadLetterFilter, group: str, *, limit: int, before: int | None, looks: int
 ) -> DeadLetterPage:
-    """A page of one group, the newest first; looks so often, at a thousand dead letters each time."""
+    """Return a page of one group, the newest first, from at most `looks` statements of a thousand dead letters."""
     found: list[ListedDeadLetter] = []
     for _ in range(looks):
         page = await store.admin.dead_letters.list(wanted, limit=PAGE, before=before)
@@ -134,7 +134,7 @@ async def page_of(
 
 
 async def members(letters: Sequence[ListedDeadLetter], group: str | None) -> Sequence[ListedDeadLetter]:
-    """Those of that group, found on a thread; None: all of them."""
+    """Return the dead letters of the group, computed in a thread; None: all of them."""
     if group is None:
         return letters
     return await asyncio.to_thread(lambda: [letter for letter in letters if group == _group_of(letter)])
@@ -146,18 +146,18 @@ def _group_of(letter: ListedDeadLetter) -> str:
 
 @lru_cache(maxsize=4096)
 def fingerprint(event_type: str, destination: str, error: str) -> str:
-    """The group of a dead letter: twelve hexadecimal digits."""
-    # No type and no destination has a NUL, so nothing else gives the same text.
+    """Return the fingerprint of a dead letter's group: twelve hexadecimal digits."""
+    # Types and destinations contain no NUL, so that the joined text is unique.
     return sha256("\0".join((event_type, destination, reason_of(error))).encode(errors="replace")).hexdigest()[:DIGITS]
 
 
 def is_fingerprint(text: str) -> bool:
-    """Could it be one?"""
+    """Whether the text has the form of a fingerprint."""
     return _FINGERPRINT.fullmatch(text) is not None
 
 
 def reason_of(error: str) -> str:
-    """An error without what changes from event to event."""
+    """Return an error without the parts that vary from event to event."""
     reason = error[:_LONGEST]
     for needed, pattern, name in _CHANGING:
         if needed in reason:
@@ -165,14 +165,14 @@ def reason_of(error: str) -> str:
     return " ".join(reason.split())[:_LONGEST_REASON]
 
 
-def _add(found: dict[str, LetterGroup], letters: Sequence[ListedDeadLetter]) -> None:
+def _add(found: dict[str, DeadLetterGroup], letters: Sequence[ListedDeadLetter]) -> None:
     for letter in letters:
         name = _group_of(letter)
         found[name] = _joined(found[name], letter) if name in found else _alone(name, letter)
 
 
-def _alone(name: str, letter: ListedDeadLetter) -> LetterGroup:
-    return LetterGroup(
+def _alone(name: str, letter: ListedDeadLetter) -> DeadLetterGroup:
+    return DeadLetterGroup(
         fingerprint=name,
         reason=reason_of(letter.error),
         event_type=letter.event_type,
@@ -184,7 +184,7 @@ def _alone(name: str, letter: ListedDeadLetter) -> LetterGroup:
     )
 
 
-def _joined(group: LetterGroup, letter: ListedDeadLetter) -> LetterGroup:
+def _joined(group: DeadLetterGroup, letter: ListedDeadLetter) -> DeadLetterGroup:
     return replace(
         group,
         count=group.count + 1,

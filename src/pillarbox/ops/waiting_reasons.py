@@ -1,4 +1,4 @@
-"""What keeps an event waiting: the head of its key, or its destination; the same wherever people look."""
+"""Why an event waits: for an earlier event of its key, or for its destination."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pillarbox.ops.flow import DestinationView, destinations_of
 from pillarbox.relay.routing import rate_text
 
 NEIGHBOURS = 5
-"""Events of the same key that are shown before one, and after it."""
+"""Events of the same key that are shown before and after an event."""
 MOST = 20
-"""Destinations that are shown for an event that is not routed yet."""
+"""Destinations that are shown for an event without a route."""
 _WAITING = (Status.PENDING, Status.PROCESSING)
 
 
@@ -24,7 +24,7 @@ def place(detail: EventDetail) -> Position:
 
 
 async def line_of(store: AdminStore, detail: EventDetail) -> Line:
-    """What holds it up, if it waits, and what comes behind it; one statement where it has a key."""
+    """Return the event that this one waits for, if it is pending, and its neighbours in the key, in one statement."""
     if detail.key is None:
         return Line(None, [])
     line = await store.admin.keys.line(detail.key, place(detail), limit=NEIGHBOURS)
@@ -32,23 +32,23 @@ async def line_of(store: AdminStore, detail: EventDetail) -> Line:
 
 
 async def heads(store: AdminStore, story: Story) -> list[Head]:
-    """What holds an event up on the way to each destination for which it waits."""
+    """Return the earlier event that an event waits for, for each destination."""
     return [head for one in story.events if (head := (await line_of(store, one)).head) is not None]
 
 
 async def shut(store: AdminStore, story: Story) -> list[DestinationView]:
-    """Destinations for which an event waits and that take nothing now, or only so many per second.
+    """Return the destinations of a pending event that are unavailable, paused or rate-limited.
 
-    An event that is not routed yet waits for every destination while none takes anything.
+    An event without a route waits for every destination as long as none is available.
     """
     names = {one.destination for one in story.events if one.status in _WAITING}
     if not names:
         return []
-    steering = await store.destinations.overrides()
-    if any(row.destination == EVERYWHERE and row.paused for row in steering):
+    overrides = await store.destinations.overrides()
+    if any(row.destination == EVERYWHERE and row.paused for row in overrides):
         return [_paused(name) for name in sorted(names)]
     relays = await store.admin.inspection.relays()
-    views = destinations_of(relays, steering)
+    views = destinations_of(relays, overrides)
     met = [view for view in views if any(view.name in relay.breakers for relay in relays if relay.lease > 0)]
     if "" in names and not any(view.is_available for view in met):
         names.update(view.name for view in met[:MOST])
@@ -56,7 +56,7 @@ async def shut(store: AdminStore, story: Story) -> list[DestinationView]:
 
 
 def waits_for(view: DestinationView) -> str:
-    """Which destination an event waits for, and why."""
+    """Describe a destination that an event waits for, with the reason."""
     return f"{view.name or 'every destination'} ({', '.join(_reasons(view))})"
 
 
@@ -68,8 +68,8 @@ def _reasons(view: DestinationView) -> Iterator[str]:
     if view.state == "paused":
         yield "paused by an operator"
     elif view.fails:
-        yield "breaker held closed by an operator, sends fail"
+        yield "breaker forced closed by an operator, sends fail"
     elif view.state != "closed":
-        yield f"breaker {'held ' if view.forced else ''}{view.state}{' by an operator' if view.forced else ''}"
+        yield f"breaker {'forced ' if view.forced else ''}{view.state}{' by an operator' if view.forced else ''}"
     if view.rate_limit is not None:
         yield f"at most {rate_text(view.rate_limit)}"

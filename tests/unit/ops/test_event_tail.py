@@ -10,8 +10,8 @@ from pillarbox.admin.listing import EventFilter
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.ops import tailing
-from pillarbox.ops.tailing import Look, Tail
+from pillarbox.ops import event_tail
+from pillarbox.ops.event_tail import Look, Tail
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.owner import Owner
@@ -96,7 +96,7 @@ async def test_each_end_is_shown_once_with_its_tries(stage: Stage) -> None:
     ]
     for message in await owner.due():
         await owner.settle(DELIVERED if message.event_id == "sent" else Dead(error="no"), message)
-    assert sorted(told(await tail.look())) == [("delivered", "sent"), ("given up", "dead")]
+    assert sorted(told(await tail.look())) == [("dead-lettered", "dead"), ("delivered", "sent")]
     assert told(await tail.look()) == []
 
 
@@ -245,8 +245,8 @@ async def test_only_one_destination(stage: Stage) -> None:
 @pytest.fixture
 def small_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six rows are what a look reads."""
-    monkeypatch.setattr(tailing, "PAGE", 3)
-    monkeypatch.setattr(tailing, "PAGES", 2)
+    monkeypatch.setattr(event_tail, "PAGE", 3)
+    monkeypatch.setattr(event_tail, "PAGES", 2)
 
 
 def record_each(stage: Stage, numbers: range) -> list[tuple[str, str]]:
@@ -320,8 +320,8 @@ async def test_whatever_happens_nothing_is_missed_and_nothing_repeated(
     stage: Stage, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Transactions of any length within the overlap, ends at any time, looks too small for what they sweep over."""
-    monkeypatch.setattr(tailing, "PAGE", 4)
-    monkeypatch.setattr(tailing, "PAGES", 3)
+    monkeypatch.setattr(event_tail, "PAGE", 4)
+    monkeypatch.setattr(event_tail, "PAGES", 3)
     chance, tail = Random(seed), stage.tail(overlap=20)
     owner = await Owner.of(stage.store, lease=1_000_000)
     await tail.look()
@@ -341,7 +341,7 @@ async def test_whatever_happens_nothing_is_missed_and_nothing_repeated(
                 outcome: Outcome = chance.choice(ENDS)
                 await owner.settle(outcome, message, to="orders")
                 if outcome is not AGAIN:
-                    ends[message.event_id] = "delivered" if outcome is DELIVERED else "given up"
+                    ends[message.event_id] = "delivered" if outcome is DELIVERED else "dead-lettered"
         if chance.random() < 0.5:
             looked = await tail.look()
             assert looked.gap is None

@@ -1,6 +1,6 @@
-"""Replays from beginning to end: counted first, copied in bites, no faster than was asked for, and gone on with later.
+"""Run a replay: count, then copy in batches at a limited rate. An interrupted replay can be resumed.
 
-Nothing is kept in between but a position: whether a replay has a thousand events or ten million is all the same.
+Only a position is kept between batches, so that memory does not depend on the number of events.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.statistics import COUNTED
 
-BITE = 1000
+BATCH = 1000
 """Copies per transaction."""
 
 Told = Callable[[Progress], None]
 
 
-class ReplayTaken(PillarboxError):
-    """Somebody else goes on with the same replay."""
+class ReplayTakenError(PillarboxError):
+    """Another process has resumed the same replay."""
 
 
 class Count(NamedTuple):
-    """How many events it would be."""
+    """The number of matching deliveries."""
 
     found: int
     """`COUNTED + 1` stands for that many or more."""
     among: int | None = None
-    """Only the first so many rows that it could be were looked at; None: all of them."""
+    """The number of rows that were read if reading stopped early; None: all of them."""
 
     @property
     def expected(self) -> int | None:
-        """What is known of how many it will be."""
+        """The total, if it is known."""
         return self.found if self.among is None else None
 
 
 async def count(
     store: AdminStore, plan: Replay, *, looks: int | None = None, looked: Callable[[int], None] | None = None
 ) -> Count:
-    """How many it would be now, from at most so many looks; None: from as many as it takes. Changes nothing.
+    """Count the deliveries that match now, with at most `looks` statements; None: without limit. Changes nothing.
 
-    `looked` is told how many rows each look went over that was not the last.
+    `looked` receives the number of rows that each statement but the last has read.
     """
     enough = min(plan.most or COUNTED + 1, COUNTED + 1)
     found, taken = 0, 0
@@ -70,20 +70,20 @@ async def run(
     progress: Told | None = None,
     clock: Clock | None = None,
 ) -> Progress:
-    """All of it; `progress` is told how far it is at the beginning and after every bite."""
+    """Start a replay and run it; `progress` is called at the start and after every batch."""
     begun = await store.admin.replays.begin(plan, by=by, expected=expected)
-    return await go_on(store, begun, progress=progress, clock=clock)
+    return await resume(store, begun, progress=progress, clock=clock)
 
 
-async def go_on(
+async def resume(
     store: AdminStore, replay: Progress, *, progress: Told | None = None, clock: Clock | None = None
 ) -> Progress:
-    """The rest of it. Raises ReplayTaken if somebody else goes on with it meanwhile."""
-    tell, clock = progress or _nobody, clock or SystemClock()
+    """Run the rest of a replay. Raises ReplayTakenError if another process resumes it in the meantime."""
+    tell, clock = progress or _ignore, clock or SystemClock()
     rate, first, start = replay.plan.rate, replay.copied, clock.monotonic()
     tell(replay)
     while not replay.done:
-        replay = await _bite(store, replay, rate)
+        replay = await _copy_batch(store, replay, rate)
         tell(replay)
         if rate is not None and not replay.done:
             due = start + (replay.copied - first) / rate
@@ -91,18 +91,18 @@ async def go_on(
     return replay
 
 
-async def _bite(store: AdminStore, replay: Progress, rate: float | None) -> Progress:
+async def _copy_batch(store: AdminStore, replay: Progress, rate: float | None) -> Progress:
     plan = replay.plan
     left = math.inf if plan.most is None else plan.most - replay.copied
-    # A second's worth at a time: what is asked for is a rate, not bursts.
-    limit = max(1, int(min(BITE, left, rate or BITE)))
+    # At most one second's worth per batch, so that the rate has no bursts.
+    limit = max(1, int(min(BATCH, left, rate or BATCH)))
     rows, more = await store.admin.replays.chosen(plan, limit=limit, after=replay.after, began=replay.began)
     after = more or (rows[-1].place if rows else replay.after)
     moved = await store.admin.replays.copy(replay, rows, after=after, done=more is None or left <= len(rows))
     if moved is None:
-        raise ReplayTaken(f"replay {replay.number} is gone on with by somebody else: leave it to them")
+        raise ReplayTakenError(f"replay {replay.number} is being resumed by another process, which continues it")
     return moved
 
 
-def _nobody(replay: Progress) -> None:
-    """Nobody watches."""
+def _ignore(replay: Progress) -> None:
+    """Report no progress."""

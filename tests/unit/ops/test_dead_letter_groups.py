@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.ops import grouping
-from pillarbox.ops.grouping import fingerprint, groups, is_fingerprint, letters_of, page_of, reason_of
+from pillarbox.ops import dead_letter_groups
+from pillarbox.ops.dead_letter_groups import fingerprint, groups, is_fingerprint, letters_of, page_of, reason_of
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.owner import Owner
@@ -122,7 +122,7 @@ async def test_errors_are_compared_on_a_thread(monkeypatch: pytest.MonkeyPatch) 
         return fingerprint(*about)
 
     store = await store_with("a", "b")
-    monkeypatch.setattr(grouping, "fingerprint", noted)
+    monkeypatch.setattr(dead_letter_groups, "fingerprint", noted)
     await groups(store, DeadLetterFilter())
     assert [number async for number in letters_of(store, DeadLetterFilter(), "0" * 12)] == []
     assert (await page_of(store, DeadLetterFilter(), "0" * 12, limit=5, before=None, looks=1)).letters == []

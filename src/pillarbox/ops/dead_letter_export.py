@@ -1,4 +1,4 @@
-"""Dead letters as lines of JSON: every one that fits, in bounded memory however many there are."""
+"""Export all matching dead letters as lines of JSON, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pillarbox.admin.dead_letters import DeadLetterFilter, ListedDeadLetter
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
-from pillarbox.ops.grouping import members
+from pillarbox.ops.dead_letter_groups import members
 
 PAGE = 500
 """Dead letters per statement."""
-BITE = 8
-"""Dead letters per statement that brings their content: so many payloads are in memory at once, 1 MiB each by default
-and never more than 64."""
+BATCH = 8
+"""Dead letters per statement that reads payloads: so many are in memory at once, of 1 MiB each by default and at most
+64 MiB."""
 
 Content = Callable[[EventDetail], dict[str, Any]]
 Hide = Callable[[dict[str, Any]], dict[str, Any]]
@@ -26,24 +26,26 @@ Hide = Callable[[dict[str, Any]], dict[str, Any]]
 async def lines(
     store: AdminStore, wanted: DeadLetterFilter, content: Content | None, *, group: str | None = None, hide: Hide = dict
 ) -> AsyncIterator[str]:
-    """A line for each, the newest first, with what `content` tells of what it carries; None: nothing. hide: takes out
-    what nobody may see of a line."""
+    """Yield one line per dead letter, the newest first.
+
+    content: returns the payload fields of an event; None: no payload. hide: masks a line before it is written.
+    """
     before: int | None = None
     while True:
         page = await store.admin.dead_letters.list(wanted, limit=PAGE, before=before)
         letters = await members(page.letters, group)
-        for start in range(0, len(letters), BITE):
-            bite = letters[start : start + BITE]
-            details = {} if content is None else await _details(store, bite)
-            # On a thread: rules search whole payloads, and the event loop has others to serve.
-            for line in await asyncio.to_thread(_written, bite, details, content, hide):
+        for start in range(0, len(letters), BATCH):
+            batch = letters[start : start + BATCH]
+            details = {} if content is None else await _details(store, batch)
+            # In a thread, because masking searches whole payloads and would block the event loop.
+            for line in await asyncio.to_thread(_written, batch, details, content, hide):
                 yield line
         if (before := page.before) is None:
             return
 
 
 async def _details(store: AdminStore, letters: Sequence[ListedDeadLetter]) -> dict[int | None, EventDetail]:
-    """By the number of the letter; without those that were sent again or dropped meanwhile."""
+    """Return details by number, without dead letters that were retried or deleted in the meantime."""
     return {
         detail.letter: detail for detail in await store.admin.dead_letters.details([letter.id for letter in letters])
     }
@@ -53,8 +55,8 @@ def _written(
     letters: Sequence[ListedDeadLetter], details: Mapping[int | None, EventDetail], content: Content | None, hide: Hide
 ) -> list[str]:
     if content is None:
-        told = [exports.listed_letter(letter) for letter in letters]
+        records = [exports.listed_letter(letter) for letter in letters]
     else:
         kept = [letter for letter in letters if letter.id in details]
-        told = [exports.listed_letter(letter) | content(details[letter.id]) for letter in kept]
-    return [safe_json(hide(letter)) + "\n" for letter in told]
+        records = [exports.listed_letter(letter) | content(details[letter.id]) for letter in kept]
+    return [safe_json(hide(letter)) + "\n" for letter in records]

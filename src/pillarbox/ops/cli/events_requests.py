@@ -1,6 +1,6 @@
-"""`pillarbox events retry`, `reschedule` and `discard`: what a person asks of events that wait.
+"""`pillarbox events retry`, `reschedule` and `discard`: operator requests for pending events.
 
-What waits belongs to the relay that owns its lane: it is asked, and does it.
+A pending event belongs to the relay that owns its lane, which executes the request.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pillarbox.ops.cli.parameters import age, event_options
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
     from pillarbox.admin.requests import Action
-    from pillarbox.ops.asking import Waiting
+    from pillarbox.ops.operator_requests import Pending
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 def _choice(command: F) -> F:
-    """The options by which a person says which events are meant."""
+    """Add the options that select events for a request."""
     for option in (
         as_json,
         yes_option,
@@ -40,7 +40,7 @@ def _choice(command: F) -> F:
 @click.command("retry")
 @_choice
 def retry(**chosen: Any) -> None:
-    """Send events that wait now, whatever they wait for.
+    """Send pending events now, before their next retry or their due time.
 
     \b
     Examples:
@@ -51,10 +51,17 @@ def retry(**chosen: Any) -> None:
 
 
 @click.command("reschedule")
-@click.option("--in", "delay", type=age, required=True, metavar="DURATION", help="When they are to be sent.")
+@click.option(
+    "--in",
+    "delay",
+    type=age,
+    required=True,
+    metavar="DURATION",
+    help="Delay from now, such as 2h; 0s: now.",
+)
 @_choice
 def reschedule(delay: float, **chosen: Any) -> None:
-    """Send events that wait later.
+    """Send pending events later.
 
     \b
     Example:
@@ -66,7 +73,7 @@ def reschedule(delay: float, **chosen: Any) -> None:
 @click.command("discard")
 @_choice
 def discard(**chosen: Any) -> None:
-    """Drop events that wait for good.
+    """Delete pending events without sending them.
 
     \b
     Example:
@@ -85,35 +92,41 @@ def _ask(
     delay: float = 0,
     **filters: Any,
 ) -> None:
-    from pillarbox.ops import asking
-    from pillarbox.ops.acts import Scope
-    from pillarbox.ops.cli.working import operator, warn_without_relay, with_shared_store
+    from pillarbox.ops import operator_requests
+    from pillarbox.ops.bulk_actions import Scope
+    from pillarbox.ops.cli.store_access import operator, warn_without_relay, with_shared_store
 
     if bool(event_ids) == any(filters.values()):
-        raise click.UsageError("Name events by their ids, or give a filter.")
+        raise click.UsageError("Give either event ids or a filter.")
 
     scope = Scope(wanted=EventFilter(**filters), event_ids=tuple(dict.fromkeys(event_ids)))
 
-    async def choose(store: AdminStore) -> Waiting:
-        return await (asking.named(store, event_ids) if event_ids else asking.choose(store, EventFilter(**filters)))
+    async def choose(store: AdminStore) -> Pending:
+        return await (
+            operator_requests.select_by_id(store, event_ids)
+            if event_ids
+            else operator_requests.select(store, EventFilter(**filters))
+        )
 
-    waiting = with_shared_store(choose)
-    if event_ids and not waiting:
-        raise NotFound(f"nothing of {', '.join(map(repr, event_ids))} waits: see `pillarbox events show`")
+    pending = with_shared_store(choose)
+    if event_ids and not pending:
+        raise NotFound(f"{', '.join(map(repr, event_ids))}: not pending; see `pillarbox events show`")
     asked = 0
-    if waiting and not dry_run:
+    if pending and not dry_run:
         if action == "discard" or not event_ids:
-            confirm(f"{action.capitalize()} {_told(waiting)}?", yes=yes)
-        asked = with_shared_store(lambda store: asking.ask(store, action, waiting, scope, delay=delay, by=operator()))
+            confirm(f"{action.capitalize()} {_count(pending)}?", yes=yes)
+        asked = with_shared_store(
+            lambda store: operator_requests.request_all(store, action, pending, scope, delay=delay, by=operator())
+        )
     if as_json:
-        print_json({"matched": len(waiting), "requested": asked, "dry_run": dry_run})
-    elif not waiting:
-        click.echo("nothing that waits fits")
+        print_json({"matched": len(pending), "requested": asked, "dry_run": dry_run})
+    elif not pending:
+        click.echo("no matching pending events")
     else:
-        click.echo(f"would {action} {_told(waiting)}" if dry_run else f"asked of the relays: {action} {_told(waiting)}")
+        click.echo(f"would {action} {_count(pending)}" if dry_run else f"requested: {action} {_count(pending)}")
     if asked:
         warn_without_relay()
 
 
-def _told(waiting: Waiting) -> str:
-    return plural(len(waiting), "event")
+def _count(pending: Pending) -> str:
+    return plural(len(pending), "event")

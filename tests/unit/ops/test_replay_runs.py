@@ -12,7 +12,7 @@ import pytest
 from pillarbox.admin.replay import Progress, Replay
 from pillarbox.core.event import REPLAY_OF, Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.ops import replaying
+from pillarbox.ops import replay_runs
 from pillarbox.record import Outbox
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import Owner
@@ -64,8 +64,8 @@ async def copies(owner: Owner) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaying, "BITE", 4)
-    monkeypatch.setattr(replaying, "COUNTED", 6)
+    monkeypatch.setattr(replay_runs, "BATCH", 4)
+    monkeypatch.setattr(replay_runs, "COUNTED", 6)
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ async def test_it_is_counted_exactly_up_to_a_bound(
     history_of: HistoryOf, events: int, most: int | None, counted: int
 ) -> None:
     store, owner = await history_of(events)
-    assert await replaying.count(store, Replay(most=most)) == replaying.Count(counted)
+    assert await replay_runs.count(store, Replay(most=most)) == replay_runs.Count(counted)
     assert await owner.ready() == []
 
 
 async def test_it_is_told_how_far_it_is_from_the_beginning_on(history_of: HistoryOf) -> None:
     store, _ = await history_of(9)
     told: list[Progress] = []
-    done = await replaying.run(store, Replay(), by="ada", progress=told.append)
+    done = await replay_runs.run(store, Replay(), by="ada", progress=told.append)
     assert [(progress.copied, progress.done) for progress in told] == [(0, False), (4, False), (8, False), (9, True)]
     assert told[-1] == done
 
@@ -90,7 +90,7 @@ async def test_it_is_told_how_far_it_is_from_the_beginning_on(history_of: Histor
 @pytest.mark.parametrize("most", [1, 4, 5, 8])
 async def test_the_oldest_so_many(history_of: HistoryOf, most: int) -> None:
     store, owner = await history_of(9)
-    done = await replaying.run(store, Replay(most=most), by="")
+    done = await replay_runs.run(store, Replay(most=most), by="")
     assert (done.copied, done.done) == (most, True)
     assert await copies(owner) == [f"evt-{number}" for number in range(most)]
 
@@ -100,7 +100,7 @@ async def test_it_goes_no_faster_than_asked(history_of: HistoryOf, rate: float, 
     store, _ = await history_of(9)
     clock = Hours()
     told: list[tuple[float, int]] = []
-    await replaying.run(
+    await replay_runs.run(
         store,
         Replay(rate=rate),
         by="",
@@ -119,22 +119,22 @@ async def test_what_was_interrupted_is_gone_on_with(history_of: HistoryOf) -> No
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await replaying.run(store, Replay(), by="", progress=interrupt)
+        await replay_runs.run(store, Replay(), by="", progress=interrupt)
     [entry] = (await store.admin.audit.list()).entries
     left = await store.admin.replays.find(entry.id)
     assert left is not None
     clock = Hours()
-    done = await replaying.go_on(store, left._replace(plan=Replay(rate=1.0)), clock=clock)
+    done = await replay_runs.resume(store, left._replace(plan=Replay(rate=1.0)), clock=clock)
     assert (done.copied, done.done, clock.seconds) == (9, True, 4)
     assert await copies(owner) == [f"evt-{number}" for number in range(9)]
-    again = await replaying.go_on(store, done)
+    again = await replay_runs.resume(store, done)
     assert again == done
 
 
 async def test_two_who_go_on_at_once_do_not_do_it_twice(history_of: HistoryOf) -> None:
     store, owner = await history_of(9)
     left = await store.admin.replays.begin(Replay())
-    await replaying.go_on(store, left)
-    with pytest.raises(replaying.ReplayTaken, match=f"replay {left.number}"):
-        await replaying.go_on(store, left)
+    await replay_runs.resume(store, left)
+    with pytest.raises(replay_runs.ReplayTakenError, match=f"replay {left.number}"):
+        await replay_runs.resume(store, left)
     assert len(await copies(owner)) == 9

@@ -1,6 +1,7 @@
-"""What `pillarbox top` shows: how much there is, how fast it moves, and who moves it, from looks that stay cheap.
+"""The statistics of `pillarbox top`: backlog, rates, destinations and relays.
 
-What relays carried comes from their own samples; what was recorded and how the backlog changes, from two looks.
+The rates of relays come from the samples that they write; the rates of recording and of the backlog are differences of
+two reads.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
 WINDOW = 60.0
-"""Seconds over which what relays carried is averaged."""
+"""Seconds over which the rates of relays are averaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationFigures:
-    """How a destination fared in the last minute; rates are per second, and None where no relay told anything."""
+class DestinationStatistics:
+    """Statistics of a destination in the last minute; rates are per second, None if no relay has reported."""
 
     view: DestinationView
     published: float | None
     retried: float | None
     dead: float | None
     lag: float | None
-    """Seconds from recording to confirmation under which half of them were; None if there were none."""
+    """Median seconds from recording to confirm; None if nothing was sent."""
     slow: float | None
-    """… and under which 99 of 100 were; infinity if it was longer than is told apart."""
+    """99th percentile; infinity if it is above the largest bucket."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayFigures:
-    """A relay and what it has."""
+class RelayStatistics:
+    """A relay with its lanes and lease."""
 
     name: str
     host: str
@@ -47,7 +48,7 @@ class RelayFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One look; rates are per second, and None where there was no look before."""
+    """One refresh; rates are per second, None in the first one."""
 
     flow: Flow
     backlog: int
@@ -56,12 +57,12 @@ class Frame:
     dead: int
     recorded: float | None
     growth: float | None
-    """By which the backlog grows; negative: it shrinks."""
+    """Growth of the backlog per second; negative: it shrinks."""
     lanes: int
     orphans: int
-    """Lanes without a living owner."""
-    destinations: Sequence[DestinationFigures]
-    relays: Sequence[RelayFigures]
+    """Lanes without a running owner."""
+    destinations: Sequence[DestinationStatistics]
+    relays: Sequence[RelayStatistics]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +74,10 @@ class _Before:
 
 
 class Watch:
-    """Looks at a store again and again; `clock` gives seconds that only grow."""
+    """Reads a store repeatedly; `clock` returns monotonic seconds."""
 
     def __init__(self, store: AdminStore, *, clock: Callable[[], float], allowed: float = LONG) -> None:
-        """allowed: seconds that an event may wait."""
+        """allowed: seconds that an event may be pending."""
         self._store = store
         self._allowed = allowed
         self._clock = clock
@@ -85,13 +86,13 @@ class Watch:
     async def look(self) -> Frame:
         """Raises StoreUnavailableError, SchemaError."""
         seen = await self._store.admin.inspection.overview()
-        steering = await self._store.destinations.overrides()
+        overrides = await self._store.destinations.overrides()
         samples = await self._store.admin.samples.since(WINDOW)
         before = self._before
         now = self._before = _Before(at=self._clock(), recorded=seen.recorded, backlog=seen.backlog, exact=seen.exact)
         carried = _carried(samples)
-        paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
-        destinations = destinations_of(seen.relays, steering)
+        paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
+        destinations = destinations_of(seen.relays, overrides)
         owners = {relay.id for relay in seen.relays if relay.lease > 0}
         return Frame(
             flow=flow(seen, destinations, paused=paused, allowed=self._allowed),
@@ -123,7 +124,7 @@ def _carried(samples: Sequence[Sample]) -> Mapping[str, Carried]:
 
 
 def _span(samples: Sequence[Sample]) -> float:
-    """Seconds that the samples stand for: each for the time since the one before it."""
+    """Return the seconds that the samples cover: each covers the time since the previous one."""
     if not samples:
         return WINDOW
     between = samples[-1].at - samples[0].at + timedelta(seconds=EVERY)
@@ -132,19 +133,19 @@ def _span(samples: Sequence[Sample]) -> float:
 
 def _destinations(
     known: Sequence[DestinationView], carried: Mapping[str, Carried], span: float
-) -> list[DestinationFigures]:
+) -> list[DestinationStatistics]:
     quiet = set(carried) - {view.name for view in known}
     views = [
         *known,
         *(DestinationView(name=name, state="closed", forced=False, last_error=None, rate_limit=None) for name in quiet),
     ]
-    return [_figures(view, carried.get(view.name), span) for view in sorted(views, key=lambda one: one.name)]
+    return [_statistics(view, carried.get(view.name), span) for view in sorted(views, key=lambda one: one.name)]
 
 
-def _figures(view: DestinationView, sums: Carried | None, span: float) -> DestinationFigures:
+def _statistics(view: DestinationView, sums: Carried | None, span: float) -> DestinationStatistics:
     if sums is None:
-        return DestinationFigures(view=view, published=None, retried=None, dead=None, lag=None, slow=None)
-    return DestinationFigures(
+        return DestinationStatistics(view=view, published=None, retried=None, dead=None, lag=None, slow=None)
+    return DestinationStatistics(
         view=view,
         published=sums.published / span,
         retried=sums.retried / span,
@@ -154,9 +155,9 @@ def _figures(view: DestinationView, sums: Carried | None, span: float) -> Destin
     )
 
 
-def _relays(seen: Overview) -> list[RelayFigures]:
+def _relays(seen: Overview) -> list[RelayStatistics]:
     lanes = Counter(lane.owner for lane in seen.lanes)
     return [
-        RelayFigures(name=relay.name or relay.id, host=relay.host, lanes=lanes[relay.id], lease=relay.lease)
+        RelayStatistics(name=relay.name or relay.id, host=relay.host, lanes=lanes[relay.id], lease=relay.lease)
         for relay in seen.relays
     ]

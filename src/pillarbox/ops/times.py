@@ -1,4 +1,4 @@
-"""A time as people write it, on a command line or in an address: an age counted back from now, or a date."""
+"""Parse a time on the command line, in settings or in a URL: an age before now, or a date."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 
 
-def moment(text: str) -> datetime:
-    """In UTC, as far as every store can count. Raises ConfigurationError."""
+def parse_time(text: str) -> datetime:
+    """Parse an age or a time; returns a time in UTC. Raises ConfigurationError."""
     try:
         return datetime.now(UTC) - timedelta(seconds=seconds(text))
     except (ConfigurationError, OverflowError):

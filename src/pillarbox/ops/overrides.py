@@ -19,79 +19,80 @@ from pillarbox.core.statistics import KEPT, OUTBOX
 from pillarbox.core.store import EVERYWHERE, Forced
 from pillarbox.ops.flow import DestinationView, destinations_of
 
-LOOKED = 500
-"""Events that wait, and dead letters, whose destinations are looked at, the newest."""
-TOLD = 20
-"""Known names that a refusal lists at most."""
+NEWEST = 500
+"""The newest pending events and dead letters whose destinations are listed."""
+MOST_NAMES = 20
+"""Known names that an error lists at most."""
 
 
 class UnknownDestination(ConfigurationError):
-    """Nobody knows a destination of that name."""
+    """There is no destination of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destinations:
-    """Every destination that anybody has something to say about."""
+    """All known destinations."""
 
     paused: bool
-    """A person paused them all."""
+    """An operator paused all of them."""
     views: list[DestinationView]
 
 
 async def destinations(store: AdminStore) -> Destinations:
-    """How destinations fare, and what people set for them."""
-    steering = await store.destinations.overrides()
+    """Return the state and the overrides of all known destinations."""
+    overrides = await store.destinations.overrides()
     seen = await store.admin.inspection.overview()
-    paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
-    return Destinations(paused=paused, views=destinations_of(seen.relays, steering, met=await met(store)))
+    paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
+    return Destinations(paused=paused, views=destinations_of(seen.relays, overrides, met=await met(store)))
 
 
 async def met(store: AdminStore) -> set[str]:
-    """Destinations for which something was put aside, or that are among the newest that wait or were given up on:
-    also where no relay lives that could tell."""
-    aside = await store.messages.parked_destinations(range(store.lanes.count))
-    waiting = await store.admin.events.list(EventFilter(undelivered=True), limit=LOOKED)
-    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=LOOKED)
+    """Return the destinations of parked events, of the newest pending events and of the newest dead letters.
+
+    These are known even if no relay is running.
+    """
+    parked = await store.messages.parked_destinations(range(store.lanes.count))
+    waiting = await store.admin.events.list(EventFilter(undelivered=True), limit=NEWEST)
+    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=NEWEST)
     newest = {one.destination for one in waiting.events} | {one.destination for one in letters.letters}
-    return {*aside, *newest} - {""}
+    return {*parked, *newest} - {""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Helm:
-    """One person's hand on the destinations.
+class DestinationOverrides:
+    """The overrides that one operator sets.
 
-    A name must be a clean one that somebody knows: the settings, a relay that lives, what was set or noted before,
-    events that wait or were given up on, or the figures of the last day. All names are looked at before anything is
-    set. Every verb raises ConfigurationError for what is no name, and for `EVERYWHERE`, which nobody may write;
-    UnknownDestination for a name that nobody knows.
+    A name must be known to the settings, a running relay, an earlier override, pending events, dead letters, or the
+    statistics of the last day. All names are checked before anything is set. Every method raises ConfigurationError for
+    an invalid name and for `EVERYWHERE`, which is reserved; UnknownDestination for an unknown name.
     """
 
     store: AdminStore
     by: str
     configured: Collection[str]
-    """Destinations that the settings name."""
+    """Destinations of the settings."""
     force: bool = False
-    """Take names that nobody knows: destinations that will come."""
+    """Accept unknown names, for destinations that do not exist yet."""
 
     async def pause(self, names: Sequence[str]) -> None:
-        """Hold these destinations, or all of them if none is named; what waits for them stays."""
+        """Pause these destinations, or all if none is named; their events stay pending."""
         await self._check(names)
         for name in names or [EVERYWHERE]:
             await self.store.admin.requests.override(name, paused=True, by=self.by)
 
     async def resume(self, names: Sequence[str]) -> None:
-        """Let these destinations go on; if none is named, end the pause of all."""
+        """Resume these destinations; if none is named, end the pause of all."""
         await self._check(names)
         for name in names or [EVERYWHERE]:
             await self.store.admin.requests.override(name, paused=False, by=self.by)
 
     async def limit(self, name: str, rate: float | None) -> None:
-        """Messages per second, of all relays together; None clears it, and the settings' own limit holds again."""
+        """Limit messages per second, of all relays together; None restores the limit of the settings."""
         await self._check([name])
         await self.store.admin.requests.override(name, rate_limit=rate, by=self.by)
 
-    async def hold(self, name: str, state: Forced | None) -> None:
-        """Hold a breaker open or closed, whatever happens; None leaves it to itself again."""
+    async def force_breaker(self, name: str, state: Forced | None) -> None:
+        """Force a breaker open or closed; None lets the relay decide."""
         await self._check([name])
         await self.store.admin.requests.override(name, breaker=state, by=self.by)
 
@@ -102,11 +103,11 @@ class Helm:
             return
         known = {*self.configured, *(view.name for view in (await destinations(self.store)).views)}
         if not known.issuperset(names):
-            # The figures of a day are many: they are asked only about a name that nobody else knows.
+            # The statistics of a day are large, so that they are read only for an otherwise unknown name.
             known |= {sample.destination for sample in await self.store.admin.samples.since(KEPT)} - {OUTBOX}
         for name in names:
             if name not in known:
-                raise UnknownDestination(f"no destination {name!r} is known here{_nearest(name, sorted(known))}")
+                raise UnknownDestination(f"there is no destination {name!r}{_nearest(name, sorted(known))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +119,16 @@ class RelayAtWork:
 
 
 async def relays(store: AdminStore) -> list[RelayAtWork]:
-    """Every relay that lives, or whose death nobody has noticed yet."""
+    """Return running relays, and crashed ones that no other relay has taken over yet."""
     seen = await store.admin.inspection.overview()
     lanes = Counter(lane.owner for lane in seen.lanes)
     return [RelayAtWork(view=relay, lanes=lanes[relay.id]) for relay in seen.relays]
 
 
 async def drain(store: AdminStore, names: Sequence[str], *, by: str) -> list[str]:
-    """Ask these relays, by id or name, or all that live if none is named, to drain; returns the ids that were asked.
+    """Request that these relays, by id or name, or all if none is named, drain; returns the ids of the relays.
 
-    Raises ConfigurationError for what is no name, and for `EVERY_RELAY`, which nobody may write.
+    Raises ConfigurationError for an invalid name and for `EVERY_RELAY`, which is reserved.
     """
     for name in names:
         _check_name("relay", name, every=EVERY_RELAY)
@@ -136,28 +137,28 @@ async def drain(store: AdminStore, names: Sequence[str], *, by: str) -> list[str
 
 
 async def bury(store: AdminStore, event_id: str, *, by: str) -> list[str]:
-    """Ask that the event which holds its key up becomes a dead letter; returns the destinations it was asked for."""
+    """Request that an event that holds its key back is dead-lettered; returns the destinations of the requests."""
     asked = await heads(store, event_id)
     await store.admin.requests.add("bury", asked, by=by)
     return [destination for _, destination in asked]
 
 
 async def heads(store: AdminStore, event_id: str) -> list[tuple[str, str]]:
-    """The event, with each destination on the way to which it holds its key up."""
+    """Return the event with each destination for which it holds its key back."""
     return [
         (event_id, event.destination)
         for event in (await store.admin.events.show(event_id)).events
-        if event.letter is None and (event.status is Status.FAILED or _waits_for_its_time(event))
+        if event.letter is None and (event.status is Status.FAILED or _waits_for_retry(event))
     ]
 
 
-def _waits_for_its_time(event: EventDetail) -> bool:
+def _waits_for_retry(event: EventDetail) -> bool:
     return event.status is not Status.PUBLISHED and event.key is not None and event.next_retry_at is not None
 
 
 def _check_name(kind: str, name: str, *, every: str) -> None:
     if name == every:
-        raise ConfigurationError(f"{name!r} is no {kind}: what can be done to all of them is done without a name")
+        raise ConfigurationError(f"{name!r} is not the name of a {kind}: leave the name out to select all")
     try:
         check_text(f"the name of a {kind}", name, LONGEST_TEXT)
     except RecordError as error:
@@ -166,5 +167,5 @@ def _check_name(kind: str, name: str, *, every: str) -> None:
 
 def _nearest(name: str, known: Sequence[str]) -> str:
     near = "".join(f"; did you mean {one!r}?" for one in get_close_matches(name, known, n=1))
-    more = f" and {len(known) - TOLD} more" if len(known) > TOLD else ""
-    return f"{near or ';'} there are {', '.join(known[:TOLD])}{more}" if known else "; there is none at all"
+    more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
+    return f"{near or ';'} there are {', '.join(known[:MOST_NAMES])}{more}" if known else "; none is known yet"

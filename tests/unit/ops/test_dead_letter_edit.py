@@ -8,7 +8,7 @@ import pytest
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.message import Status
-from pillarbox.ops.amending import amendment, compact, legible
+from pillarbox.ops.dead_letter_edit import amendment, compact, legible
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 LIMIT = 100

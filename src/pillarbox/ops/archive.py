@@ -1,6 +1,7 @@
-"""An archive: lines of JSON in a file that is on the disk before anything that is in it leaves the database.
+"""Archive rows as lines of JSON in a file before they are deleted from the database.
 
-Whatever happens in between, a row is in the file or in the database, or in both; never in neither.
+Invariant: rows are on disk (fsync) before they are deleted. After a crash a row is in the file, in the database, or in
+both.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
 
-BITE = 1000
-"""Rows per bite: written, on the disk, dropped."""
+BATCH = 1000
+"""Rows that are written, synced and deleted together."""
 
 
-class ArchiveFailed(PillarboxError):
-    """The file could not be written; what was not on the disk was not dropped."""
+class ArchiveError(PillarboxError):
+    """The archive could not be written. Rows that are not on disk were not deleted."""
 
 
 class ArchiveFile:
-    """A new file; its name says whether it is compressed. Each bite is a gzip member of its own, whole on the disk."""
+    """A new file, compressed if its name ends with .gz. Each batch is a complete gzip member."""
 
     def __init__(self, path: Path, file: BinaryIO, *, compressed: bool) -> None:
         self._path, self._file = path, file
@@ -37,45 +38,47 @@ class ArchiveFile:
     @classmethod
     @contextmanager
     def create(cls, path: Path) -> Iterator[ArchiveFile]:
-        """Raises ConfigurationError if there is such a file already, or cannot be."""
+        """Create the file. Raises ConfigurationError if it exists or cannot be created."""
         try:
-            # For its owner alone: it holds payloads.
+            # Only the owner may read it, because it contains payloads.
             file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
         except FileExistsError:
-            raise ConfigurationError(f"{path} is there already: name a new file, nothing is written over") from None
+            raise ConfigurationError(f"{path} already exists and is not overwritten: name a new file") from None
         except OSError as error:
-            raise ConfigurationError(f"{path} cannot be made: {error.strerror}") from None
+            raise ConfigurationError(
+                f"{path} cannot be created: {error.strerror}; check the folder and its permissions"
+            ) from None
         with file:
             _sync_folder(path)
             yield cls(path, file, compressed=path.suffix == ".gz")
 
     def write(self, rows: Iterable[EventDetail]) -> None:
-        """Write rows and wait until they are on the disk. Raises ArchiveFailed."""
+        """Write rows and sync them to disk. Raises ArchiveError."""
         text = "".join(safe_json(exports.event_detail(row)) + "\n" for row in rows).encode()
         try:
             self._file.write(gzip.compress(text, mtime=0) if self._compressed else text)
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise ArchiveFailed(
-                f"{self._path} could not be written ({error.strerror}): what is not safely in it is still in the "
-                "database; make room, and go on with a new file"
+            raise ArchiveError(
+                f"{self._path} could not be written ({error.strerror}): rows that are not in it are still in the "
+                "database; free disk space, then continue with a new file"
             ) from None
 
 
 async def archive(store: AdminStore, table: Table, file: ArchiveFile | None, *, older: float) -> int:
-    """Move what is older than that many seconds into the file, in bites; returns how many rows left the database."""
-    gone, after = 0, None
-    while rows := await store.admin.archive.read(table, older=older, limit=BITE, after=after):
+    """Move rows older than `older` seconds to the file, in batches; returns the number of deleted rows."""
+    deleted, after = 0, None
+    while rows := await store.admin.archive.read(table, older=older, limit=BATCH, after=after):
         if file is not None:
             file.write(rows)
-        gone += await store.admin.archive.drop(table, rows)
+        deleted += await store.admin.archive.drop(table, rows)
         after = rows[-1]
-    return gone
+    return deleted
 
 
 def _sync_folder(path: Path) -> None:
-    """A file is safe only when its name is, too."""
+    """Sync the folder, so that the name of the file survives a crash, too."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -1,6 +1,6 @@
-"""Edit and retry: what a person makes of a dead letter's content passes the checks of a record before it goes out.
+"""Edit a dead letter before it is retried: the new content is validated like a new event.
 
-`people.amend` takes what comes out of here: it checks nothing itself.
+`Admin.dead_letters.edit` takes the result and validates nothing itself.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def amendment(
     removed: Iterable[str] = (),
     max_payload: int,
 ) -> Amendment:
-    """What a dead letter becomes with this payload, with these headers on top of its own and without the removed ones.
+    """Return the change that sets the payload and these headers, and removes others.
 
-    None leaves the payload as it is. Raises RecordError, naming the field, for what could not be recorded, and for a
-    header that is to be removed and is not there.
+    None keeps the payload. Raises RecordError, with the field, for content that could not be recorded, and for a header
+    that is to be removed and does not exist.
     """
     if unknown := [name for name in removed if name not in letter.headers]:
-        raise RecordError(f"the letter has no header {unknown[0]!r} that could be removed", field="headers")
+        raise RecordError(f"the dead letter has no header {unknown[0]!r} to remove", field="headers")
     left = {name: value for name, value in letter.headers.items() if name not in set(removed)}
-    # Untouched headers stay as they are stored, whatever plain SQL put there.
+    # Unchanged headers stay as they are stored, even if plain SQL wrote invalid ones.
     wanted = {**left, **(headers or {})} if headers or removed else None
     change = Amendment.of(bytes(letter.payload), letter.headers_json, payload=payload, headers=wanted)
     if payload is not None and is_json(letter.content_type):
-        compact(payload)  # which is not kept: the bytes stay as they were given
+        compact(payload)  # validates only: the bytes stay as given
     checked = change.headers if headers or removed else {}
     event = Event(letter.event_type, change.payload, content_type=letter.content_type, headers=checked)
     row_of(event, registry=None, max_payload=max_payload)
@@ -46,26 +46,26 @@ def amendment(
 
 
 class Draft(NamedTuple):
-    """A payload as a person edits it."""
+    """A payload in an editor."""
 
     shown: bytes
     indented: bool
 
     def saved(self, text: bytes) -> bytes | None:
-        """The payload that this text stands for; None if nothing was edited. Raises RecordError."""
+        """Return the payload of the saved text; None if it is unchanged. Raises RecordError."""
         if text == self.shown:
             return None
         return compact(text) if self.indented else text
 
 
 def drafted(letter: EventDetail) -> Draft:
-    """What a letter carries, to be edited by hand."""
+    """Return the payload of a dead letter for an editor."""
     payload = bytes(letter.payload)
     return Draft(*legible(payload)) if is_json(letter.content_type) else Draft(payload, indented=False)
 
 
 def legible(payload: bytes) -> tuple[bytes, bool]:
-    """A payload to be edited by hand, indented where `compact` gives the same bytes again, and whether it is."""
+    """Return the payload, indented if `compact` restores the same bytes, and whether it is indented."""
     try:
         decoded = _decoded(payload)
         if compact(payload) == payload:
@@ -76,7 +76,7 @@ def legible(payload: bytes) -> tuple[bytes, bool]:
 
 
 def compact(payload: bytes) -> bytes:
-    """JSON as `record` writes it. Raises RecordError."""
+    """Format JSON as `record` does. Raises RecordError."""
     return encode(_decoded(payload))
 
 
@@ -85,5 +85,5 @@ def _decoded(payload: bytes) -> Any:
         return parse_json(payload.decode())
     except ValueError as error:
         raise RecordError(
-            f"payload is not JSON: {error}; correct it, because its content type says JSON", field="payload"
+            f"payload is not JSON: {error}; correct it, because the content type is JSON", field="payload"
         ) from None

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.core.store import EVERYWHERE
-from pillarbox.ops import lines
+from pillarbox.ops import waiting_reasons
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.owner import LONG, Owner, join
 from pillarbox.testing.memory import MemoryHarness
@@ -16,7 +16,7 @@ from pillarbox.testing.memory import MemoryHarness
 
 async def told(harness: MemoryHarness) -> list[str]:
     story = await harness.store.admin.events.show("a")
-    return [lines.waits_for(view) for view in await lines.shut(harness.store, story)]
+    return [waiting_reasons.waits_for(view) for view in await waiting_reasons.shut(harness.store, story)]
 
 
 async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str]) -> Owner:
@@ -37,7 +37,7 @@ async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str
         ("half-open", {}, ["orders (breaker half-open)"]),
         ("open", {"breaker": "closed"}, []),
         ("closed", {"paused": True}, ["orders (paused by an operator)"]),
-        ("closed", {"breaker": "open"}, ["orders (breaker held open by an operator)"]),
+        ("closed", {"breaker": "open"}, ["orders (breaker forced open by an operator)"]),
         ("closed", {"rate_limit": 0.5}, ["orders (at most 30/m)"]),
         ("open", {"rate_limit": 5}, ["orders (breaker open, at most 5/s)"]),
     ],
@@ -57,7 +57,7 @@ async def test_a_breaker_held_closed_tells_that_sends_fail() -> None:
     await waiting(harness, to="orders", breakers={"orders": "closed"})
     await harness.store.admin.requests.override("orders", breaker="closed")
     await harness.store.destinations.report("orders", error="refused", next_try=5)
-    assert await told(harness) == ["orders (breaker held closed by an operator, sends fail)"]
+    assert await told(harness) == ["orders (breaker forced closed by an operator, sends fail)"]
 
 
 async def test_one_relay_that_can_send_is_enough() -> None:

@@ -1,4 +1,4 @@
-"""Recording from the command line: a transaction for each batch, on the store that the settings name."""
+"""Record events from the command line, one transaction per batch, in the store of the settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pillarbox.ops.wiring import make_outbox
 
 
 class Recorder:
-    """Records on a connection of its own, opened when it is first needed. Raises ConfigurationError."""
+    """Records on its own connection, which is opened on first use. Raises ConfigurationError."""
 
     def __init__(self, settings: Settings) -> None:
         url = settings.store.url

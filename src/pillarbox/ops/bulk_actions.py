@@ -1,6 +1,6 @@
-"""What a person does to many events at once: one entry of the audit, which says what it is about and grows with it.
+"""A bulk action is one entry of the audit log, which has the selection and is updated with every batch.
 
-Done in bites, each with its part of the entry: whatever ends it, the audit knows how far it came.
+After a crash the entry says how many events were processed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EVERYTHING = "everything"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which events were meant: those named by their ids, or all that fit."""
+    """The selection of a bulk action: event ids, or a filter."""
 
     wanted: EventFilter | DeadLetterFilter
     event_ids: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Scope:
 
     @property
     def subject(self) -> str:
-        """The event, if it is one; else the group, how many, and the filter in words."""
+        """The event id if there is only one; otherwise the group, the number of events, and the filter."""
         if len(self.event_ids) == 1:
             return self.event_ids[0]
         return ", ".join(self._words()) or EVERYTHING
@@ -42,6 +42,6 @@ class Scope:
 
 
 async def begin(store: AdminStore, what: str, scope: Scope, *, count: int, by: str, **more: float) -> int:
-    """Enter an act of which nothing is done yet; returns its number."""
+    """Add the audit entry of a bulk action, with a count of zero; returns its number."""
     named = {"event_ids": list(scope.event_ids)} if len(scope.event_ids) > 1 else {}
     return await store.admin.audit.add(what, scope.subject, count=0, detail={"left": count, **more, **named}, by=by)

@@ -1,14 +1,15 @@
-"""Following events as they move, from pages of a list that is ordered by the time of recording.
+"""Follow events, from pages of a list that is ordered by the time of recording.
 
-A look reads what is newer than the last look saw, and then sweeps again over what came shortly before: an event bears
-the time at which its transaction began, so it appears below others that were seen already. What must stay true:
+A query reads the events that are newer than those of the previous query, and then sweeps again over older ones: an
+event has the time at which its transaction began, so that it can appear below events that were already shown.
+Invariants:
 
-- an event is shown once as recorded and once for each of its ends, however often it is met;
-- none is missed whose transaction took no longer than the overlap: a sweep goes down to what was the newest when the
-  sweep before it began, less the overlap, so that whatever was committed since is met by this sweep or by the next;
-- a look reads a bounded number of rows, the first one too. Where it does not reach down to what was seen, it says so,
-  and sweeps bring the rest; what neither the first nor a sweep reaches is not shown, and that is told;
-- events that still wait when no sweep meets them any more are asked about one by one, so many per look.
+- an event is shown once as recorded and once for each final state, however often it is read;
+- no event is missed whose transaction took no longer than the overlap: a sweep goes down to the newest event at the
+  beginning of the previous sweep, less the overlap, so that this sweep or the next one reads every later commit;
+- a query, also the first one, reads a bounded number of rows. If it does not reach the events of the previous query,
+  the result says so, and sweeps read the rest; the result also names the time before which no event is shown;
+- pending events below all sweeps are read one by one, a limited number per query.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from pillarbox.core.message import Status
 OVERLAP = 60.0
 PAGE = 500
 PAGES = 10
-"""Pages that a look reads of what is new, and again of what it sweeps."""
+"""Pages that a query reads of new events, and again of its sweep."""
 ASKED = 20
-"""Events that are asked about one by one in one look."""
+"""Events that one query reads one by one."""
 FOLLOWED = 10_000
-"""Waiting events that are followed beyond the overlap; of more, the oldest are let go."""
+"""Pending events that are followed beyond the overlap; above that, the oldest are dropped."""
 _TICK = timedelta(milliseconds=1)
-"""The coarsest step of a store's clock."""
+"""The coarsest resolution of a store's clock."""
 
-What = Literal["recorded", "retried", "delivered", "given up", "gone"]
-"""`gone`: it is in no table any more: delivered where no history is kept, discarded, or pruned."""
+What = Literal["recorded", "retried", "delivered", "dead-lettered", "gone"]
+"""`gone`: the event is in no table any more: delivered without history, discarded, or pruned."""
 
 
 class Move(NamedTuple):
-    """Something that happened to an event."""
+    """A change of an event's state."""
 
     at: datetime
     what: What
@@ -47,24 +48,24 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What one look found, in the order of time."""
+    """The result of one query, in the order of time."""
 
     moves: Sequence[Move]
     behind: bool = False
-    """There was more that is new than a look may read: the older ones come with the next looks."""
+    """There were more new events than a query reads: the older ones follow with the next queries."""
     gap: datetime | None = None
-    """The first look did not reach further down: what was recorded before that is not shown."""
+    """The first query did not reach further: events recorded before this time are not shown."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """What was shown of an event."""
+    """The states of an event that were shown."""
 
     recorded_at: datetime
     met: int = 0
-    """The look that met it last."""
+    """The number of the query that read it last."""
     seen: dict[str, ListedEvent] = field(default_factory=dict)
-    """Destination → as it was met; '' until there is one."""
+    """Destination → the last state; '' until the event has a route."""
 
     @property
     def waits(self) -> bool:
@@ -77,7 +78,7 @@ class _Known:
 
 @dataclass(slots=True, kw_only=True)
 class _Sweep:
-    """A way down, from the newest to where it ends, in several looks if it is long."""
+    """A sweep from the newest event down to `floor`, over several queries if it is long."""
 
     began: int
     top: datetime | None
@@ -86,7 +87,7 @@ class _Sweep:
 
 
 class Tail:
-    """Follows the events that fit a filter; `since` None: those that are recorded from now on."""
+    """Follows the events that match a filter; `since` None: those recorded from now on."""
 
     def __init__(
         self,
@@ -105,11 +106,11 @@ class Tail:
         self._looks = 0
         self._top: datetime | None = None
         self._sweep: _Sweep | None = None
-        # An event may be recorded again under its id; sent again from the dead letters, it keeps its time.
+        # An id may be recorded again, so that the time is part of the key; a retried dead letter keeps its time.
         self._known: dict[tuple[str, datetime], _Known] = {}
 
     async def look(self) -> Look:
-        """What happened since the last look. The first shows what there is since `since`, if that is given.
+        """Return the changes since the previous query; the first time, the events since `since`, if it is given.
 
         Raises StoreUnavailableError.
         """
@@ -135,23 +136,23 @@ class Tail:
         rows, end = await self._down(self._before(top))
         self._met(rows)
         if end is not None:
-            # What was there before is not shown, and so it has to be known: no sweep may go below what is.
+            # Earlier events are not shown, so that no sweep may go below those that were read.
             self._since = end.recorded_at + _TICK
         self._top, self._sweep = top, _Sweep(began=self._looks, top=top, floor=self._before(top))
         return Look(moves=(), gap=self._since)
 
     async def _unreached(self, end: Position, floor: datetime | None) -> datetime | None:
-        """Down to where this look or a sweep reaches; None if there is nothing below."""
+        """Return the time that this query or a sweep reaches; None if there is no event below."""
         edge = end if floor is None or end.recorded_at < floor else Position(floor, 0, "")
         below = await self._store.admin.events.list(replace(self._wanted, since=self._since), limit=1, after=edge)
         return edge.recorded_at if below.events or below.after else None
 
     async def _newest(self) -> datetime | None:
-        """When the newest event was recorded, whether it fits or not."""
+        """Return the time of the newest event, whether it matches or not."""
         page = await self._store.admin.events.list(EventFilter(), limit=1)
         if not page.events:
             return self._top
-        # A producer of plain SQL may write any time: one that is to come would hide everything that comes before.
+        # A plain SQL producer may write a time in the future, which would hide all events before it.
         return min(page.events[0].recorded_at, self._now() + self._overlap)
 
     def _before(self, top: datetime | None) -> datetime | None:
@@ -161,7 +162,7 @@ class Tail:
     async def _down(
         self, since: datetime | None, *, after: Position | None = None
     ) -> tuple[list[ListedEvent], Position | None]:
-        """Rows from the newest down, the oldest first, and where they go on; None if they do not."""
+        """Read rows from the newest down; returns them, the oldest first, and the position to continue from."""
         wanted, rows = replace(self._wanted, since=since), list[ListedEvent]()
         for _ in range(PAGES):
             page = await self._store.admin.events.list(wanted, limit=PAGE, after=after)
@@ -195,7 +196,7 @@ class Tail:
         return moves
 
     async def _asked(self) -> list[Move]:
-        """After waiting events that the last whole sweep did not meet: those far below, and those in no table."""
+        """Read the pending events that the last complete sweep did not read: much older ones, and deleted ones."""
         if self._sweep is None or self._sweep.after is not None:
             return []
         left = [known for known in self._known.values() if known.waits and known.met < self._sweep.began]
@@ -215,7 +216,7 @@ class Tail:
         return moves
 
     def _forget(self, sweep: _Sweep) -> None:
-        """What has ended and no sweep will meet again; and the oldest of too many that wait."""
+        """Forget finished events below the sweep, and the oldest of too many pending ones."""
         if sweep.floor is None:
             return
         below = [identity for identity, known in self._known.items() if known.recorded_at < sweep.floor]
@@ -225,7 +226,7 @@ class Tail:
 
 
 def _moved(before: ListedEvent | None, now: ListedEvent) -> list[Move]:
-    """What an event went through since it was last met."""
+    """Return the changes of an event since it was last read."""
     moves: list[Move] = []
     if now.retry_count > (before.retry_count if before else 0) and now.status is not Status.FAILED:
         moves.append(Move(now.last_attempt_at or now.recorded_at, "retried", now))
@@ -233,7 +234,7 @@ def _moved(before: ListedEvent | None, now: ListedEvent) -> list[Move]:
         if now.status is Status.PUBLISHED:
             moves.append(Move(now.published_at or now.recorded_at, "delivered", now))
         elif now.status is Status.FAILED:
-            moves.append(Move(now.last_attempt_at or now.recorded_at, "given up", now))
+            moves.append(Move(now.last_attempt_at or now.recorded_at, "dead-lettered", now))
     return moves
 
 

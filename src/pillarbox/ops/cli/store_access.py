@@ -1,4 +1,4 @@
-"""What commands share that open the store, do one thing and close it again."""
+"""Open the store of the settings for one command, and close it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 from pillarbox import plugins
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.asking import anybody
 from pillarbox.ops.cli.context import current_settings
+from pillarbox.ops.operator_requests import has_running_relay
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_store
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def with_store(work: Callable[[AdminStore], Awaitable[T]]) -> T:
-    """What `work` makes of the store that the settings name."""
+    """Run `work` with the store of the settings; returns its result."""
 
     async def run() -> T:
         store = open_store(current_settings().store)
@@ -34,29 +34,32 @@ def with_store(work: Callable[[AdminStore], Awaitable[T]]) -> T:
 
 
 def with_shared_store(work: Callable[[AdminStore], Awaitable[T]]) -> T:
-    """`with_store` for what other processes wrote. Raises ConfigurationError for a store that lives in one process."""
+    """Run `work` as `with_store` does. Raises ConfigurationError for a store that exists in one process only."""
     refuse_memory(current_settings())
     return with_store(work)
 
 
 def refuse_memory(settings: Settings) -> None:
-    """Raise ConfigurationError for a store that nobody else can reach."""
+    """Raise ConfigurationError for a store that exists in one process only."""
     scheme = plugins.scheme_of(settings.store.url)
     if not plugins.store_plugin(scheme).shared:
         raise ConfigurationError(
-            f"{scheme}:// lives in the process that opened it, so this command would see an empty one: "
+            f"{scheme}:// exists only in the process that opened it, so that this command would see an empty store: "
             "set PILLARBOX_STORE to postgresql://… or sqlite:///file.db"
         )
 
 
 def warn_without_relay() -> None:
-    """Say so where nobody is there to do what was asked."""
-    if not with_shared_store(anybody):
-        click.echo("pillarbox: no relay is running: it is done once one is; see `pillarbox relays list`", err=True)
+    """Print a warning if no relay is running that can execute the request."""
+    if not with_shared_store(has_running_relay):
+        click.echo(
+            "pillarbox: no relay is running: the request is executed when one starts; see `pillarbox relays list`",
+            err=True,
+        )
 
 
 def operator() -> str:
-    """Who is at the keyboard, for the audit."""
+    """Return the name of the operator, for the audit log."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
