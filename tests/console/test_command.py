@@ -101,7 +101,7 @@ def test_a_port_that_is_taken_is_told(shop: Stock, tmp_path: Path) -> None:
             "--set", "console.login=none", "console", "--listen", listen, cwd=tmp_path, PILLARBOX_STORE=shop.url
         )
     assert done.returncode == 2
-    assert f"--listen: nothing can listen on {listen}" in done.stderr
+    assert f"--listen: cannot listen on {listen}" in done.stderr
 
 
 def test_a_store_without_tables_is_told(tmp_path: Path) -> None:

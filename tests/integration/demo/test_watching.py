@@ -81,7 +81,7 @@ def test_a_terminal_gets_the_live_view(tmp_path: Path) -> None:
     reading.join()
     os.close(ours)
     text = seen.decode()
-    for said in ("order service", "fails at times", "with a live relay", "dead letters", "Nothing lost"):
+    for said in ("order service", "fails at times", "owned by a running relay", "dead letters", "Nothing lost"):
         assert said in text
     assert "\x1b[" in text
 

@@ -98,7 +98,7 @@ def test_a_relay_whose_loop_is_stopped_answers_nobody(pages: Pages) -> None:
 def test_a_port_in_use_is_an_error_at_the_start(shop: Path, pages: Pages) -> None:
     done = fresh_pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="stdout://", PILLARBOX_RELAY__LISTEN=pages.address)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert f"PILLARBOX_RELAY__LISTEN: nothing can listen on {pages.address}: Address already in use" in done.stderr
+    assert f"PILLARBOX_RELAY__LISTEN: cannot listen on {pages.address}: Address already in use" in done.stderr
 
 
 def test_without_the_setting_no_port_is_opened(shop: Path) -> None:
@@ -109,8 +109,8 @@ def test_without_the_setting_no_port_is_opened(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "limit", "why"),
     [
-        ("PILLARBOX_RELAY__HEALTH__MAX_BACKLOG", "2", "3 events wait, more than relay.health.max_backlog (2)"),
-        ("PILLARBOX_RELAY__HEALTH__MAX_AGE", "0s", "the oldest event has waited for"),
+        ("PILLARBOX_RELAY__HEALTH__MAX_BACKLOG", "2", "3 events are pending, more than relay.health.max_backlog (2)"),
+        ("PILLARBOX_RELAY__HEALTH__MAX_AGE", "0s", "the oldest event is pending for"),
     ],
 )
 def test_health_goes_down_by_its_limits(shop: Path, variable: str, limit: str, why: str) -> None:

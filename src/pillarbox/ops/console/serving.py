@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from pillarbox.ops.console.app import Console
-from pillarbox.ops.monitor.serving import FAREWELL
+from pillarbox.ops.monitor.serving import SHUTDOWN_TIMEOUT
 
 try:
     from uvicorn import Config, Server
@@ -39,7 +39,7 @@ class Service:
             # Who is at the other end must be the truth: a login by proxy is decided by it.
             proxy_headers=False,
             server_header=False,
-            timeout_graceful_shutdown=FAREWELL,
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         )
         self._server = Server(self._config)
 

@@ -1,4 +1,4 @@
-"""How a demo ended: a table and a sentence for people, figures for scripts."""
+"""The result of a demo: a table and a summary for terminals, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLUMNS = ("handled", "refused", "retried", "repeats", "lost", "phantom", "out 
 
 
 def table(outcome: Outcome) -> RenderableType:
-    """The accounts of all receivers, and the verdict under them."""
+    """Show the results of all receivers and the summary."""
     accounts = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     accounts.add_column("receiver")
     for column in _COLUMNS:

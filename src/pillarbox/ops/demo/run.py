@@ -182,7 +182,7 @@ class Run:
         self._watch.kills += 1
         self._watch.happened(f"relay (pid {relay.pid}) killed with SIGKILL")
         self._start(RELAY)
-        self._watch.happened(f"relay (pid {self._children[-1].pid}) started, takes over when the lease has ended")
+        self._watch.happened(f"relay (pid {self._children[-1].pid}) started, acquires the lanes when the lease expires")
 
     async def _wait(self, seconds: float) -> None:
         if seconds > 0:
@@ -207,8 +207,10 @@ class Run:
             if self._watch.lines > lines:
                 lines, since = self._watch.lines, self._watch.elapsed
             elif self._watch.elapsed - since > STUCK:
-                waits = plural(waiting, "event waits", "events wait")
-                raise DemoStuck(f"{waits}, and nothing happened for {STUCK:g} s: see the log with --keep DIR")
+                waits = plural(waiting, "event is pending", "events are pending")
+                raise DemoStuck(
+                    f"{waits}, but nothing was processed for {STUCK:g} s: run with --keep DIR and read the logs"
+                )
             await asyncio.sleep(LOOK_EVERY)
 
     async def _judge(self, *, dead_letters: int, epoch: int) -> Verdict:

@@ -61,5 +61,5 @@ def _line(figures: Figures) -> str:
     killed = f"; {figures.kills} killed" if figures.kills else ""
     return (
         f"{figures.elapsed:6.1f} s  {figures.phase}: {figures.committed.total:,} committed, "
-        f"{figures.rolled_back:,} rolled back; {handled}; {seen.backlog:,} waiting{lag}; {seen.dead:,} dead{killed}"
+        f"{figures.rolled_back:,} rolled back; {handled}; {seen.backlog:,} pending{lag}; {seen.dead:,} dead{killed}"
     )

@@ -60,7 +60,7 @@ def _paces(figures: Figures) -> RenderableType:
     table.add_column("", no_wrap=True, style="dim")
     for heading in ("events", "per second"):
         table.add_column(heading, no_wrap=True, justify="right")
-    table.add_column("lately", no_wrap=True, min_width=PULSES)
+    table.add_column("last 10 s", no_wrap=True, min_width=PULSES)
     for heading in ("retried", "refused"):
         table.add_column(heading, no_wrap=True, justify="right")
     shop = figures.committed
@@ -88,7 +88,7 @@ def _state(figures: Figures) -> RenderableType:
     seen = figures.overview
     grid = Table.grid(padding=(0, 2))
     lag = f", the oldest for {seen.oldest:.1f} s" if seen.oldest is not None else ""
-    grid.add_row(" [bold]outbox[/]", f"{seen.backlog:,} waiting{lag}; {plural(seen.dead, 'dead letter')}")
+    grid.add_row(" [bold]outbox[/]", f"{seen.backlog:,} pending{lag}; {plural(seen.dead, 'dead letter')}")
     grid.add_row(" [bold]lanes[/]", _lanes(seen))
     return grid
 
@@ -103,7 +103,7 @@ def _lanes(seen: Overview) -> Text:
             shown.append("\n")
     worked = sum(lane.owner in alive for lane in seen.lanes)
     epoch = max((lane.epoch for lane in seen.lanes), default=0)
-    return shown.append(f"  {worked} of {len(seen.lanes)} with a live relay, epoch {epoch}")
+    return shown.append(f"  {worked} of {len(seen.lanes)} owned by a running relay, epoch {epoch}")
 
 
 def _happenings(figures: Figures) -> RenderableType:

@@ -134,7 +134,9 @@ class Watch:
         if epoch > self._epoch:
             again = self._epoch > 0
             self._epoch = epoch
-            self.happened(f"lanes taken over, epoch {epoch}: the fence is up" if again else "lanes taken, epoch 1")
+            self.happened(
+                f"lanes taken over, epoch {epoch}: the old relay is fenced" if again else "lanes acquired, epoch 1"
+            )
 
     def _tallies(self, now: float, receivers: Sequence[str]) -> tuple[Tally, ...]:
         return tuple(

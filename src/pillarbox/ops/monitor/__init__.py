@@ -1,8 +1,8 @@
-"""What a relay or a consumer shows of itself over HTTP: metrics for Prometheus, health for whoever starts it anew.
+"""Metrics and health of a relay or a consumer over HTTP.
 
-looking.py     the store, looked at no more often than every few seconds, however often somebody asks
-queues.py      the dead-letter queues of brokers, asked in the background: nobody waits for them
-judging.py     alive? ready? healthy? Decisions only
+looking.py     a cached snapshot of the store
+queues.py      the depths of dead-letter queues, queried in the background
+judging.py     liveness, readiness and health: pure decisions
 pages.py       /metrics, /livez, /readyz, /health
 serving.py     the port
 relay.py       a relay's pages

@@ -1,4 +1,4 @@
-"""What a consumer shows of itself. It knows no store: whether its transactions work shows in what becomes of events."""
+"""The HTTP endpoints of a consumer. A consumer has no store to check; its metrics show failing transactions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pillarbox.telemetry.prometheus import ConsumerMetrics
 
 
 class ConsumerState:
-    """An observer that remembers how a consumer fares."""
+    """An observer that keeps the state of a consumer."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -40,17 +40,17 @@ class ConsumerState:
                 self._last_error = ""
 
     async def alive(self) -> Answer:
-        """That it can answer is the answer."""
+        """Alive if it responds."""
         return Answer(True, {"status": "UP"})
 
     async def works(self) -> Answer:
-        """Whether it has begun and was not asked to stop; a broker that is away is waited for."""
+        """Whether the consumer has started and is not draining; an unavailable broker does not change the result."""
         facts = {"consumer": self._name, "last_source_error": self._last_error or None}
         return Answer(self._works, {"status": "UP" if self._works else "DOWN", **facts})
 
 
 class ConsumerMonitor:
-    """The pages of one consumer. The port is open as soon as this is made; else ConfigurationError is raised."""
+    """The endpoints of one consumer. Opens the port on construction; raises ConfigurationError if that fails."""
 
     def __init__(self, consumer: Consumer, listen: str) -> None:
         self._port = open_port(listen, called="--listen")

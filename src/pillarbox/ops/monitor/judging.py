@@ -1,11 +1,11 @@
-"""Alive, ready, healthy: three questions, and what each of them is for.
+"""Liveness, readiness and health of a process, and what a negative answer means.
 
-    alive     no: start this process anew; it will not recover by itself
-    ready     no: it cannot work now, for want of its store or of the right tables, where starting it anew would not
-              help; or it makes no progress although it could, and says why
-    healthy   no: events wait longer, or there are more of them, than somebody said is right; call a person
+    alive     no: restart the process; it does not recover by itself
+    ready     no: the store is unavailable or has the wrong schema, and a restart does not help; or the relay makes no
+              progress although it could, and gives the reason
+    healthy   no: the backlog or the age of the oldest event exceeds its limit; alert an operator
 
-A broker that is away makes nobody dead or unready: the events wait, and their age makes it unhealthy in time.
+An unavailable broker affects neither liveness nor readiness: events stay pending, and their age exceeds the limit.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from pillarbox.ops.monitor.looking import Seen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """From where on something is wrong."""
+    """Limits for the health check."""
 
     backlog: int | None
-    """None: any number may wait."""
+    """Maximum number of pending events; None: no limit."""
     age: float | None
-    """Seconds; None: for any time."""
+    """Maximum age of the oldest pending event in seconds; None: no limit."""
     allowed: float = LONG
-    """Seconds after which what waits is held up, which is no alarm yet."""
+    """Seconds after which the state is `degraded`; the health check still passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """To one of the questions; `facts` are for people and scripts."""
+    """The result of a check; `facts` is the JSON of the response."""
 
     yes: bool
     facts: dict[str, object]
 
 
 def alive(silence: float | None, *, limit: float) -> Answer:
-    """silence: seconds since the relay's loop went round; None: it has not begun."""
+    """silence: seconds since the last iteration of the relay's loop; None: it has not started."""
     silent = silence is not None and silence > limit
     facts: dict[str, object] = {"status": "DOWN" if silent else "UP"}
     if silent:
-        facts["why"] = f"the relay has not gone round for {silence:.0f} s, more than relay.stall_limit"
+        facts["why"] = f"the relay loop has not run for {silence:.0f} s, more than relay.stall_limit"
     return Answer(not silent, facts)
 
 
@@ -62,24 +62,23 @@ def ready(seen: Seen, waits_for: Mapping[str, str] = MappingProxyType({}), *, st
 
 
 def healthy(seen: Seen, limits: Limits, *, queues: Mapping[str, int]) -> Answer:
-    """Whether events leave as they should, with all that a person would ask next; queues: the depths of dead-letter
-    queues."""
+    """Check backlog and age against their limits, with further statistics; queues: the depths of dead-letter queues."""
     if seen.overview is None:
         return Answer(False, {"status": "DOWN", "why": [seen.error]})
     wrong = list(_wrong(seen.overview, limits))
-    facts = _figures(seen, seen.overview, limits) | {"dead_letter_queues": dict(queues)}
+    facts = _statistics(seen, seen.overview, limits) | {"dead_letter_queues": dict(queues)}
     return Answer(not wrong, {"status": "DOWN" if wrong else "UP", "why": wrong, **facts})
 
 
 def _wrong(overview: Overview, limits: Limits) -> Iterator[str]:
     if limits.backlog is not None and overview.backlog > limits.backlog:
-        waits = plural(overview.backlog, "event waits", "events wait")
+        waits = plural(overview.backlog, "event is pending", "events are pending")
         yield f"{waits}, more than relay.health.max_backlog ({limits.backlog})"
     if limits.age is not None and overview.oldest is not None and overview.oldest > limits.age:
-        yield f"the oldest event has waited for {overview.oldest:.0f} s, more than relay.health.max_age"
+        yield f"the oldest event is pending for {overview.oldest:.0f} s, more than relay.health.max_age"
 
 
-def _figures(seen: Seen, overview: Overview, limits: Limits) -> dict[str, object]:
+def _statistics(seen: Seen, overview: Overview, limits: Limits) -> dict[str, object]:
     destinations = destinations_of(overview.relays, seen.steering)
     paused = any(row.destination == EVERYWHERE and row.paused for row in seen.steering)
     answer = flow(overview, destinations, paused=paused, allowed=limits.allowed)

@@ -1,7 +1,7 @@
-"""How the store fares, for everybody who asks over HTTP.
+"""A cached snapshot of the store for HTTP requests.
 
-What must stay true: whoever asks, and however often, the store is looked at no more than once in a few seconds, on a
-connection of its own; a store that hangs costs its askers a bounded wait, and the relay nothing.
+Invariants: the store is queried at most once in a few seconds, on a separate connection, however many requests come;
+a store that hangs delays a request for a bounded time, and never the relay.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from pillarbox.core.statistics import COUNTED
 from pillarbox.core.store import Override
 
 FRESH = 5.0
-"""Seconds for which a look at the store is good."""
+"""Seconds for which a snapshot is cached."""
 RETRY = 1.0
-"""Seconds after which a store that could not be looked at is looked at again."""
-PATIENCE = 3.0
-"""Seconds that a store has to answer."""
+"""Seconds after which a failed query is repeated."""
+QUERY_TIMEOUT = 3.0
+"""Timeout of a snapshot in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a look at the store showed."""
+    """A snapshot of the store."""
 
     overview: Overview | None
-    """None: it could not be looked at; `error` says why."""
+    """None: the query failed; `error` gives the reason."""
     steering: Sequence[Override] = ()
     error: str = ""
 
 
 class Lookout:
-    """Looks when it is asked, unless it has just looked."""
+    """Takes a snapshot on request, unless the last one is recent."""
 
     def __init__(self, store: AdminStore, *, counted: int = COUNTED, clock: Clock | None = None) -> None:
-        """store: one that nobody else works with; it is not closed here. counted: so many that wait are counted."""
+        """store: for exclusive use; the caller closes it. counted: maximum number of pending events to count."""
         self._store = store
         self._counted = counted
         self._clock = clock or SystemClock()
@@ -49,12 +49,12 @@ class Lookout:
 
     @property
     def destinations(self) -> set[str]:
-        """Those that relays had met when the store was last looked at."""
+        """Destinations known to relays at the last snapshot."""
         seen = self._seen.overview if self._seen is not None else None
         return {name for relay in seen.relays for name in relay.breakers} if seen is not None else set()
 
     async def look(self) -> Seen:
-        """What was seen at most a few seconds ago; raises nothing that a store could be at fault for."""
+        """Return a snapshot at most a few seconds old; an unavailable store raises nothing."""
         async with self._turn:
             if self._seen is None or self._clock.monotonic() >= self._stale_at:
                 self._seen = await self._look()
@@ -64,12 +64,12 @@ class Lookout:
 
     async def _look(self) -> Seen:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(QUERY_TIMEOUT):
                 await self._store.schema.check()
                 overview = await self._store.admin.inspection.overview(counted=self._counted)
                 steering = await self._store.destinations.overrides()
         except TimeoutError:
-            return Seen(overview=None, error=f"the store has not answered for {PATIENCE:g} s")
+            return Seen(overview=None, error=f"the store did not respond within {QUERY_TIMEOUT:g} s")
         except PillarboxError as error:
             return Seen(overview=None, error=str(error))
         return Seen(overview=overview, steering=steering)

@@ -1,4 +1,4 @@
-"""Four pages, each an answer to one question; none of them changes anything."""
+"""The four read-only HTTP endpoints of a process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _nothing() -> None:
 def make_pages(
     registry: CollectorRegistry, *, alive: Ask, ready: Ask, healthy: Ask, before: Prepare = _nothing
 ) -> Starlette:
-    """before: awaited before metrics are shown, to bring up to date what is only looked at when somebody asks."""
+    """before: awaited before each scrape, to update gauges that are computed on request."""
 
     async def metrics(request: Request) -> Response:
         await before()

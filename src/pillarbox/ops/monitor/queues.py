@@ -1,7 +1,7 @@
-"""How many letters lie in the dead-letter queues of brokers, asked for in the background.
+"""The depths of the brokers' dead-letter queues, queried in the background.
 
-What must stay true: nobody who asks for metrics or health waits for a broker. What a broker told is good for a while
-after it has fallen silent, then it is known no more: an old figure would look like a good one.
+Invariants: a request for metrics or health never waits for a broker. If a broker is unavailable, its last value is kept
+for a while and then dropped, because an old value would look like a current one.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pillarbox.ops.broker_queues import depths, known_queues
 from pillarbox.ops.settings import Settings
 
 EVERY = 30.0
-"""Seconds between two looks: each costs a connection."""
+"""Seconds between two queries: each opens a connection."""
 GOOD = 4 * EVERY
-"""Seconds for which the last answer of a broker stands."""
-PATIENCE = 3.0
-"""Seconds that a broker has to answer."""
+"""Seconds for which the last value of a broker is kept."""
+QUERY_TIMEOUT = 3.0
+"""Timeout of a broker query in seconds."""
 
 
 class QueueDepths:
-    """What is known of the queues that the settings name or that relays have met."""
+    """The depths of the queues that the settings name or that relays have sent to."""
 
     def __init__(self, settings: Settings, *, met: Callable[[], Collection[str]], clock: Clock | None = None) -> None:
-        """met: destinations that relays have met by now."""
+        """met: destinations known to relays."""
         self._settings = settings
         self._met = met
         self._clock = clock or SystemClock()
@@ -34,13 +34,13 @@ class QueueDepths:
 
     @property
     def known(self) -> Mapping[str, int]:
-        """By the name of the queue; one that does not exist, or whose broker has been silent for long, is left out."""
+        """Depth by queue name, without missing queues and without outdated values."""
         oldest = self._clock.monotonic() - GOOD
         return {name: letters for name, (letters, at) in self._known.items() if at > oldest}
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Ask while the block is open."""
+        """Query periodically while the block is open."""
         asking = asyncio.create_task(self._watch())
         try:
             yield
@@ -49,9 +49,9 @@ class QueueDepths:
             await asyncio.wait([asking])
 
     async def ask(self) -> None:
-        """Ask once; raises nothing that a broker could be at fault for."""
+        """Query once; an unavailable broker raises nothing."""
         queues = known_queues(self._settings, met=self._met())
-        for depth in await depths(self._settings, queues, within=PATIENCE):
+        for depth in await depths(self._settings, queues, within=QUERY_TIMEOUT):
             if depth.letters is not None:
                 self._known[depth.queue.name] = depth.letters, self._clock.monotonic()
             elif depth.error is None:

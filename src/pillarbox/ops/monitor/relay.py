@@ -1,4 +1,4 @@
-"""What a relay shows of itself, and of the store that it shares with the others."""
+"""The HTTP endpoints of a relay, with metrics of the store."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from pillarbox.telemetry.prometheus import RelayMetrics, StoreMetrics
 
 
 class RelayMonitor:
-    """The pages of one relay. The port is open as soon as this is made; else ConfigurationError is raised."""
+    """The endpoints of one relay. Opens the port on construction; raises ConfigurationError if that fails."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._port = open_port(settings.relay.listen or "", called=settings.called("relay", "listen"))
         self.metrics = RelayMetrics()
-        """To be one of the relay's observers."""
+        """Pass it to the relay as an observer."""
         self.address = address_of(self._port)
 
     @asynccontextmanager
     async def shows(self, relay: Relay, store: AdminStore) -> AsyncIterator[None]:
         """Serve the pages while the block is open, then close the port."""
         async with aclosing(store.beside()) as looked_at:
-            # A limit beyond what is counted by default could never be exceeded where a store cannot estimate.
+            # If a store cannot estimate, a limit above the default count could never be exceeded.
             counted = max(COUNTED, self._settings.relay.health.most_waiting or 0)
             lookout = Lookout(looked_at, counted=counted)
             queues = QueueDepths(self._settings, met=lambda: lookout.destinations)
@@ -41,7 +41,7 @@ class RelayMonitor:
                 yield
 
     def close(self) -> None:
-        """For whoever has opened the port and found that there is nothing to show."""
+        """Close the port without serving."""
         self._port.close()
 
     def _pages(self, relay: Relay, lookout: Lookout, queues: QueueDepths) -> Starlette:

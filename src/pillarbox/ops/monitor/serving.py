@@ -1,6 +1,6 @@
-"""The port: open before the work begins, closed after it has ended, on the event loop of whoever works.
+"""The HTTP port of a process: opened before the work starts, closed after it has ended.
 
-On the same loop on purpose: if that is wedged, nobody answers, and whoever asks for life knows.
+It runs on the event loop of the relay or consumer on purpose: if that loop hangs, the liveness probe fails.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-FAREWELL = 1
-"""Seconds that those who are being answered have when the port is closed."""
+SHUTDOWN_TIMEOUT = 1
+"""Seconds for open requests to finish when the port is closed."""
 
 
 def open_port(listen: str, *, called: str) -> socket.socket:
@@ -35,15 +35,15 @@ def open_port(listen: str, *, called: str) -> socket.socket:
     try:
         return socket.create_server((host.strip("[]"), int(port)), family=_family(host), backlog=128)
     except OSError as error:
-        # What create_server adds to it is the address once more.
+        # create_server repeats the address in its message.
         reason = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
         raise ConfigurationError(
-            f"{called}: nothing can listen on {listen}: {reason}; name an address of this machine and a free port"
+            f"{called}: cannot listen on {listen}: {reason}; use an address of this machine and a free port"
         ) from None
 
 
 def address_of(port: socket.socket) -> str:
-    """host:port as it is, for people."""
+    """Return host:port for display."""
     host, number = port.getsockname()[:2]
     return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
 
@@ -60,12 +60,12 @@ async def served(pages: Starlette, port: socket.socket) -> AsyncIterator[None]:
         log_config=None,
         access_log=False,
         log_level="warning",
-        timeout_graceful_shutdown=FAREWELL,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
     )
     server = Server(config)
     config.load()
     server.lifespan = config.lifespan_class(config)
-    # Not `serve()`: it would take the signals for itself, and they are the relay's.
+    # Not `serve()`: it would install signal handlers, which belong to the relay.
     await server.startup(sockets=[port])
     ticking = asyncio.create_task(server.main_loop())
     try:

@@ -45,14 +45,14 @@ def shown(seen: Figures) -> str:
 
 def test_it_tells_rates_lag_retries_dead_letters_and_what_happened() -> None:
     text = shown(figures(owner="alive"))
-    for said in ("1,234", "200", "88 rolled back", "61", "35 waiting, the oldest for 0.4 s; 2 dead letters", "SIGKILL"):
+    for said in ("1,234", "200", "88 rolled back", "61", "35 pending, the oldest for 0.4 s; 2 dead letters", "SIGKILL"):
         assert said in text
 
 
 def test_lanes_of_a_dead_relay_do_not_count_as_worked() -> None:
-    assert "64 of 64 with a live relay, epoch 3" in shown(figures(owner="alive"))
-    assert "0 of 64 with a live relay" in shown(figures(owner="dead"))
-    assert "0 of 64 with a live relay" in shown(figures(owner=None))
+    assert "64 of 64 owned by a running relay, epoch 3" in shown(figures(owner="alive"))
+    assert "0 of 64 owned by a running relay" in shown(figures(owner="dead"))
+    assert "0 of 64 owned by a running relay" in shown(figures(owner=None))
 
 
 def test_the_highest_bar_is_full() -> None:

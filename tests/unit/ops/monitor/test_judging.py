@@ -42,8 +42,8 @@ def test_a_relay_without_progress_is_not_ready_and_says_why() -> None:
     [
         ({}, []),
         ({"backlog": 100, "oldest": 300.0}, []),
-        ({"backlog": 101}, ["101 events wait, more than relay.health.max_backlog (100)"]),
-        ({"oldest": 301.0}, ["the oldest event has waited for 301 s, more than relay.health.max_age"]),
+        ({"backlog": 101}, ["101 events are pending, more than relay.health.max_backlog (100)"]),
+        ({"oldest": 301.0}, ["the oldest event is pending for 301 s, more than relay.health.max_age"]),
     ],
 )
 def test_more_or_older_events_than_allowed_are_not_healthy(changes: dict[str, object], why: list[str]) -> None:
