@@ -102,7 +102,7 @@ def test_a_frame_in_a_pipe(sqlite_url: str) -> None:
     lines = pillarbox("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url).stdout.splitlines()
     assert lines[0] == "degraded: mail is unavailable: refused"
     assert lines[1].startswith("1 pending, the oldest for ")
-    assert lines[1].endswith("0 dead, 0.0 recorded/s, backlog +0.0/s, 1 of 1 lanes at work")
+    assert lines[1].endswith("0 dead, 0.0 recorded/s, backlog +0.0/s, 1 of 1 lanes owned")
     assert lines[3].split("\t") == ["mail", "open", *["\N{EN DASH}"] * 5, "refused"]
     assert lines[4].split("\t") == ["orders", "closed", "3.0", "2.0", "0.0", "5 ms", "25 ms", ""]
     assert lines[6].split("\t")[0] == "till"
