@@ -20,9 +20,9 @@ idle = Consumer(MemorySource(), name="billing", transaction=MemoryStore().transa
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("billing", "names no object; write MODULE:OBJECT"),
+        ("billing", "does not name an object; write MODULE:OBJECT"),
         ("elsewhere:consumer", "there is no module 'elsewhere'"),
-        ("shop:consumer", "module 'shop' has no 'consumer'"),
+        ("shop:consumer", "module 'shop' has no object 'consumer'"),
         ("shop:nothing", "shop:nothing is a int, not Consumer"),
         ("shop:sourceless", "consumer billing has no source to run on"),
         ("shop:idle", "consumer billing has no function"),

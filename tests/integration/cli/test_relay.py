@@ -232,7 +232,7 @@ def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
         ("canary-password", "no transport for this text"),
         ("handlers:shop", "write handlers:MODULE:OBJECT"),
         ("handlers:nowhere:handlers", "there is no module 'nowhere'"),
-        ("handlers:blocking:nothing", "module 'blocking' has no 'nothing'"),
+        ("handlers:blocking:nothing", "module 'blocking' has no object 'nothing'"),
         ("handlers:blocking:time", "is a module, not Handlers"),
     ],
 )
