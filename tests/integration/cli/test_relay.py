@@ -147,7 +147,7 @@ def test_what_it_does_is_logged_on_standard_error(shop: Path) -> None:
     done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     for line in (
         "INFO pillarbox.relay: relay started",
-        "INFO pillarbox.relay: found ",
+        "INFO pillarbox.relay: fetched ",
         "INFO pillarbox.relay.events: delivered event",
         "INFO pillarbox.relay: batch completed: ",
         "INFO pillarbox.relay: drained and stopped",
