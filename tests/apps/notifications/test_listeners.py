@@ -166,7 +166,7 @@ def test_what_fails_is_an_error_and_comes_again(town: Town, fleet: Fleet, rabbit
     listener = fleet.listener("RESTAURANT")
     single = envelope("evt-001") | {"recipientType": "SINGLE", "payload": {"user_id": 99}}
     publish_to_the_listener(rabbit, single)
-    hears(listener, "ERROR .*event failed, it comes again: .*event_id=evt-001 .*user 99, who is not among")
+    hears(listener, "ERROR .*event failed, will retry: .*event_id=evt-001 .*user 99, who is not among")
     town.settle(99, aggregate_id=6)
     wait_for(lambda: town.told() == everybody(["evt-001"], [99], [EMAIL, PUSH]), fleet, "user 99 is told")
 

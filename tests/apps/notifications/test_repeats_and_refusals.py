@@ -25,7 +25,7 @@ async def test_an_event_recorded_twice_is_handled_once_and_told(town: Town, capl
             town.record(reservation("evt-001"))
             await carry(town)
     assert town.told() == town.asked_for() == [("evt-001", 1, "EMAIL")]
-    [line] = [record for record in caplog.records if "the ledger knows that it was sent" in record.message]
+    [line] = [record for record in caplog.records if "already sent according to the ledger" in record.message]
     assert (line.levelname, "event_id=evt-001" in line.message) == ("INFO", True)
 
 

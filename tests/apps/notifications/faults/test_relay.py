@@ -60,7 +60,7 @@ def test_killed_after_marking_nothing_goes_out_again(restaurant: Town, fleet: Fl
     restaurant.record(reservation("evt-001"), reservation("evt-002"))  # the first one once more
     relay = fleet.relay()
     wait_for(lambda: restaurant.number("SELECT count(*) FROM outbox_message") == 0, fleet, "nothing waits")
-    assert "skipped event, the ledger knows" in relay.story()
+    assert "skipped event, already sent according to the ledger" in relay.story()
     fleet.listener("RESTAURANT")
     wait_until_told(restaurant, fleet, "evt-001", "evt-002")
     assert "already processed" not in fleet.stories()
