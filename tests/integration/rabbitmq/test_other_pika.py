@@ -25,11 +25,11 @@ Batch = Callable[..., list[Outgoing]]
 _SEND = """
 import asyncio, logging, sys, pika
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQ
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 
 async def main(where, url, queue):
     assert pika.__file__.startswith(where), pika.__file__
-    transport = RabbitMQ(url)
+    transport = RabbitMQTransport(url)
     sent = [outgoing(f"e{n}", RabbitMQTransport.to(routing_key=queue), body=b"x" * 1000) for n in range(300)]
     assert await transport.send(sent) == [None] * 300
     assert transport._connections.progress is not None
