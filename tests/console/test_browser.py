@@ -51,6 +51,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+OVERLAPPING = """[...document.querySelectorAll("table.list td, table.list th")]
+  .filter(cell => cell.scrollWidth > cell.clientWidth + 1 && getComputedStyle(cell).overflowX === "visible")
+  .map(cell => cell.textContent.trim())"""
+"""The cells whose content runs over the next one."""
 
 
 def test_every_page_fits_can_be_read_and_breaks_no_rule(scene: str, browser: Browser) -> None:
@@ -64,6 +68,7 @@ def test_every_page_fits_can_be_read_and_breaks_no_rule(scene: str, browser: Bro
                     visitor.go(path)
                 wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
                 assert (path, max(wide, 0)) == (path, 0), f"{width} {scheme}"
+                assert (path, page.evaluate(OVERLAPPING)) == (path, []), f"{width} {scheme}"
                 assert page.evaluate("document.documentElement.dataset.theme") == scheme
                 assert (path, page.evaluate(CONTRAST)) == (path, [])
                 visitor.check()
