@@ -38,7 +38,7 @@ class Billing:
 
     async def tells(self, kind: type[ConsumerObservation], count: int) -> None:
         """Returns when it has told so many of a kind."""
-        await eventually(lambda: asyncio.sleep(0, sum(isinstance(one, kind) for one in self.told) == count), within=90)
+        await eventually(lambda: sum(isinstance(one, kind) for one in self.told) == count, within=90)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from tests.integration.rabbitmq.consumer import Taken, channel, take_all
 
 async def letter_of(shop: Shop, url: str, queue: str) -> tuple[Taken, dict[str, Any]]:
     """The one dead letter, and what is written on it."""
-    await eventually(lambda: asyncio.sleep(0, shop.kinds(MessageDeadLettered)), within=90)
+    await eventually(lambda: shop.kinds(MessageDeadLettered), within=90)
     [letter] = await asyncio.to_thread(dead_letters, url, queue)
     return letter, dict(letter.properties.headers or {})
 
@@ -46,7 +46,7 @@ async def test_what_cannot_be_decoded_is_a_dead_letter_at_once_and_whole(
     shop.consumer.on("*")(shop.effect)
     async with shop.running():
         letter, notes = await letter_of(shop, url, queue)
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventProcessed)))
+        await eventually(lambda: shop.kinds(EventProcessed))
     assert letter.body == body
     assert reason in notes["pillarbox-reason"]
     assert notes["pillarbox-queue"] == queue
@@ -132,7 +132,7 @@ async def test_without_a_database_nothing_is_charged_however_long_it_takes(
     shop = make_shop(transaction=transaction, retry=FixedDelay(wait="50ms", max_attempts=2))
     shop.consumer.on("order.placed")(shop.effect)
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventProcessed)))
+        await eventually(lambda: shop.kinds(EventProcessed))
     assert refusals == 0
     # Told once: the event stays in flight until there is a database.
     assert [failure.counted for failure in shop.kinds(HandlingFailed)] == [False]
@@ -154,7 +154,7 @@ async def test_a_message_that_waits_holds_up_nobody_and_occupies_nobody(
             raise ValueError("not yet")
 
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, len(shop.kinds(EventProcessed)) == 3))
+        await eventually(lambda: len(shop.kinds(EventProcessed)) == 3)
     assert shop.began == ["bad", "good1", "good2", "bad"]
 
 

@@ -45,10 +45,10 @@ async def test_what_waits_outlives_the_broker_and_keeps_its_count(
         raise ValueError(f"attempt {event.attempt}")
 
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(HandlingFailed)), within=BOUND)
+        await eventually(lambda: shop.kinds(HandlingFailed), within=BOUND)
         assert await eventually(lambda: asyncio.to_thread(ready, url, f"{queue}.wait.2s")) == 1
         await asyncio.to_thread(rabbitmq_server.restart)
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(MessageDeadLettered)), within=BOUND)
+        await eventually(lambda: shop.kinds(MessageDeadLettered), within=BOUND)
     assert shop.kinds(SourceFailed)
     [letter] = dead_letters(url, queue)
     assert (letter.properties.headers or {})["pillarbox-attempts"] == 2
@@ -89,11 +89,11 @@ async def test_after_a_lost_connection_it_goes_on_and_the_effect_is_there_once(
     async with shop.running():
         await asyncio.wait_for(begun.wait(), BOUND)
         await proxy.reset()
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(SourceFailed)), within=BOUND)
+        await eventually(lambda: shop.kinds(SourceFailed), within=BOUND)
         go_on.set()  # commits, and cannot ack
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(DuplicateSkipped)), within=BOUND)
+        await eventually(lambda: shop.kinds(DuplicateSkipped), within=BOUND)
         await asyncio.to_thread(publish, url, queue, "e2")
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventProcessed)), within=BOUND)
+        await eventually(lambda: shop.kinds(EventProcessed), within=BOUND)
     assert effects() == ["e1", "e2"]
     assert ready(url, queue) == 0
 
@@ -105,12 +105,12 @@ async def test_a_queue_that_is_deleted_is_declared_again(
     shop = make_shop()
     shop.consumer.on("*")(shop.effect)
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventProcessed)))
+        await eventually(lambda: shop.kinds(EventProcessed))
         with channel(url) as broker:
             broker.queue_delete(queue)
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(SourceFailed)))
+        await eventually(lambda: shop.kinds(SourceFailed))
         await asyncio.to_thread(publish, url, queue, "e2")
-        await eventually(lambda: asyncio.sleep(0, len(shop.kinds(EventProcessed)) == 2))
+        await eventually(lambda: len(shop.kinds(EventProcessed)) == 2)
     assert effects() == ["e1", "e2"]
 
 
@@ -125,11 +125,11 @@ async def test_a_dead_letter_queue_that_is_deleted_is_declared_again_before_anyt
         raise ValueError("no")
 
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(MessageDeadLettered)), within=BOUND)
+        await eventually(lambda: shop.kinds(MessageDeadLettered), within=BOUND)
         with channel(url) as broker:
             broker.queue_delete(f"{queue}.dlq")
         await asyncio.to_thread(publish, url, queue, "e2")
-        await eventually(lambda: asyncio.sleep(0, len(shop.kinds(MessageDeadLettered)) == 2), within=BOUND)
+        await eventually(lambda: len(shop.kinds(MessageDeadLettered)) == 2, within=BOUND)
     assert [letter.properties.message_id for letter in dead_letters(url, queue)] == ["e2"]
 
 
@@ -154,10 +154,10 @@ async def test_a_broker_that_takes_no_messages_still_hears_acks_and_loses_nothin
             raise ValueError("it has to wait, and there is nowhere to put it")
 
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, len(shop.began) == 2), within=BOUND)
+        await eventually(lambda: len(shop.began) == 2, within=BOUND)
         await asyncio.to_thread(short_of_disk)
         go_on.set()
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventProcessed) and shop.kinds(HandlingFailed)))
+        await eventually(lambda: shop.kinds(EventProcessed) and shop.kinds(HandlingFailed))
     assert effects() == ["good"]
     assert await eventually(lambda: asyncio.to_thread(ready, url, queue)) == 1
 
@@ -213,7 +213,7 @@ async def test_inside_an_application_it_runs_as_a_block(
     shop = make_shop()
     shop.consumer.on("*")(shop.effect)
     async with shop.consumer:
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventProcessed)))
+        await eventually(lambda: shop.kinds(EventProcessed))
     assert effects() == ["e1"]
 
 
@@ -241,5 +241,5 @@ async def test_a_classic_queue_is_worked_off_too(url: str, queue: str, make_shop
             raise ValueError("not yet")
 
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, len(shop.kinds(EventProcessed)) == 2))
+        await eventually(lambda: len(shop.kinds(EventProcessed)) == 2)
     assert effects() == ["e1", "e2"]

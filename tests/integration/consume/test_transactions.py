@@ -124,7 +124,7 @@ async def _consumed_once(transaction: Any, function: Any) -> Any:
     source.queue.put(incoming("e1"))
     ends = (EventProcessed, MessageDeadLettered, HandlingFailed)
     async with consumer:
-        return await eventually(lambda: asyncio.sleep(0, next((one for one in told if isinstance(one, ends)), None)))
+        return await eventually(lambda: next((one for one in told if isinstance(one, ends)), None))
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -154,7 +154,7 @@ async def test_sqlite_in_a_thread_of_its_own_and_in_the_event_loop(tmp_path: Pat
     for number in range(9):
         source.queue.put(incoming(f"e{number}"))
     async with consumer:
-        await eventually(lambda: asyncio.sleep(0, sum(isinstance(one, EventProcessed) for one in told) == 9))
+        await eventually(lambda: sum(isinstance(one, EventProcessed) for one in told) == 9)
     with transaction() as connection:
         assert sorted(connection.execute("SELECT * FROM effect")) == [(f"e{number}",) for number in range(9)]
 

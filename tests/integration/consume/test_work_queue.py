@@ -1,6 +1,5 @@
 """The work queue of a consumer: a last resort for what nobody answers, beside relays that declare the same queue."""
 
-import asyncio
 from contextlib import aclosing
 from typing import Any
 
@@ -44,7 +43,7 @@ async def test_a_relay_and_a_consumer_may_come_in_either_order(
     shop.consumer.on("order.placed")(shop.effect)
     publish(url, first(name=queue), "e1")
     async with shop.running():
-        await eventually(lambda: asyncio.sleep(0, shop.kinds(EventProcessed)), within=30)
+        await eventually(lambda: shop.kinds(EventProcessed), within=30)
 
 
 async def test_any_other_difference_is_an_error_that_says_what_to_do(url: str, queue: str) -> None:

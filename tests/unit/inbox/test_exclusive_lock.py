@@ -26,7 +26,7 @@ class Scene:
             self.at_work.discard(name)
 
     async def sees(self, *names: str) -> None:
-        await eventually(lambda: asyncio.sleep(0, self.at_work == set(names)))
+        await eventually(lambda: self.at_work == set(names))
         for _ in range(5):
             await asyncio.sleep(0)
         assert self.at_work == set(names)
