@@ -29,8 +29,8 @@ from sqlalchemy.orm import Session
 from pillarbox import Event, Outbox
 from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.row import Row
-from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.record.rows import row_of
+from pillarbox.statements import Names, StatementSet, load
 from pillarbox.stores.postgres import PostgresStore
 
 PAYLOAD = {"id": 42, "customer": "c-17", "lines": [{"sku": f"sku-{n}", "quantity": n} for n in range(8)]}

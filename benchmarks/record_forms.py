@@ -20,8 +20,8 @@ from benchmarks.record import PAYLOAD, on_database
 from pillarbox import Event, Outbox
 from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.row import Row
-from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.record.rows import row_of
+from pillarbox.statements import Names, StatementSet, load
 from pillarbox.stores.postgres import PostgresStore
 
 ROUNDS = {1: 1000, 10: 300, 1000: 10}

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from pillarbox.core import statements
+from pillarbox import statements
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.transports.rabbitmq import RabbitMQTransport, frames

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import asyncpg
 
-from pillarbox.core.statements import Names, Statement, StatementSet, load
+from pillarbox.statements import Names, Statement, StatementSet, load
 from pillarbox.stores.postgres.statements import Statements as PostgresStatements
 from pillarbox.stores.postgres.statements import numbered
 from pillarbox.stores.sqlite import SqliteStore

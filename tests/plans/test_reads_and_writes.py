@@ -3,7 +3,7 @@
 import asyncpg
 import pytest
 
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.postgres.messages import _by_destination
 from pillarbox.stores.postgres.statements import Statements
 from tests.plans.conftest import HOT_KEYS

@@ -8,7 +8,7 @@ from typing import Any
 from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, adrive, drive, guarded
 from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
-from pillarbox.core.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load
 
 # libpq's PGTransactionStatusType.
 _IDLE, _ACTIVE = 0, 1

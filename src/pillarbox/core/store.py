@@ -17,19 +17,18 @@ SchemaError when the tables are missing. All times are told and compared by the 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol
 
-from pillarbox.core.clock import Clock, SystemClock
-from pillarbox.core.errors import RowsRefusedError, SchemaError
+from pillarbox.core.errors import SchemaError
 from pillarbox.core.fetch import Messages
 from pillarbox.core.lane import Lanes
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import Resolved, Writes
-from pillarbox.core.statements import StatementSet
 from pillarbox.core.statistics import Backlog, Carried, Level
+from pillarbox.statements import StatementSet
 
 EVERYWHERE = "*"
 """In place of a destination: an override of all destinations."""
@@ -300,35 +299,3 @@ class Store(Protocol):
     async def aclose(self) -> None:
         """Close every connection; closing twice is fine."""
         ...
-
-
-BITE = 1000
-"""Rows of each kind that go in one bite."""
-SHORTEST_REST = 0.01
-
-
-async def bites(upkeep: Upkeep, kept: Retention, *, clock: Clock | None = None) -> AsyncGenerator[int, None]:
-    """How many rows or days went, for each bite. Raises what `Upkeep.prune` raises."""
-    clock = clock or SystemClock()
-    first = clock.monotonic()
-    while True:
-        began = clock.monotonic()
-        if not (gone := await upkeep.prune(kept.since(began - first), most=BITE)):
-            return
-        yield gone
-        await clock.sleep(max(SHORTEST_REST, clock.monotonic() - began))
-
-
-async def every_kind(prunes: Iterable[Callable[[], Awaitable[int]]]) -> int:
-    """How many rows of all kinds went. A kind that the database keeps, for a foreign key of somebody, keeps no other:
-    RowsRefusedError is raised once nothing else goes."""
-    gone = 0
-    refused: RowsRefusedError | None = None
-    for prune in prunes:
-        try:
-            gone += await prune()
-        except RowsRefusedError as error:
-            refused = refused or error
-    if refused is not None and not gone:
-        raise refused
-    return gone

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pillarbox.connections import driver_errors
 from pillarbox.core.errors import InboxError, PillarboxError, SchemaError
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 
 
 class Deed(NamedTuple):

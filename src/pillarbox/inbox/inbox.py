@@ -15,11 +15,12 @@ from pillarbox.connections.accepted import Admitting, AsyncAdmitting
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.row import INBOX_RETENTION, REDELIVERY_WINDOW, ConsumerStatistics, InboxRecord, InProcessInbox
-from pillarbox.core.statements import Names, StatementSet, load
-from pillarbox.core.store import Retention, Store, bites
+from pillarbox.core.store import Retention, Store
 from pillarbox.inbox.errors import RECORDS, STATISTICS, Deed, explain
 from pillarbox.inbox.once import Once
 from pillarbox.inbox.records import Identified, check_consumer, record_of
+from pillarbox.pruning import prune_in_batches
+from pillarbox.statements import Names, StatementSet, load
 
 
 class Inbox:
@@ -125,7 +126,7 @@ class Inbox:
         """
         if self._retention is None:
             return 0
-        return sum([gone async for gone in bites(store.upkeep, Retention(receipts=self._retention))])
+        return sum([gone async for gone in prune_in_batches(store.upkeep, Retention(receipts=self._retention))])
 
     def _admitting(self, dialect: connections.Dialect, receipt: InboxRecord) -> connections.Steps[bool]:
         return bool((yield from self._explained(self._admit[dialect], receipt, RECORDS)))

@@ -17,13 +17,13 @@ from pillarbox.connections.accepted import AsyncRecordable, Recordable
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.event import Event, EventsRecorded, RecordObserver
 from pillarbox.core.row import InProcessTransaction, Row
-from pillarbox.core.statements import Names
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.record.postgres import PostgresAppend
 from pillarbox.record.refusals import check_distinct, explain
 from pillarbox.record.registry import EventTypes
 from pillarbox.record.rows import row_of
 from pillarbox.record.sqlite import SqliteAppend
+from pillarbox.statements import Names
 
 Duplicate = Literal["error", "ignore"]
 Wakeup = Literal["notify", "none"]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pillarbox.connections import Statement, Steps
 from pillarbox.core.row import Row
-from pillarbox.core.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load
 
 
 class PostgresAppend:

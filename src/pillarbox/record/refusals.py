@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pillarbox.connections import driver_errors
 from pillarbox.core.errors import DuplicateEventError, PillarboxError, RecordError, SchemaError
 from pillarbox.core.row import Row
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 
 _MOST_NAMED = 5
 

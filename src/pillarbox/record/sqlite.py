@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from pillarbox.connections import Statement, Steps
 from pillarbox.core.row import Row
-from pillarbox.core.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load
 
 _MILLISECOND = timedelta(milliseconds=1)
 

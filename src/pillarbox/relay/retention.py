@@ -17,7 +17,7 @@ from pillarbox.core.observations import Pruned, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 from pillarbox.core.statistics import EVERY as REPORT_EVERY
 from pillarbox.core.statistics import OUTBOX, Carried, Level, bucket
-from pillarbox.core.store import bites
+from pillarbox.pruning import prune_in_batches
 
 if TYPE_CHECKING:
     from pillarbox.relay.supervisor import RelayContext
@@ -43,7 +43,7 @@ class RetentionJob:
         await context.store.schema.prepare()
         deleted = 0
         try:
-            async with aclosing(bites(upkeep, self._kept, clock=context.clock)) as steps:
+            async with aclosing(prune_in_batches(upkeep, self._kept, clock=context.clock)) as steps:
                 async for count in steps:
                     deleted += count
                     if context.clock.monotonic() >= until or not context.ownership.owns(0):

@@ -8,8 +8,8 @@ from typing import Any, Self, cast, get_args
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.statements import Names
 from pillarbox.core.text import size_in_bytes
+from pillarbox.statements import Names
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _DURATIONS = "for example 500ms, 2s, 1h or 7 days"

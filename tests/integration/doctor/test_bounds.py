@@ -1,7 +1,7 @@
 """Whatever the backlog, a check looks at a bounded number of rows."""
 
 from pillarbox.admin.diagnosis import LOOKED_AT
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.postgres.statements import Statements
 from tests.databases import Sql
 from tests.plans.explain import Explainer

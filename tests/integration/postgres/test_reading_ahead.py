@@ -7,7 +7,7 @@ next event of its key overtakes it. The second test reads that way and shows tha
 from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.message import Message
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.statements import Statements
 from tests.databases import Sql

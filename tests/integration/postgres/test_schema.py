@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from pillarbox.core.errors import SchemaError, StoreUnavailableError
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.schema import PostgresSchema

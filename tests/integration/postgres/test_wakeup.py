@@ -7,7 +7,7 @@ from itertools import cycle
 import asyncpg
 
 from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.wakeup import MOST
 from pillarbox.testing.waiting import eventually

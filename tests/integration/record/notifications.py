@@ -7,7 +7,7 @@ from typing import Self
 
 import psycopg
 
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.postgres.statements import Statements
 
 PUBLIC = Names(schema="public")

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from pillarbox import Event, Outbox
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
 from tests.integration.record.notifications import Listener, sleeping_relay
 from tests.integration.record.way import Way

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.sqlite.statements import Statements, each
 
 STATEMENTS = Statements(Names())

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pillarbox.core.row import ConsumerStatistics, InboxRecord
-from pillarbox.core.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load
 
 ENGINES = ("postgres", "sqlite")
 ROWS = {"admit": InboxRecord, "count_results": ConsumerStatistics}

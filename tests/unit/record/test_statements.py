@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pillarbox.core.row import Row
-from pillarbox.core.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load
 
 POSTGRES = StatementSet(Names(), load("pillarbox.record", "postgres"))
 SQLITE = StatementSet(Names(), load("pillarbox.record", "sqlite"))

@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.fetch import Bounds
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 from pillarbox.stores.postgres.statements import Statements as PostgresStatements
 from pillarbox.stores.sqlite.statements import Statements as SqliteStatements
 

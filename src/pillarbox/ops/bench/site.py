@@ -18,10 +18,10 @@ from pillarbox.core.errors import (
     StoreUnavailableError,
     UnavailableError,
 )
-from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.ops.importing import installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.wiring import open_store
+from pillarbox.statements import Names, StatementSet, load
 
 if TYPE_CHECKING:
     from pillarbox.ops.bench.transport import WatchedRabbitMQ

@@ -95,10 +95,11 @@ class Archived(NamedTuple):
 
 
 async def _delete(store: AdminStore, kept: Retention, stale: Stale, file: ArchiveFile | None, *, by: str) -> Archived:
-    from pillarbox.core.store import Retention, bites
+    from pillarbox.core.store import Retention
     from pillarbox.ops.archive import archive
+    from pillarbox.pruning import prune_in_batches
 
-    async for _ in bites(store.upkeep, Retention(audit=kept.audit)):
+    async for _ in prune_in_batches(store.upkeep, Retention(audit=kept.audit)):
         pass
     # The entry is added after old entries are deleted, so that it stays, and before other data is deleted, so that no
     # deletion is missing in the audit log.
@@ -106,7 +107,7 @@ async def _delete(store: AdminStore, kept: Retention, stale: Stale, file: Archiv
     # Without an archive, whole partitions are dropped; the rest of the last day is deleted row by row.
     rest = replace(kept, audit=None)
     at_once = rest if file is None else replace(rest, history=None, dead=None)
-    async for _ in bites(store.upkeep, at_once):
+    async for _ in prune_in_batches(store.upkeep, at_once):
         pass
     return Archived(
         history=0 if kept.history is None else await archive(store, "history", file, older=kept.history),

@@ -8,13 +8,13 @@ from dataclasses import replace
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.statements import Statement, StatementSet, load, unknown
 from pillarbox.core.store import Schema, SchemaStatus
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, span
 from pillarbox.ops.cli.store_access import with_store
 from pillarbox.ops.formatting import format_bytes
 from pillarbox.ops.wiring import open_store
+from pillarbox.statements import Statement, StatementSet, load, unknown
 
 with_aliases = click.option("--aliases", is_flag=True, help="Add views for statements written for other outboxes.")
 

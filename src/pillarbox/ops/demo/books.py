@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.event import Event
-from pillarbox.core.statements import Names, StatementSet, load
 from pillarbox.ops.demo.scene import Scene
 from pillarbox.ops.demo.verdict import Step
 from pillarbox.record.outbox import Outbox
+from pillarbox.statements import Names, StatementSet, load
 
 if TYPE_CHECKING:
     import asyncpg

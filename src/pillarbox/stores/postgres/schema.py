@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pillarbox.core.errors import ConfigurationError, SchemaError
 from pillarbox.core.lane import LANES
-from pillarbox.core.statements import IDENTIFIER, StatementSet
 from pillarbox.core.store import SchemaStatus
+from pillarbox.statements import IDENTIFIER, StatementSet
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from importlib.resources import files
 
-from pillarbox.core.statements import Names, StatementSet, load, text
+from pillarbox.statements import Names, StatementSet, load, text
 from pillarbox.stores.admin.engine import ADMIN
 
 PACKAGE = "pillarbox.stores.postgres"

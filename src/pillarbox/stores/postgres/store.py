@@ -6,8 +6,8 @@ from functools import partial
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.lane import LANES
-from pillarbox.core.statements import Names
 from pillarbox.core.store import EVERY_REQUEST, Capabilities, LedgerKind
+from pillarbox.statements import Names
 from pillarbox.stores.admin.admin import SqlAdmin
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.destinations import PostgresDestinations

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import partial
 
-from pillarbox.core.store import Retention, every_kind
+from pillarbox.core.store import Retention
+from pillarbox.pruning import prune_each_kind
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import Statements
 
@@ -39,7 +40,7 @@ class PostgresUpkeep:
         prunes = [partial(self._count, sql, age, most) for sql, age in kinds if age is not None]
         if kept.history is not None:
             prunes.insert(0, partial(self._count, self._drop, timedelta(seconds=kept.history)))
-        return await every_kind(prunes)
+        return await prune_each_kind(prunes)
 
     async def _count(self, sql: str, *arguments: object) -> int:
         [[count]] = await self._connection.fetch(sql, *arguments)

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from pillarbox.admin.diagnosis import Answer, OpenTransaction, failed, passed, shortened, warned
-from pillarbox.core.statements import Names
+from pillarbox.statements import Names
 
 if TYPE_CHECKING:
     import asyncpg

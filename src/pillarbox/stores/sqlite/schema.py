@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from pillarbox.core.statements import StatementSet
 from pillarbox.core.store import SchemaStatus
+from pillarbox.statements import StatementSet
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements, each
 

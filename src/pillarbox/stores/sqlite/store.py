@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.statements import Names
 from pillarbox.core.store import EVERY_REQUEST, Capabilities, LedgerKind
+from pillarbox.statements import Names
 from pillarbox.stores.admin.admin import SqlAdmin
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.destinations import SqliteDestinations

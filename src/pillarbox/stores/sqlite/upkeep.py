@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 from functools import partial
 
-from pillarbox.core.store import Retention, every_kind
+from pillarbox.core.store import Retention
+from pillarbox.pruning import prune_each_kind
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import Statements
 
@@ -39,7 +40,7 @@ class SqliteUpkeep:
             (self._samples, kept.samples),
         )
         # One transaction for each kind: whoever else writes gets his turn in between.
-        return await every_kind(
+        return await prune_each_kind(
             partial(self._connection.write, partial(_dropped, sql, {"seconds": seconds, "most": most}))
             for sql, seconds in ages
             if seconds is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.message import Held, Status
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.store import Retention, bites
+from pillarbox.core.store import Retention
+from pillarbox.pruning import prune_in_batches
 from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -95,7 +96,7 @@ class UpkeepConformance:
     async def test_bite_after_bite_takes_all_that_is_old(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 5)
-        assert sum([gone async for gone in bites(harness.store.upkeep, Retention(dead=0))]) == 5
+        assert sum([gone async for gone in prune_in_batches(harness.store.upkeep, Retention(dead=0))]) == 5
         assert await dead_letters(harness.store) == []
 
     async def test_what_waits_is_never_touched(self, harness: StoreHarness) -> None:

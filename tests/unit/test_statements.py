@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load
 
 THEME = """-- A heading of the file.
 

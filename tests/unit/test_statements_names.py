@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.statements import LONGEST_IDENTIFIER, LONGEST_SUFFIX, Names
+from pillarbox.statements import LONGEST_IDENTIFIER, LONGEST_SUFFIX, Names
 
 
 @pytest.mark.parametrize("prefix", ["outbox_", "_", "A", "shop_outbox_", "x" * (LONGEST_IDENTIFIER - LONGEST_SUFFIX)])

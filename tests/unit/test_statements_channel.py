@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.core.statements import LONGEST_IDENTIFIER, Names
+from pillarbox.statements import LONGEST_IDENTIFIER, Names
 
 identifiers = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,62}", fullmatch=True)
 prefixes = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,30}", fullmatch=True)
