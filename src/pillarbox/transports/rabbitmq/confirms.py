@@ -1,17 +1,124 @@
-"""Which messages of a window are confirmed: acks and nacks come single, multiple and out of order.
+"""The confirms of a published batch: recognised among the bytes of a connection, resolved to one result per message.
 
-Pure: delivery tags in, answers out. A window is published with consecutive tags from `first`; a tag outside it belongs
-to another window and changes nothing.
+Pure: bytes and delivery tags in, results out. The broker confirms single messages or several at once, in any order. It
+returns an unroutable message *before* it acks it; a return carries no delivery tag, so it is matched by message id,
+exchange and routing key.
 """
 
 from __future__ import annotations
 
+import struct
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from pillarbox.core.errors import NackedError, RejectedError, SendError, UnavailableError
+from pillarbox.core.transport import Outgoing, Result
+
+Confirm = tuple[int, int, bool, bool]
+"""A confirm of the broker: channel, delivery tag, whether it is multiple, whether it is an ack."""
+Identity = tuple[str | None, str | None, str | None]
+"""Message id, exchange and routing key of a returned message."""
+
+_confirm = struct.Struct(">BHIIQBB").unpack_from
+"""Type of frame, channel, size; class and method, tag, bits; the byte that ends a frame."""
+_CONFIRM_SIZE = 21
+_CONFIRM_PAYLOAD = _CONFIRM_SIZE - 8
+_METHOD, _END = 1, 0xCE
+_ACK = 60 << 16 | 80
+_NACK = 60 << 16 | 120
+
 _OPEN, _ACKED, _NACKED = 0, 1, 2
 _STATES = (b"\x00", b"\x01", b"\x02")
+_NEVER = UnavailableError("the message was never answered; it is sent again")
+
+
+def leading_confirms(data: bytes, channels: Container[int]) -> tuple[list[Confirm], int]:
+    """The confirms of these channels at the beginning of the data, and the number of bytes they take.
+
+    The search ends at any other frame, and at a confirm whose last bytes are not yet received.
+    """
+    confirms: list[Confirm] = []
+    offset, last = 0, len(data) - _CONFIRM_SIZE
+    while offset <= last:
+        kind, channel, size, method, tag, bits, end = _confirm(data, offset)
+        if kind != _METHOD or size != _CONFIRM_PAYLOAD or end != _END or channel not in channels:
+            break
+        if method != _ACK and method != _NACK:
+            break
+        confirms.append((channel, tag, bits & 1 == 1, method == _ACK))
+        offset += _CONFIRM_SIZE
+    return confirms, offset
+
+
+class Publication(NamedTuple):
+    """One message with its position in the batch and its resolved address."""
+
+    position: int
+    outgoing: Outgoing
+    exchange: str
+    routing_key: str
+
+    @property
+    def event_id(self) -> str:
+        return self.outgoing.message.event_id
+
+    @property
+    def place(self) -> str:
+        """Exchange and routing key, for errors."""
+        return f"exchange {self.exchange!r}, routing key {self.routing_key!r}"
+
+
+publication_of: Callable[[Iterable[Any]], Publication] = partial(tuple.__new__, Publication)
+"""A publication of its fields, in a third of the time of `Publication(…)`."""
+
+
+class Answers:
+    """One result per message of a batch. The first answer stands."""
+
+    __slots__ = ("_known", "_results", "_unknown")
+
+    def __init__(self, size: int) -> None:
+        # A message without an answer must not count as accepted.
+        self._results: list[Result] = [_NEVER] * size
+        self._known = bytearray(size)
+        self._unknown = size
+
+    def answer(self, position: int, result: Result) -> None:
+        if not self._known[position]:
+            self._results[position] = result
+            self._known[position] = True
+            self._unknown -= 1
+
+    def accept(self, publications: Sequence[Publication]) -> None:
+        """Accept those that have no answer yet."""
+        if len(publications) == self._unknown == len(self._results):
+            self._results = [None] * self._unknown
+            self._known = bytearray(b"\x01" * self._unknown)
+            self._unknown = 0
+            return
+        for publication in publications:
+            self.answer(publication.position, None)
+
+    def without(self, publications: Iterable[Publication]) -> list[Publication]:
+        """Those that have no answer yet."""
+        return [one for one in publications if not self._known[one.position]] if self._unknown else []
+
+    def close(self, publications: Iterable[Publication], error: SendError) -> None:
+        """Answer those that have no answer yet with this error."""
+        for publication in publications:
+            self.answer(publication.position, error)
+
+    def results(self) -> list[Result]:
+        return self._results
 
 
 class Confirms:
-    """The answers to one window."""
+    """Acks and nacks of messages that were published with consecutive delivery tags from `first`.
+
+    A tag outside of that range belongs to another batch and changes nothing.
+    """
 
     __slots__ = ("_first", "_low", "_states", "open")
 
@@ -19,12 +126,12 @@ class Confirms:
         self._first = first
         self._states = bytearray(size)
         self._low = 0
-        """Everything below was answered by a multiple: no later one looks at it again."""
+        """Every position below was confirmed by a multiple; later multiples start here."""
         self.open = size
-        """How many are unanswered."""
+        """The number of unconfirmed messages."""
 
     def resolve(self, tag: int, *, multiple: bool, accepted: bool) -> None:
-        """Take one ack or nack; `multiple` answers everything unanswered up to the tag, tag 0 everything."""
+        """Take one ack or nack; `multiple` confirms all unconfirmed messages up to the tag, tag 0 all of them."""
         states = self._states
         position = tag - self._first
         state = _ACKED if accepted else _NACKED
@@ -41,10 +148,63 @@ class Confirms:
 
     @property
     def all_accepted(self) -> bool:
-        """Whether the broker acked every message of the window."""
+        """Whether the broker acked every message."""
         return self._states.count(_ACKED) == len(self._states)
 
     def accepted(self, position: int) -> bool | None:
-        """Whether the message at this position of the window was accepted; None: no answer yet."""
+        """Whether the broker acked the message at this position; None: unconfirmed."""
         state = self._states[position]
         return None if state == _OPEN else state == _ACKED
+
+
+class PublishedBatch:
+    """Messages that were published together and wait for their confirms, in the order of their delivery tags."""
+
+    __slots__ = ("_positions", "_publications", "confirms", "returned")
+
+    def __init__(self, publications: Sequence[Publication], first_tag: int) -> None:
+        self._publications = publications
+        self.confirms = Confirms(first_tag, len(publications))
+        self.returned: dict[int, str] = {}
+        self._positions: dict[Identity, deque[int]] | None = None
+
+    def take_back(self, identity: Identity, reason: str) -> None:
+        """Note a return for the first message of that identity that is neither confirmed nor returned."""
+        if self._positions is None:
+            self._positions = {}
+            for position, publication in enumerate(self._publications):
+                known_by = (publication.event_id, publication.exchange, publication.routing_key)
+                self._positions.setdefault(known_by, deque()).append(position)
+        positions = self._positions.get(identity, deque())
+        while positions:
+            position = positions.popleft()
+            if self.confirms.accepted(position) is None:
+                self.returned[position] = reason
+                return
+
+    @property
+    def unroutable(self) -> list[Publication]:
+        """The messages that the broker returned."""
+        return [self._publications[position] for position in self.returned]
+
+    def tell(self, answers: Answers) -> None:
+        """Answer the confirmed messages; unconfirmed ones stay without an answer."""
+        if not self.returned and self.confirms.all_accepted:
+            answers.accept(self._publications)
+            return
+        for position, publication in enumerate(self._publications):
+            accepted = self.confirms.accepted(position)
+            if accepted is None:
+                continue
+            result: Result = None
+            if not accepted:
+                result = NackedError(
+                    f"the broker nacked event {publication.event_id} ({publication.place}), as a full queue does; "
+                    "let consumers catch up or raise max_length"
+                )
+            elif position in self.returned:
+                result = RejectedError(
+                    f"no queue is bound for event {publication.event_id} ({publication.place}): "
+                    f"{self.returned[position]}; bind one, or change the destination's routing key"
+                )
+            answers.answer(publication.position, result)

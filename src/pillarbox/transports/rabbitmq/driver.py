@@ -35,8 +35,8 @@ try:
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('RabbitMQ needs pika: pip install "pillarbox[rabbitmq]"') from missing
 
+from pillarbox.transports.rabbitmq.confirms import leading_confirms
 from pillarbox.transports.rabbitmq.endpoint import Endpoint
-from pillarbox.transports.rabbitmq.frames import leading_confirms
 from pillarbox.transports.rabbitmq.received import Received
 
 __all__ = [

@@ -7,10 +7,10 @@ take: what is too long, too large or of another type goes to pika, which encodes
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
-from pillarbox.transports.rabbitmq.publication import Publication
+from pillarbox.transports.rabbitmq.confirms import Publication
 
 K = TypeVar("K", bound=Hashable)
 
@@ -131,32 +131,6 @@ class PublishEncoder:
         exchange, routing_key = address
         payload = _PUBLISH + _short_string(exchange) + _short_string(routing_key) + _MANDATORY
         return _frame_start(_METHOD, self._channel, len(payload)) + payload + _END_BYTE
-
-
-Confirm = tuple[int, int, bool, bool]
-"""An ack or a nack of the broker: channel, tag, whether it is multiple, whether it is an ack."""
-_confirm = struct.Struct(">BHIIQBB").unpack_from
-"""Type of frame, channel, size; class and method, tag, bits; the byte that ends a frame."""
-_CONFIRM_SIZE = 21
-_CONFIRM_PAYLOAD = _CONFIRM_SIZE - _OVERHEAD
-_ACK = _CLASS_BASIC << 16 | 80
-_NACK = _CLASS_BASIC << 16 | 120
-
-
-def leading_confirms(data: bytes, channels: Container[int]) -> tuple[list[Confirm], int]:
-    """The confirms of these channels with which the data begins, and how many bytes they take; it ends at anything
-    else, also at a confirm whose last bytes are still to come."""
-    confirms: list[Confirm] = []
-    offset, last = 0, len(data) - _CONFIRM_SIZE
-    while offset <= last:
-        kind, channel, size, method, tag, bits, end = _confirm(data, offset)
-        if kind != _METHOD or size != _CONFIRM_PAYLOAD or end != _END or channel not in channels:
-            break
-        if method != _ACK and method != _NACK:
-            break
-        confirms.append((channel, tag, bits & 1 == 1, method == _ACK))
-        offset += _CONFIRM_SIZE
-    return confirms, offset
 
 
 def _short_string(text: str) -> bytes:

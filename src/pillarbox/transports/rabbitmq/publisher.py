@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import struct
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from pillarbox import failpoints
-from pillarbox.core.errors import NackedError, PermanentError, RejectedError, UnavailableError
+from pillarbox.core.errors import PermanentError, UnavailableError
 from pillarbox.transports.rabbitmq.channel import Channel
-from pillarbox.transports.rabbitmq.confirms import Confirms
+from pillarbox.transports.rabbitmq.confirms import Answers, Publication, PublishedBatch
 from pillarbox.transports.rabbitmq.driver import (
     AMQPError,
     Basic,
@@ -31,57 +30,6 @@ from pillarbox.transports.rabbitmq.driver import (
 from pillarbox.transports.rabbitmq.endpoint import Endpoint
 from pillarbox.transports.rabbitmq.frames import PublishEncoder
 from pillarbox.transports.rabbitmq.properties import properties_of
-from pillarbox.transports.rabbitmq.publication import Answers, Publication
-
-Identity = tuple[str | None, str | None, str | None]
-
-
-class Window:
-    """What was published and waits for its confirms. A message's position among them is its tag, counted from the
-    first."""
-
-    __slots__ = ("_positions", "_publications", "confirms", "returned")
-
-    def __init__(self, publications: Sequence[Publication], first_tag: int) -> None:
-        self._publications = publications
-        self.confirms = Confirms(first_tag, len(publications))
-        self.returned: dict[int, str] = {}
-        self._positions: dict[Identity, deque[int]] | None = None
-
-    def take_back(self, identity: Identity, reason: str) -> None:
-        """Note a return for the first message of that identity that is neither confirmed nor returned."""
-        if self._positions is None:
-            self._positions = {}
-            for position, publication in enumerate(self._publications):
-                known_by = (publication.event_id, publication.exchange, publication.routing_key)
-                self._positions.setdefault(known_by, deque()).append(position)
-        positions = self._positions.get(identity, deque())
-        while positions:
-            position = positions.popleft()
-            if self.confirms.accepted(position) is None:
-                self.returned[position] = reason
-                return
-
-    @property
-    def unroutable(self) -> list[Publication]:
-        """What the broker sent back."""
-        return [self._publications[position] for position in self.returned]
-
-    def tell(self, answers: Answers) -> None:
-        """Write down what is known; what is unconfirmed stays open."""
-        if not self.returned and self.confirms.all_accepted:
-            answers.accept(self._publications)
-            return
-        for position, publication in enumerate(self._publications):
-            accepted = self.confirms.accepted(position)
-            if accepted is None:
-                continue
-            if not accepted:
-                answers.answer(publication.position, _nacked(publication))
-            elif position in self.returned:
-                answers.answer(publication.position, _unroutable(publication, self.returned[position]))
-            else:
-                answers.answer(publication.position, None)
 
 
 class Publisher:
@@ -93,7 +41,7 @@ class Publisher:
         self._on_confirm = on_confirm
         self._wire: Wire | None = None
         self._encoder: PublishEncoder | None = None
-        self._window: Window | None = None
+        self._window: PublishedBatch | None = None
         self._next_tag = 1
 
     async def open(self, wire: Wire) -> None:
@@ -120,7 +68,7 @@ class Publisher:
         wire, raw = self._wire, self._channel.raw
         if wire is None or not raw.is_open:
             raise UnavailableError("the channel is gone: it is no longer open")
-        window = Window(self._write(wire, raw, publications, answers), self._next_tag)
+        window = PublishedBatch(self._write(wire, raw, publications, answers), self._next_tag)
         end = wire.written
         self._next_tag += window.confirms.open
         self._window = window
@@ -192,30 +140,8 @@ def _publish_by_pika(
     except (ChannelWrongStateError, ConnectionWrongStateError) as error:
         raise UnavailableError(f"the channel is gone: {error}") from error
     except (AMQPError, ValueError, TypeError, struct.error) as error:
-        return _not_encodable(publication, error)
+        return PermanentError(
+            f"event {publication.event_id} cannot be encoded for AMQP ({type(error).__name__}: {str(error)[:200]}); "
+            "names and property texts have at most 255 bytes of UTF-8"
+        )
     return None
-
-
-def _not_encodable(publication: Publication, error: Exception) -> PermanentError:
-    return PermanentError(
-        f"event {publication.event_id} cannot be encoded for AMQP ({type(error).__name__}: {str(error)[:200]}); "
-        "names and property texts have at most 255 bytes of UTF-8"
-    )
-
-
-def _unroutable(publication: Publication, reason: str) -> RejectedError:
-    return RejectedError(
-        f"no queue is bound for event {publication.event_id} ({_where(publication)}): {reason}; "
-        "bind one, or change the destination's routing key"
-    )
-
-
-def _nacked(publication: Publication) -> NackedError:
-    return NackedError(
-        f"the broker said no to event {publication.event_id} ({_where(publication)}), as a full queue does; "
-        "let consumers catch up or raise max_length"
-    )
-
-
-def _where(publication: Publication) -> str:
-    return f"exchange {publication.exchange!r}, routing key {publication.routing_key!r}"

@@ -18,10 +18,10 @@ from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedEr
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.transports.rabbitmq.address import RabbitMQAddress
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
+from pillarbox.transports.rabbitmq.confirms import Answers, Publication, publication_of
 from pillarbox.transports.rabbitmq.connection import Connection
 from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager, at_least_one, positive
 from pillarbox.transports.rabbitmq.endpoint import endpoint_of
-from pillarbox.transports.rabbitmq.publication import Answers, Publication, publication_of
 from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
 from pillarbox.transports.rabbitmq.window import Window
 

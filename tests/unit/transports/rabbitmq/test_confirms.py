@@ -1,10 +1,18 @@
-"""The tag resolver: acks and nacks single, multiple, out of order."""
+"""Confirms: acks and nacks single, multiple, out of order; returns; one result per message of a batch."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.transports.rabbitmq.confirms import Confirms
+from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
+from pillarbox.core.transport import Result
+from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.transports.rabbitmq import RabbitMQTransport
+from pillarbox.transports.rabbitmq.confirms import Answers, Confirms, Publication, PublishedBatch
 
+PUBLICATIONS = [
+    Publication(position, outgoing(f"e{position}", RabbitMQTransport.to(routing_key="q")), "", "q")
+    for position in range(3)
+]
 Answer = tuple[int, bool, bool]
 """Tag, multiple, accepted."""
 
@@ -47,15 +55,15 @@ def test_tag_zero_multiple_answers_everything() -> None:
     assert resolved(11, 3, (12, False, False), (0, True, True)) == [True, False, True]
 
 
-def test_tags_of_another_window_change_nothing() -> None:
+def test_tags_of_another_batch_change_nothing() -> None:
     assert resolved(11, 2, (10, False, True), (10, True, True), (13, False, True)) == [None, None]
 
 
-def test_a_multiple_beyond_the_window_ends_with_it() -> None:
+def test_a_multiple_beyond_the_batch_ends_with_it() -> None:
     assert resolved(11, 2, (99, True, False)) == [False, False]
 
 
-def test_an_empty_window_is_done() -> None:
+def test_an_empty_batch_is_confirmed() -> None:
     assert Confirms(5, 0).open == 0
 
 
@@ -72,3 +80,75 @@ def test_it_agrees_with_the_plain_reading_of_the_protocol(first: int, size: int,
             if (first + place <= tag) if multiple else (first + place == tag):
                 plain.setdefault(place, accepted)
     assert resolved(first, size, *answers) == [plain.get(place) for place in range(size)]
+
+
+def test_a_whole_batch_is_accepted_at_once() -> None:
+    answers = Answers(3)
+    answers.accept(PUBLICATIONS)
+    assert answers.results() == [None] * 3
+    assert answers.without(PUBLICATIONS) == []
+    answers.close(PUBLICATIONS, UnavailableError("too late"))
+    assert answers.results() == [None] * 3
+
+
+def test_accepting_all_leaves_an_earlier_answer_alone() -> None:
+    answers, refusal = Answers(3), RejectedError("no")
+    answers.answer(1, refusal)
+    answers.accept(PUBLICATIONS)
+    assert answers.results() == [None, refusal, None]
+
+
+def test_accepting_some_leaves_the_others_open() -> None:
+    answers = Answers(3)
+    answers.accept(PUBLICATIONS[:2])
+    assert answers.without(PUBLICATIONS) == PUBLICATIONS[2:]
+    assert answers.results()[:2] == [None, None]
+    assert isinstance(answers.results()[2], UnavailableError)
+
+
+def published(*identities: tuple[str, str, str]) -> PublishedBatch:
+    return PublishedBatch(
+        [
+            Publication(position, outgoing(event_id, RabbitMQTransport.to(exchange=exchange)), exchange, routing_key)
+            for position, (event_id, exchange, routing_key) in enumerate(identities)
+        ],
+        first_tag=1,
+    )
+
+
+def told(sent: PublishedBatch, number: int) -> list[type[Result]]:
+    answers = Answers(number)
+    sent.tell(answers)
+    return [type(result) for result in answers.results()]
+
+
+def test_the_same_event_for_another_exchange_or_key_is_another_message() -> None:
+    sent = published(("a", "x", "k"), ("a", "y", "k"), ("a", "x", "l"))
+    sent.take_back(("a", "y", "k"), "NO_ROUTE (312)")
+    sent.confirms.resolve(3, multiple=True, accepted=True)
+    assert told(sent, 3) == [type(None), RejectedError, type(None)]
+
+
+def test_of_equal_messages_the_unconfirmed_one_was_returned() -> None:
+    sent = published(("a", "x", "k"), ("a", "x", "k"))
+    sent.confirms.resolve(1, multiple=False, accepted=True)
+    sent.take_back(("a", "x", "k"), "NO_ROUTE (312)")
+    sent.confirms.resolve(2, multiple=False, accepted=True)
+    assert told(sent, 2) == [type(None), RejectedError]
+
+
+def test_a_return_of_an_unknown_message_changes_nothing() -> None:
+    sent = published(("a", "x", "k"))
+    sent.take_back((None, "x", "k"), "NO_ROUTE (312)")
+    sent.confirms.resolve(1, multiple=False, accepted=False)
+    assert told(sent, 1) == [NackedError]
+
+
+def test_an_unconfirmed_message_is_never_accepted() -> None:
+    sent = published(("a", "x", "k"), ("b", "x", "k"))
+    sent.confirms.resolve(2, multiple=False, accepted=True)
+    answers = Answers(2)
+    sent.tell(answers)
+    first, second = answers.results()
+    assert first is not None
+    assert second is None

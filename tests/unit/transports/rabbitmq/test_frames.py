@@ -13,9 +13,9 @@ from pillarbox.core.errors import PermanentError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQTransport, frames
+from pillarbox.transports.rabbitmq.confirms import Publication
 from pillarbox.transports.rabbitmq.frames import PublishEncoder
 from pillarbox.transports.rabbitmq.properties import properties_of
-from pillarbox.transports.rabbitmq.publication import Publication
 from tests.unit.transports.rabbitmq.scripted import FRAME_MAX, frames_in, scripted
 
 NOW = 1_760_000_000

@@ -12,10 +12,10 @@ from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQTransport
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
+from pillarbox.transports.rabbitmq.confirms import Answers, Publication
 from pillarbox.transports.rabbitmq.connection import Connection
 from pillarbox.transports.rabbitmq.driver import Wire
 from pillarbox.transports.rabbitmq.endpoint import endpoint_of
-from pillarbox.transports.rabbitmq.publication import Answers, Publication
 from pillarbox.transports.rabbitmq.publisher import Publisher
 from tests.unit.transports.rabbitmq.scripted import Broker, content_frames, method_frame, scripted
 

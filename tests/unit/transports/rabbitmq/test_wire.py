@@ -12,8 +12,8 @@ from pika.adapters.asyncio_connection import AsyncioConnection
 from pika.amqp_object import Method
 from pika.exceptions import InvalidFrameError
 
+from pillarbox.transports.rabbitmq.confirms import leading_confirms
 from pillarbox.transports.rabbitmq.driver import RawChannel, Wire
-from pillarbox.transports.rabbitmq.frames import leading_confirms
 from tests.unit.transports.rabbitmq.scripted import Broker, content_frames, method_frame, scripted
 
 PUBLISHERS, CONSUMER = (1, 2), 3
