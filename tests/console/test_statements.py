@@ -81,5 +81,5 @@ async def test_every_page_of_full_tables(visit: Visit, full: Stock, monkeypatch:
 async def test_a_query_that_takes_too_long_is_ended(full: Stock) -> None:
     store = PostgresStore(full.url, statement_timeout="1ms")
     with pytest.raises(StoreUnavailableError, match="statement timeout"):
-        await store.admin.keys.hot()
+        await store.admin.keys.busiest()
     await store.aclose()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pillarbox.admin.audit import AuditEntry
-from pillarbox.admin.broker_dead_letters import BrokerLetter
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
 from pillarbox.admin.dead_letters import ListedDeadLetter
 from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
 from pillarbox.core.message import Status
@@ -21,7 +21,7 @@ DETAIL = EventDetail(
     1, "e", "", Status.PENDING, "t", None, None, None, b'{"n": 1}', "application/json", "{}", 1, None, None, None,
     NOON, NOON, None, None, 0, 0, None, None, None, None, None, None, None, None,
 )  # fmt: skip
-ON_THE_BROKER = BrokerLetter(
+ON_THE_BROKER = BrokerDeadLetter(
     queue="q", event_id="e", event_type="t", reason=None, attempts=0, died_at=NOON, came_from=None, given_out=0,
     content_type=None, size=0, body=b"",
 )  # fmt: skip

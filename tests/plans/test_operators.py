@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
-from pillarbox.admin.keys import BEHIND, LINES, NEXT, SAMPLE
+from pillarbox.admin.keys import NEXT_SCANNED, QUEUES_SCANNED, SAMPLED, WAITING_COUNTED
 from tests.plans.explain import Explainer
 from tests.plans.test_reads_and_writes import LANES, STATEMENTS
 
@@ -48,15 +48,17 @@ async def test_what_was_asked_of_one_event_is_found_among_all_that_is_open(expla
 
 async def test_blocked_keys_count_a_bounded_number_behind_each(explain: Explainer) -> None:
     cost = await explain.cost_of_named(
-        STATEMENTS.get("keys_blocked"), limit=100, most=BEHIND, lines=LINES, prepare=SOME
+        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, lines=QUEUES_SCANNED, prepare=SOME
     )
-    assert cost.rows <= BEHIND + 10, cost
+    assert cost.rows <= WAITING_COUNTED + 10, cost
     assert cost.returned == 1
 
 
 async def test_keys_whose_head_waits_for_its_retry_do_so_too(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(STATEMENTS.get("keys_blocked"), limit=100, most=BEHIND, lines=LINES)
-    assert cost.rows <= BEHIND + 10, cost
+    cost = await explain.cost_of_named(
+        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, lines=QUEUES_SCANNED
+    )
+    assert cost.rows <= WAITING_COUNTED + 10, cost
     assert cost.returned == 1
 
 
@@ -71,16 +73,16 @@ SELECT 'n' || g, 'orders', 'order.placed', 'x', 'many ' || g, 'behind' FROM gene
 
 async def test_of_thousands_of_keys_that_wait_a_bounded_number_is_looked_at(explain: Explainer) -> None:
     cost = await explain.cost_of_named(
-        STATEMENTS.get("keys_blocked"), limit=100, most=BEHIND, lines=LINES, prepare=MANY_LINES
+        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, lines=QUEUES_SCANNED, prepare=MANY_LINES
     )
     # Each line, its head, and whoever is behind those that are shown.
-    assert cost.rows <= 2 * LINES + 100 + 2 * BEHIND + 10, cost
+    assert cost.rows <= 2 * QUEUES_SCANNED + 100 + 2 * WAITING_COUNTED + 10, cost
     assert cost.returned == 100
 
 
 async def test_the_busiest_keys_are_those_of_a_sample(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(STATEMENTS.get("keys_busiest"), limit=20, most=SAMPLE)
-    assert cost.rows <= SAMPLE + 10, cost
+    cost = await explain.cost_of_named(STATEMENTS.get("keys_busiest"), limit=20, most=SAMPLED)
+    assert cost.rows <= SAMPLED + 10, cost
     assert cost.returned > 0
 
 
@@ -98,10 +100,10 @@ async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
         id=place,
         destination=destination,
         limit=5,
-        walk=NEXT,
+        walk=NEXT_SCANNED,
     )
     # What nobody has read yet may be looked at in vain; the head and the next few are found at once.
-    assert cost.rows <= NEXT + 50, cost
+    assert cost.rows <= NEXT_SCANNED + 50, cost
     assert cost.returned == found
 
 

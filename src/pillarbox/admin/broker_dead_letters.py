@@ -1,8 +1,8 @@
-"""Dead letters that lie on a broker, in queues of their own: put there by a consumer that gave up, or by the broker.
+"""Dead letters on a broker: messages in dead-letter queues, put there by a consumer or by the broker.
 
-What must stay true: a look takes letters in hand and gives them back in their order when it ends, however it ends; a
-letter leaves only when it is moved, and then it is safe where it goes before it is forgotten here. Whoever dies in
-between leaves it in both queues, never in neither.
+Invariants: received dead letters return to their queue in order when receiving ends, however it ends. A dead letter
+leaves its queue only by `move`, which acknowledges it after the other queue has confirmed it. A crash in between leaves
+it in both queues, never in neither.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerLetter:
-    """A dead letter as it lies there. What nobody wrote on it is None."""
+class BrokerDeadLetter:
+    """A message of a dead-letter queue. A fact that its headers do not tell is None."""
 
     queue: str
-    """The dead-letter queue it lies in."""
+    """The dead-letter queue that has it."""
     event_id: str | None
     event_type: str | None
     reason: str | None
     attempts: int
-    """How often it failed, as far as anybody counted."""
+    """How often it failed, as far as its headers tell."""
     died_at: datetime | None
     came_from: str | None
-    """The queue in which it was given up."""
+    """The queue in which it was dead-lettered."""
     given_out: int
-    """How often somebody had it in hand before and gave it back, as far as the broker counts."""
+    """How often it was delivered from the dead-letter queue and returned, as far as the broker counts."""
     content_type: str | None
     size: int
     """Bytes of its body."""
@@ -37,40 +37,42 @@ class BrokerLetter:
 
 
 def dead_letter_queue(work: str) -> str:
-    """Where a consumer puts what it gives up, unless its work queue says otherwise."""
+    """Return the default name of the dead-letter queue of a work queue."""
     return f"{work}.dlq"
 
 
-class LetterInHand(Protocol):
-    """One letter of a look that has not ended."""
+class ReceivedDeadLetter(Protocol):
+    """A dead letter that was received and not yet returned."""
 
     @property
-    def letter(self) -> BrokerLetter: ...
+    def letter(self) -> BrokerDeadLetter: ...
 
     async def move(self, queue: str) -> None:
-        """Put it into another queue of the same broker, and forget it here once it is safe there.
+        """Publish it to another queue of the same broker; acknowledge it once that queue has confirmed it.
 
-        Raises RejectedError if there is no such queue, NackedError if that is full, UnavailableError if the broker
-        cannot be reached: then it stays.
+        Raises RejectedError if there is no such queue, NackedError if that queue is full, UnavailableError if the
+        broker is unavailable: then the dead letter stays.
         """
         ...
 
 
-class BrokerLetters(Protocol):
+class BrokerDeadLetters(Protocol):
     """The dead-letter queues of one broker."""
 
     async def depth(self, queue: str) -> int | None:
-        """How many letters lie there that nobody has in hand; None if there is no such queue.
+        """Return how many dead letters of a queue are ready; None if there is no such queue.
 
-        Raises RejectedError if the broker does not tell of this queue, UnavailableError if it cannot be reached.
+        Raises RejectedError if the broker denies access to the queue, UnavailableError if the broker is unavailable.
         """
         ...
 
-    def look(self, queue: str, *, most: int, window: int) -> AbstractAsyncContextManager[AsyncIterator[LetterInHand]]:
-        """The first letters that lie there, up to `most`; nobody else sees those that are in hand.
+    def receive(
+        self, queue: str, *, most: int, window: int
+    ) -> AbstractAsyncContextManager[AsyncIterator[ReceivedDeadLetter]]:
+        """Receive the first dead letters of a queue, up to `most`; no other consumer receives them meanwhile.
 
-        No more than `window` are in hand at once: it ends early when there are so many that were not moved. Raises
-        RejectedError if the broker does not give out letters of this queue, UnavailableError if it cannot be reached.
+        At most `window` are unacknowledged at once: the iterator ends early when so many were not moved. Raises
+        RejectedError if the broker denies access to the queue, UnavailableError if the broker is unavailable.
         """
         ...
 

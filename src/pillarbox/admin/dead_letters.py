@@ -119,7 +119,7 @@ class DeadLetterFilter:
         return sum(value is not None for value in given)
 
 
-EVERY_LETTER = DeadLetterFilter()
+ALL_DEAD_LETTERS = DeadLetterFilter()
 
 
 class DeadLetterPage(NamedTuple):
@@ -159,7 +159,7 @@ class DeadLetters(Protocol):
     """
 
     async def list(
-        self, wanted: DeadLetterFilter = EVERY_LETTER, *, limit: int, before: int | None = None
+        self, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, limit: int, before: int | None = None
     ) -> DeadLetterPage:
         """Return one page of dead letters, the newest first."""
         ...

@@ -126,7 +126,7 @@ class Diagnosis(Protocol):
         """Messages that were sent in vain more often than that and still wait."""
         ...
 
-    async def footprint(self) -> TableSizes:
+    async def table_sizes(self) -> TableSizes:
         """How much room it takes, and whose transaction is the oldest."""
         ...
 

@@ -1,4 +1,4 @@
-"""Keys that people ask about: which stand still, and which have the most to do."""
+"""Ordering keys: which are blocked, and which have the most pending messages."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import NamedTuple, Protocol
 from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Status
 
-BEHIND = 1_000
-"""Messages behind a head that are counted."""
-LINES = 1_000
-"""Lines behind a head that are looked at for those whose head waits for its retry."""
-SAMPLE = 10_000
-"""Messages that are looked at for the busiest keys: those that were recorded first."""
-
-NEXT = 1_000
-"""Messages that nobody has read yet, and dead letters of a key, that are looked at for what comes next in it."""
+WAITING_COUNTED = 1_000
+"""Messages of one key that are counted as waiting."""
+QUEUES_SCANNED = 1_000
+"""Ordering queues with waiting messages that are searched for those whose first message waits for its retry."""
+SAMPLED = 10_000
+"""Messages among which the busiest keys are searched: those that were recorded first."""
+NEXT_SCANNED = 1_000
+"""Messages that no relay has fetched yet, and dead letters of a key, that are searched for the next ones of the key."""
 
 
 class BlockedKey(NamedTuple):
-    """A key whose head holds it up: it was given up and stays, or it waits for its retry with others behind it."""
+    """A key whose first pending message holds it back: an operator must decide, or it waits for its retry."""
 
     key: str | None
     destination: str
@@ -29,26 +28,26 @@ class BlockedKey(NamedTuple):
     error: str | None
     since: datetime
     behind: int
-    """Messages that are known to wait for it; `BEHIND + 1` stands for that many or more."""
+    """Messages that are known to wait for it; `WAITING_COUNTED + 1` stands for that many or more."""
     next_try: datetime | None = None
-    """When the head is tried again; None: it stays until a person decides."""
+    """When the relay retries the first message; None: an operator must decide."""
 
 
-class HotKey(NamedTuple):
-    """A key and how many of the messages looked at are its own."""
+class BusyKey(NamedTuple):
+    """A key and how many of the sampled messages have it."""
 
     key: str
     waiting: int
 
 
-class Head(NamedTuple):
-    """The message that holds others of its key up."""
+class FirstPending(NamedTuple):
+    """The first pending message of an ordering queue, for which the others wait."""
 
     event_id: str
     destination: str
     event_type: str
     held: Held | None
-    """`BLOCKED`: it was given up; `ASIDE`: its destination takes nothing; None: it waits for its retry."""
+    """`BLOCKED`: an operator must decide; `ASIDE`: its destination is not available; None: it waits for its retry."""
     next_try: datetime | None
 
 
@@ -63,28 +62,34 @@ class Neighbour(NamedTuple):
     event_type: str
 
 
-class Line(NamedTuple):
-    """A place in a key, and what is around it."""
+class QueueView(NamedTuple):
+    """An ordering queue around one position."""
 
-    head: Head | None
-    """What whoever stands there waits for; None if nothing holds it up."""
+    first: FirstPending | None
+    """The message for which the message at this position waits; None if it waits for none."""
     later: list[Neighbour]
-    """What comes next, in order."""
+    """The next events, in order."""
 
 
 class Keys(Protocol):
-    """What holds keys up, from a bounded number of rows."""
+    """Finds what holds keys back, from a bounded number of rows."""
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
-        """Keys that stand still: those that wait for a person, the newest trouble first; then, of so many `LINES`,
-        those whose head waits for its retry, the longest first."""
+        """Return keys that are held back.
+
+        First come keys for which an operator must decide, the newest first. Then come, among `QUEUES_SCANNED` queues,
+        keys whose first message waits for its retry while others wait for it; the longest wait first.
+        """
         ...
 
-    async def hot(self, *, limit: int = 20) -> list[HotKey]:
-        """The keys with the most messages among the first `SAMPLE` that wait."""
+    async def busiest(self, *, limit: int = 20) -> list[BusyKey]:
+        """Return the keys with the most messages among the first `SAMPLED` pending ones."""
         ...
 
-    async def line(self, key: str, at: Position, *, limit: int = 5) -> Line:
-        """What holds a place of this key up on the way to its destination, and the next few behind it: what waits for
-        the same destination or for none yet, and whatever was delivered or given up."""
+    async def queue(self, key: str, at: Position, *, limit: int = 5) -> QueueView:
+        """Return the message for which a position of this key waits, and the next few events after the position.
+
+        Of pending events, those for the same destination or without a route yet count. Delivered and dead-lettered
+        events count whatever their destination.
+        """
         ...

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from pillarbox.admin.broker_dead_letters import BrokerLetter, BrokerLetters, dead_letter_queue
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, BrokerDeadLetters, dead_letter_queue
 from pillarbox.core.errors import ConfigurationError, RejectedError, UnavailableError
 from pillarbox.ops.settings import Settings
-from pillarbox.ops.wiring import open_broker_letters
+from pillarbox.ops.wiring import open_broker_dead_letters
 
 MOST_MET = 100
 """Queues that are read only because relays have sent to them."""
@@ -88,25 +88,27 @@ async def existing(settings: Settings, queues: Sequence[DeadQueue]) -> dict[Dead
 
 async def first_letters(
     settings: Settings, queues: Mapping[DeadQueue, int], *, limit: int, bodies: bool
-) -> list[BrokerLetter]:
+) -> list[BrokerDeadLetter]:
     """Return the first dead letters of each queue, up to `limit` in total, without removing them.
 
     Raises RejectedError, UnavailableError.
     """
-    found: list[BrokerLetter] = []
+    found: list[BrokerDeadLetter] = []
     for queue, depth in queues.items():
         if most := min(depth, limit - len(found)):
-            async with opened(settings, queue) as letters, letters.look(queue.name, most=most, window=most) as look:
+            async with opened(settings, queue) as letters, letters.receive(queue.name, most=most, window=most) as look:
                 async for hand in look:
                     found.append(hand.letter if bodies else replace(hand.letter, body=b""))
     return found
 
 
 @asynccontextmanager
-async def opened(settings: Settings, queue: DeadQueue, patience: float | None = None) -> AsyncIterator[BrokerLetters]:
+async def opened(
+    settings: Settings, queue: DeadQueue, patience: float | None = None
+) -> AsyncIterator[BrokerDeadLetters]:
     """Connect to the broker of a queue, and close the connection afterwards. Raises ConfigurationError,
     UnavailableError."""
-    letters = open_broker_letters(settings, queue.transport, patience=patience)
+    letters = open_broker_dead_letters(settings, queue.transport, patience=patience)
     try:
         yield letters
     except UnavailableError as error:
@@ -129,7 +131,7 @@ async def _depths_on(settings: Settings, queues: Sequence[DeadQueue], within: fl
     return found + [Depth(queue=queue, letters=None, error=problem) for queue in queues[len(found) :]]
 
 
-async def _depth_of(letters: BrokerLetters, queue: DeadQueue) -> Depth:
+async def _depth_of(letters: BrokerDeadLetters, queue: DeadQueue) -> Depth:
     try:
         return Depth(queue=queue, letters=await letters.depth(queue.name))
     except RejectedError as error:

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from pillarbox.admin.audit import AuditEntry
-from pillarbox.admin.broker_dead_letters import BrokerLetter
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
 from pillarbox.admin.dead_letters import ListedDeadLetter
 from pillarbox.admin.diagnosis import TableSizes
-from pillarbox.admin.keys import BlockedKey, Head
+from pillarbox.admin.keys import BlockedKey, FirstPending
 from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.clock import timestamp
@@ -81,7 +81,7 @@ def audit_entry(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def head(holding: Head) -> dict[str, Any]:
+def head(holding: FirstPending) -> dict[str, Any]:
     """Return an event that later events of its key wait for."""
     held = None if holding.held is None else holding.held.value
     return holding._asdict() | {"held": held, "next_try": written(holding.next_try)}
@@ -92,7 +92,7 @@ def shut(view: DestinationView) -> dict[str, Any]:
     return {"destination": view.name, "state": view.state, "forced": view.forced, "rate_limit": view.rate_limit}
 
 
-def footprint(found: TableSizes) -> dict[str, Any]:
+def table_sizes(found: TableSizes) -> dict[str, Any]:
     return {
         "bytes": found.bytes,
         "parts": [part._asdict() for part in found.parts],
@@ -109,7 +109,7 @@ def event_detail(detail: EventDetail) -> dict[str, Any]:
     return record | {"status": detail.status.value, "headers": detail.headers} | payload(detail)
 
 
-def broker_letter(letter: BrokerLetter) -> dict[str, Any]:
+def broker_letter(letter: BrokerDeadLetter) -> dict[str, Any]:
     """Return a dead letter of a broker without its payload: see `carried`."""
     return {
         "queue": letter.queue,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.keys import HotKey
+from pillarbox.admin.keys import BusyKey
 from pillarbox.ops.settings import Settings
 
 MANY = 1_000
 """Pending events of one key from which on the key is reported."""
 
 
-async def find_limited(store: AdminStore, hot: Sequence[HotKey]) -> HotKey | None:
+async def find_limited(store: AdminStore, hot: Sequence[BusyKey]) -> BusyKey | None:
     """Return the key with the most pending events, if there are many and the key is not blocked; None otherwise."""
     if not hot or hot[0].waiting < MANY:
         return None

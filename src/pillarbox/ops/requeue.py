@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pillarbox.admin.broker_dead_letters import BrokerLetter, BrokerLetters, LetterInHand
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, BrokerDeadLetters, ReceivedDeadLetter
 from pillarbox.core.errors import NackedError, RejectedError, SendError, UnavailableError
 from pillarbox.ops.broker_queues import DeadQueue, opened
 from pillarbox.ops.settings import Settings
@@ -48,7 +48,7 @@ class RequeueResult:
     error: SendError | None = None
     """Why the run ended early."""
 
-    def skip(self, letter: BrokerLetter, reason: str) -> None:
+    def skip(self, letter: BrokerDeadLetter, reason: str) -> None:
         self.skipped.setdefault(reason, []).append(letter.event_id or "(no id)")
 
     @property
@@ -77,7 +77,7 @@ async def requeue(
 
 
 async def _requeue_from(
-    letters: BrokerLetters,
+    letters: BrokerDeadLetters,
     queue: str,
     most: int,
     plan: RequeuePlan,
@@ -85,7 +85,7 @@ async def _requeue_from(
     on_each: Callable[[], None],
 ) -> None:
     window = SEARCHED if plan.event_ids or plan.dry_run else WINDOW
-    async with letters.look(queue, most=min(most, SEARCHED) if plan.event_ids else most, window=window) as received:
+    async with letters.receive(queue, most=min(most, SEARCHED) if plan.event_ids else most, window=window) as received:
         if plan.event_ids:
             # Find all before the first is moved, so that a moved message that fails again is not found twice.
             found = [one async for one in received if one.letter.event_id in plan.event_ids]
@@ -99,7 +99,7 @@ async def _requeue_from(
                 on_each()
 
 
-async def _move(received: LetterInHand, plan: RequeuePlan, result: RequeueResult) -> None:
+async def _move(received: ReceivedDeadLetter, plan: RequeuePlan, result: RequeueResult) -> None:
     letter = received.letter
     target = plan.to or letter.came_from
     if target is None or target == letter.queue:

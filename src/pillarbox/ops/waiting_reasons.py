@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.keys import Head, Line
+from pillarbox.admin.keys import FirstPending, QueueView
 from pillarbox.admin.listing import EventDetail, Position, Story
 from pillarbox.core.message import Status
 from pillarbox.core.store import EVERYWHERE
@@ -23,17 +23,17 @@ def place(detail: EventDetail) -> Position:
     return Position(detail.recorded_at, detail.id, detail.destination)
 
 
-async def line_of(store: AdminStore, detail: EventDetail) -> Line:
+async def queue_of(store: AdminStore, detail: EventDetail) -> QueueView:
     """Return the event that this one waits for, if it is pending, and its neighbours in the key, in one statement."""
     if detail.key is None:
-        return Line(None, [])
-    line = await store.admin.keys.line(detail.key, place(detail), limit=NEIGHBOURS)
-    return line if detail.status in _WAITING else line._replace(head=None)
+        return QueueView(None, [])
+    queue = await store.admin.keys.queue(detail.key, place(detail), limit=NEIGHBOURS)
+    return queue if detail.status in _WAITING else queue._replace(first=None)
 
 
-async def heads(store: AdminStore, story: Story) -> list[Head]:
+async def earlier_events(store: AdminStore, story: Story) -> list[FirstPending]:
     """Return the earlier event that an event waits for, for each destination."""
-    return [head for one in story.events if (head := (await line_of(store, one)).head) is not None]
+    return [first for one in story.events if (first := (await queue_of(store, one)).first) is not None]
 
 
 async def shut(store: AdminStore, story: Story) -> list[DestinationView]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pillarbox import plugins
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.broker_dead_letters import BrokerLetters
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetters
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import LedgerKind
@@ -73,7 +73,7 @@ def open_transports(settings: Settings) -> dict[str, Transport]:
     return {name: _open_transport(settings, name, given) for name, given in settings.transports.items()}
 
 
-def open_broker_letters(settings: Settings, name: str, *, patience: Duration | None = None) -> BrokerLetters:
+def open_broker_dead_letters(settings: Settings, name: str, *, patience: Duration | None = None) -> BrokerDeadLetters:
     """The dead-letter queues on the broker of a RabbitMQ transport; `patience` bounds connecting and each answer.
 
     Raises ConfigurationError, also where the driver is not installed.

@@ -212,7 +212,7 @@ async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: Postgr
     transaction = sql.transaction(isolation="repeatable_read")
     await transaction.start()
     await sql.fetchval("SELECT count(*) FROM outbox_dead WHERE error = 'a secret of somebody'")
-    found = await store.diagnosis.footprint()
+    found = await store.diagnosis.table_sizes()
     parts = {part.name: part for part in found.parts}
     assert {"outbox_message", "outbox_dead", "outbox_inbox", "outbox_ledger"} <= set(parts)
     assert {part.whole for name, part in parts.items() if name.startswith("outbox_history_")} == {"outbox_history"}
@@ -222,7 +222,7 @@ async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: Postgr
     assert found.oldest.pid == await sql.fetchval("SELECT pg_backend_pid()")
     assert "secret" not in found.oldest.query
     await transaction.rollback()
-    assert (await store.diagnosis.footprint()).oldest is None
+    assert (await store.diagnosis.table_sizes()).oldest is None
 
 
 async def test_a_prepared_transaction_that_nobody_ended(store: PostgresStore, sql: Sql) -> None:

@@ -40,7 +40,7 @@ async def lie(url: str, queue: str, count: int) -> bool:
 
 
 async def listed(dead: RabbitMQDeadLetters, queue: str, most: int) -> list[str | None]:
-    async with dead.look(queue, most=most, window=most) as look:
+    async with dead.receive(queue, most=most, window=most) as look:
         return [hand.letter.event_id async for hand in look]
 
 
@@ -78,7 +78,7 @@ async def test_what_is_left_after_some_were_moved_keeps_its_order(
 ) -> None:
     ids = await asyncio.to_thread(bury, url, Queue(name=queue, type=kind), 100)
     await asyncio.to_thread(publish, url, target := new_name())
-    async with dead.look(queue, most=100, window=20) as look:
+    async with dead.receive(queue, most=100, window=20) as look:
         async for hand in look:
             await hand.move(target)
             if hand.letter.event_id == "e49":
@@ -95,7 +95,7 @@ async def test_a_look_ends_when_somebody_else_took_the_rest(url: str, queue: str
 
 async def test_no_more_are_in_hand_than_the_window(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 10)
-    async with dead.look(queue, most=10, window=4) as look:
+    async with dead.receive(queue, most=10, window=4) as look:
         assert [hand.letter.event_id async for hand in look] == ["e0", "e1", "e2", "e3"]
         assert await lie(url, queue, 6)
 
@@ -104,7 +104,7 @@ async def test_nothing_to_look_for_takes_nothing_more_in_hand_than_it_must(
     url: str, queue: str, dead: RabbitMQDeadLetters
 ) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 10)
-    async with dead.look(queue, most=0, window=4) as look:
+    async with dead.receive(queue, most=0, window=4) as look:
         assert [hand async for hand in look] == []
         assert await asyncio.to_thread(ready, url, queue) >= 9
 
@@ -121,7 +121,7 @@ async def test_a_letter_is_moved_whole_and_persistent_without_what_the_broker_wo
     notes = {"pillarbox-attempts": 7, "tenant": "acme", "x-death": [{"queue": "orders", "reason": "expired"}]}
     await asyncio.to_thread(publish, url, queue, "e1", headers=notes, app_id="till", correlation_id="c")
     await asyncio.to_thread(publish, url, target := Queue(name=new_name(), type="classic"))
-    async with dead.look(queue, most=1, window=1) as look:
+    async with dead.receive(queue, most=1, window=1) as look:
         async for hand in look:
             await hand.move(target.name)
     [moved] = await asyncio.to_thread(take_all, url, target.name)
@@ -136,7 +136,7 @@ async def test_a_letter_for_a_queue_that_does_not_exist_stays_and_the_next_one_m
 ) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 2)
     await asyncio.to_thread(publish, url, target := new_name())
-    async with dead.look(queue, most=2, window=2) as look:
+    async with dead.receive(queue, most=2, window=2) as look:
         first, second = [hand async for hand in look]
         with pytest.raises(RejectedError, match="no such queue"):
             await first.move(new_name())
@@ -152,7 +152,7 @@ async def test_a_letter_for_a_full_queue_stays(
     await asyncio.to_thread(bury, url, Queue(name=queue), 1)
     full = Queue(name=new_name(), type="classic", max_length=1)
     await asyncio.to_thread(publish, url, full, "earlier")
-    async with dead.look(queue, most=1, window=1) as look:
+    async with dead.receive(queue, most=1, window=1) as look:
         async for hand in look:
             with pytest.raises(NackedError):
                 await hand.move(full.name)
@@ -165,7 +165,7 @@ async def test_a_connection_that_breaks_between_publish_and_ack_loses_nothing(
     await asyncio.to_thread(bury, url, Queue(name=queue), 2)
     await asyncio.to_thread(publish, url, target := new_name())
     dead = RabbitMQDeadLetters(proxied)
-    async with dead.look(queue, most=2, window=2) as look:
+    async with dead.receive(queue, most=2, window=2) as look:
         first, second = [hand async for hand in look]
         await first.move(target)
         await eventually(lambda: lie(url, target, 1))
@@ -186,7 +186,7 @@ async def test_a_look_whose_connection_breaks_gives_its_letters_back(
 ) -> None:
     ids = await asyncio.to_thread(bury, url, Queue(name=queue), 50)
     dead = RabbitMQDeadLetters(proxied)
-    async with dead.look(queue, most=51, window=51) as look:
+    async with dead.receive(queue, most=51, window=51) as look:
         async for hand in look:
             if hand.letter.event_id == "e49":
                 break

@@ -82,7 +82,7 @@ async def check(store: AdminStore, inserted: set[str]) -> None:
     assert len(await store.admin.archive.read("dead", older=-60, limit=500)) == len(letters.letters)
     await store.admin.archive.read("history", older=-60, limit=500)
     await store.admin.inspection.overview()
-    await store.admin.keys.hot()
+    await store.admin.keys.busiest()
 
 
 @pytest.mark.parametrize(("seed", "upgraded"), [(1, False), (2, False), (3, True), (4, True)])

@@ -17,7 +17,7 @@ from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, pr
 from pillarbox.ops.cli.parameters import limit_option
 
 if TYPE_CHECKING:
-    from pillarbox.admin.broker_dead_letters import BrokerLetter
+    from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
     from pillarbox.ops.broker_queues import DeadQueue
     from pillarbox.ops.requeue import RequeuePlan, RequeueResult
 
@@ -165,12 +165,12 @@ def _existing(queue: str | None, transport: str | None) -> dict[DeadQueue, int]:
     return found
 
 
-def _as_object(letter: BrokerLetter, *, bodies: bool) -> dict[str, object]:
+def _as_object(letter: BrokerDeadLetter, *, bodies: bool) -> dict[str, object]:
     record = exports.broker_letter(letter)
     return record | exports.carried(letter.body, letter.content_type or "") if bodies else record
 
 
-def _print(found: Sequence[BrokerLetter], *, bodies: bool) -> None:
+def _print(found: Sequence[BrokerDeadLetter], *, bodies: bool) -> None:
     columns = ["queue", "dead-lettered", "event", "type", "came from", "attempts", "bytes", "reason"]
     rows = [
         [

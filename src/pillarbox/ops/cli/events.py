@@ -17,7 +17,7 @@ from pillarbox.ops.formatting import format_latency
 
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
-    from pillarbox.admin.keys import Head
+    from pillarbox.admin.keys import FirstPending
     from pillarbox.ops.flow import DestinationView
 
 
@@ -112,9 +112,9 @@ def show(event_id: str, as_json: bool) -> None:
     from pillarbox.ops import waiting_reasons
     from pillarbox.ops.cli.store_access import with_shared_store
 
-    async def look(store: AdminStore) -> tuple[Story, list[Head], list[DestinationView]]:
+    async def look(store: AdminStore) -> tuple[Story, list[FirstPending], list[DestinationView]]:
         found = await store.admin.events.show(event_id)
-        return found, await waiting_reasons.heads(store, found), await waiting_reasons.shut(store, found)
+        return found, await waiting_reasons.earlier_events(store, found), await waiting_reasons.shut(store, found)
 
     story, heads, shut = with_shared_store(look)
     if not story.events:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from pillarbox.admin.keys import BEHIND, SAMPLE, BlockedKey, HotKey
+from pillarbox.admin.keys import SAMPLED, WAITING_COUNTED, BlockedKey, BusyKey
 from pillarbox.ops.cli.exits import NotFound
 from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
@@ -48,7 +48,7 @@ def blocked(limit: int, as_json: bool) -> None:
 
 
 def _row(key: BlockedKey) -> list[object]:
-    waiting = number(key.behind, most=BEHIND)
+    waiting = number(key.behind, most=WAITING_COUNTED)
     return [key.key, key.destination, key.event_id, key.event_type, key.since, _until(key), waiting, key.error]
 
 
@@ -75,14 +75,14 @@ def hot(limit: int, as_json: bool) -> None:
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.store_access import with_shared_store
 
-    async def look(store: AdminStore) -> tuple[list[HotKey], HotKey | None]:
-        hot = await store.admin.keys.hot(limit=limit)
+    async def look(store: AdminStore) -> tuple[list[BusyKey], BusyKey | None]:
+        hot = await store.admin.keys.busiest(limit=limit)
         return hot, await hot_keys.find_limited(store, hot)
 
     found, limited = with_shared_store(look)
     advice = hot_keys.advice(current_settings()) if limited is not None else ""
     if as_json:
-        print_json({"hot": [key._asdict() for key in found], "of_the_first": SAMPLE, "advice": advice or None})
+        print_json({"hot": [key._asdict() for key in found], "of_the_first": SAMPLED, "advice": advice or None})
     elif not found:
         click.echo("no pending events with a key")
     else:

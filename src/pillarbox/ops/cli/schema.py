@@ -115,9 +115,9 @@ def sizes(as_json: bool) -> None:
     """
     from pillarbox.ops import exports
 
-    found = with_store(lambda store: store.diagnosis.footprint())
+    found = with_store(lambda store: store.diagnosis.table_sizes())
     if as_json:
-        print_json(exports.footprint(found))
+        print_json(exports.table_sizes(found))
         return
     print_table(
         ["table", "rows", "dead rows", "size"],

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from pillarbox.admin.admin import Admin, AdminStore
 from pillarbox.admin.audit import EVERYTHING, Audit, AuditEntry, AuditFilter, AuditPage
-from pillarbox.admin.dead_letters import EVERY_LETTER, DeadLetterFilter, DeadLetterPage, DeadLetters
+from pillarbox.admin.dead_letters import ALL_DEAD_LETTERS, DeadLetterFilter, DeadLetterPage, DeadLetters
 from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, Events, Position, Story
 from pillarbox.ops.console.masking import Masks
 
@@ -91,7 +91,7 @@ class _MaskedDeadLetters:
         return getattr(self._letters, name)
 
     async def list(
-        self, wanted: DeadLetterFilter = EVERY_LETTER, *, limit: int, before: int | None = None
+        self, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, limit: int, before: int | None = None
     ) -> DeadLetterPage:
         page = await self._letters.list(wanted, limit=limit, before=before)
         texts = await asyncio.to_thread(lambda: [self._text.masks.text(letter.error) for letter in page.letters])

@@ -8,7 +8,7 @@ from functools import partial
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.diagnosis import LOOKED_AT, MANY_TRIES, Answer, Check, failed, passed, reason, warned
-from pillarbox.admin.keys import SAMPLE
+from pillarbox.admin.keys import SAMPLED
 from pillarbox.admin.overview import Overview
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.store import EVERYWHERE
@@ -137,10 +137,10 @@ async def _blocked(store: AdminStore) -> Answer:
 
 
 async def _hot_keys(settings: Settings, store: AdminStore) -> Answer:
-    limited = await find_limited(store, await store.admin.keys.hot(limit=1))
+    limited = await find_limited(store, await store.admin.keys.busiest(limit=1))
     if limited is not None and (fix := advice(settings)):
         return warned(
-            f"{limited.waiting:,} of the first {SAMPLE:,} pending events have the key {reason(limited.key)}", fix
+            f"{limited.waiting:,} of the first {SAMPLED:,} pending events have the key {reason(limited.key)}", fix
         )
     return passed(f"no key has {MANY:,} or more pending events that only wait for each other")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pillarbox.admin.dead_letters import (
-    EVERY_LETTER,
+    ALL_DEAD_LETTERS,
     Amendment,
     DeadLetterFilter,
     DeadLetterPage,
@@ -35,7 +35,7 @@ class SqlDeadLetters:
         self._discard = engine.statement("discard_dead_letters")
 
     async def list(
-        self, wanted: DeadLetterFilter = EVERY_LETTER, *, limit: int, before: int | None = None
+        self, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, limit: int, before: int | None = None
     ) -> DeadLetterPage:
         variants = [] if wanted.index is None else [f"of_{wanted.index}"]
         given = {

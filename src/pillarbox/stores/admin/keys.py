@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox.admin.keys import BEHIND, LINES, NEXT, SAMPLE, BlockedKey, Head, HotKey, Line, Neighbour
+from pillarbox.admin.keys import (
+    NEXT_SCANNED,
+    QUEUES_SCANNED,
+    SAMPLED,
+    WAITING_COUNTED,
+    BlockedKey,
+    BusyKey,
+    FirstPending,
+    Neighbour,
+    QueueView,
+)
 from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Status
 from pillarbox.stores.admin.engine import Engine, Row, moment_or_none
@@ -16,37 +26,39 @@ class SqlKeys:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._blocked = engine.statement("keys_blocked")
-        self._hot = engine.statement("keys_busiest")
-        self._line = engine.statement("keys_queue")
+        self._busiest = engine.statement("keys_busiest")
+        self._queue = engine.statement("keys_queue")
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
-        rows = await self._engine.read(self._blocked, {"limit": limit, "most": BEHIND, "lines": LINES})
+        rows = await self._engine.read(
+            self._blocked, {"limit": limit, "most": WAITING_COUNTED, "lines": QUEUES_SCANNED}
+        )
         return [
             BlockedKey._make([*facts, self._engine.moment(since), behind, moment_or_none(self._engine, next_try)])
             for *facts, since, behind, next_try in rows
         ]
 
-    async def hot(self, *, limit: int = 20) -> list[HotKey]:
-        return [HotKey(*row) for row in await self._engine.read(self._hot, {"limit": limit, "most": SAMPLE})]
+    async def busiest(self, *, limit: int = 20) -> list[BusyKey]:
+        return [BusyKey(*row) for row in await self._engine.read(self._busiest, {"limit": limit, "most": SAMPLED})]
 
-    async def line(self, key: str, at: Position, *, limit: int = 5) -> Line:
+    async def queue(self, key: str, at: Position, *, limit: int = 5) -> QueueView:
         given = {
             "key": key,
             "recorded_at": at.recorded_at,
             "id": at.id,
             "destination": at.destination,
             "limit": limit,
-            "walk": NEXT,
+            "walk": NEXT_SCANNED,
         }
-        return self._line_of(await self._engine.read(self._line, given))
+        return self._view(await self._engine.read(self._queue, given))
 
-    def _line_of(self, rows: Sequence[Row]) -> Line:
-        head, later = None, []
-        for is_head, recorded_at, place, destination, event_id, status, event_type, held, next_try in rows:
-            if is_head:
+    def _view(self, rows: Sequence[Row]) -> QueueView:
+        first, later = None, []
+        for is_first, recorded_at, place, destination, event_id, status, event_type, held, next_try in rows:
+            if is_first:
                 until = moment_or_none(self._engine, next_try)
-                head = Head(event_id, destination, event_type, Held(held) if held else None, until)
+                first = FirstPending(event_id, destination, event_type, Held(held) if held else None, until)
             else:
                 since = self._engine.moment(recorded_at)
                 later.append(Neighbour(since, place, destination, event_id, Status(status), event_type))
-        return Line(head, later)
+        return QueueView(first, later)

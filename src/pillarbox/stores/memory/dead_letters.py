@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pillarbox.admin.dead_letters import (
-    EVERY_LETTER,
+    ALL_DEAD_LETTERS,
     Amendment,
     DeadLetterFilter,
     DeadLetterPage,
@@ -25,7 +25,9 @@ class MemoryDeadLetters:
         self._tables = tables
 
     @verb
-    def list(self, wanted: DeadLetterFilter = EVERY_LETTER, *, limit: int, before: int | None = None) -> DeadLetterPage:
+    def list(
+        self, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, limit: int, before: int | None = None
+    ) -> DeadLetterPage:
         found = [
             FoundDeadLetter(letter, True, False)
             for number, buried in reversed(self._tables.dead.items())

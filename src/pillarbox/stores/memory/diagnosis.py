@@ -26,7 +26,7 @@ class MemoryDiagnosis:
     def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
         return schema_checks(self._schema)
 
-    async def footprint(self) -> TableSizes:
+    async def table_sizes(self) -> TableSizes:
         self._admin.refuse("table sizes")
 
     async def tried(self, more_than: int = MANY_TRIES) -> Tried:

@@ -101,7 +101,7 @@ class PostgresDiagnosis:
         rows = await self._ask("diagnosis_retried", LOOKED_AT, more_than)
         return commonest((error, event_id) for error, event_id in rows)
 
-    async def footprint(self) -> TableSizes:
+    async def table_sizes(self) -> TableSizes:
         parts = [Part._make(row) for row in await self._ask("diagnosis_table_sizes")]
         return TableSizes(parts, await oldest_transaction(self._ask))
 

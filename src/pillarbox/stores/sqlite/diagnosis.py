@@ -75,7 +75,7 @@ class SqliteDiagnosis:
         rows = await self._connection.read(lambda db: db.execute(self._tried, given).fetchall())
         return commonest((error, event_id) for error, event_id in rows)
 
-    async def footprint(self) -> TableSizes:
+    async def table_sizes(self) -> TableSizes:
         facts = await self._file()
         used, free = (facts.pages - facts.free) * facts.page_size, facts.free * facts.page_size
         parts = [Part("used", None, None, used), Part("free", None, None, free), Part("log", None, None, self._log())]

@@ -28,7 +28,7 @@ class DiagnosisConformance:
         assert (await schema.ask()).result == "fail"
 
     async def test_room_is_told_the_largest_part_first(self, harness: StoreHarness) -> None:
-        sizes = [part.bytes for part in (await harness.store.diagnosis.footprint()).parts]
+        sizes = [part.bytes for part in (await harness.store.diagnosis.table_sizes()).parts]
         assert sizes == sorted(sizes, reverse=True)
         assert sum(sizes) > 0 or not harness.store.capabilities.survives_restart
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.admin.keys import Line
+from pillarbox.admin.keys import QueueView
 from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
@@ -81,8 +81,8 @@ class KeysConformance:
         await harness.commit(
             *(event(f"a{n}", key="a") for n in range(3)), *(event(f"b{n}", key="b") for n in range(2)), event("none")
         )
-        assert await harness.store.admin.keys.hot() == [("a", 3), ("b", 2)]
-        assert await harness.store.admin.keys.hot(limit=1) == [("a", 3)]
+        assert await harness.store.admin.keys.busiest() == [("a", 3), ("b", 2)]
+        assert await harness.store.admin.keys.busiest(limit=1) == [("a", 3)]
 
     @pytest.mark.parametrize(
         ("outcome", "held"), [(Dead(error="no", block=True), Held.BLOCKED), (Retry(delay=600, error="no"), None)]
@@ -96,24 +96,24 @@ class KeysConformance:
         await owner.settle(outcome, head, to="orders")
         # The relay has put some behind the head, and has not come to the last ones.
         await owner.hold(Held.BEHIND, *behind[:5], to="orders")
-        line = await line_at(harness, behind[1], "orders")
-        assert line.head is not None
-        assert (line.head.event_id, line.head.destination, line.head.held) == ("e0", "orders", held)
-        assert (line.head.next_try is None) == (held is Held.BLOCKED)
-        assert [one.event_id for one in line.later] == ["e3", "e4", "e5", "e6", "e7"]
-        assert (await line_at(harness, behind[6])).head == line.head
-        first = await line_at(harness, head, "orders")
-        assert (first.head, [one.event_id for one in first.later][:2]) == (None, ["e1", "e2"])
+        queue = await queue_at(harness, behind[1], "orders")
+        assert queue.first is not None
+        assert (queue.first.event_id, queue.first.destination, queue.first.held) == ("e0", "orders", held)
+        assert (queue.first.next_try is None) == (held is Held.BLOCKED)
+        assert [one.event_id for one in queue.later] == ["e3", "e4", "e5", "e6", "e7"]
+        assert (await queue_at(harness, behind[6])).first == queue.first
+        first = await queue_at(harness, head, "orders")
+        assert (first.first, [one.event_id for one in first.later][:2]) == (None, ["e1", "e2"])
 
     async def test_a_head_that_was_put_aside_says_so(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"), event("second", key="k"))
         head, second = await owner.ready()
         await owner.hold(Held.ASIDE, head, to="orders")
-        found = (await line_at(harness, second)).head
+        found = (await queue_at(harness, second)).first
         assert found is not None
         assert (found.event_id, found.held, found.next_try) == ("head", Held.ASIDE, None)
-        assert (await line_at(harness, second, "mail")).head is None
+        assert (await queue_at(harness, second, "mail")).first is None
 
     async def test_what_was_delivered_and_given_up_has_its_place_in_the_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -121,14 +121,14 @@ class KeysConformance:
         first, second, third, _ = [message for message in await owner.ready() if message.key == "k"]
         await owner.settle(DELIVERED, first, second, to="orders")
         await owner.settle(Dead(error="no"), third, to="mail")
-        line = await line_at(harness, first, "orders")
-        assert line.head is None
-        assert [(one.event_id, one.status) for one in line.later] == [
+        queue = await queue_at(harness, first, "orders")
+        assert queue.first is None
+        assert [(one.event_id, one.status) for one in queue.later] == [
             ("e1", "PUBLISHED"),
             ("e2", "FAILED"),
             ("e3", "PENDING"),
         ]
-        assert (await line_at(harness, third, "mail")).later == line.later[2:]
+        assert (await queue_at(harness, third, "mail")).later == queue.later[2:]
 
     async def test_a_head_goes_to_the_dead_letters_when_a_person_wants_it(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -141,6 +141,6 @@ class KeysConformance:
         assert await harness.store.admin.keys.blocked() == []
 
 
-async def line_at(harness: StoreHarness, message: Message, destination: str = "") -> Line:
+async def queue_at(harness: StoreHarness, message: Message, destination: str = "") -> QueueView:
     """What is around a message on its way to a destination."""
-    return await harness.store.admin.keys.line("k", Position(message.recorded_at, message.id, destination))
+    return await harness.store.admin.keys.queue("k", Position(message.recorded_at, message.id, destination))

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cached_property
 
-from pillarbox.admin.broker_dead_letters import BrokerLetter
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
 from pillarbox.core.clock import Duration, SystemClock, seconds
 from pillarbox.core.errors import RejectedError
 from pillarbox.transports.rabbitmq.channel import ChannelRefused
@@ -32,7 +32,7 @@ _PAUSE = 0.2
 
 
 class RabbitMQLetter:
-    """See `pillarbox.admin.broker_dead_letters.LetterInHand`."""
+    """See `pillarbox.admin.broker_dead_letters.ReceivedDeadLetter`."""
 
     def __init__(self, arrival: Arrival, *, intake: Intake, mover: Republisher) -> None:
         self._arrival = arrival
@@ -41,7 +41,7 @@ class RabbitMQLetter:
         self.stays = True
 
     @cached_property
-    def letter(self) -> BrokerLetter:
+    def letter(self) -> BrokerDeadLetter:
         return letter_of(self._arrival)
 
     async def move(self, queue: str) -> None:
@@ -52,7 +52,7 @@ class RabbitMQLetter:
 
 
 class RabbitMQDeadLetters:
-    """See `pillarbox.admin.broker_dead_letters.BrokerLetters`. Connects when it is first asked, and declares nothing.
+    """See `pillarbox.admin.broker_dead_letters.BrokerDeadLetters`. Connects on first use, and declares nothing.
 
     Raises ConfigurationError.
     """
@@ -94,7 +94,7 @@ class RabbitMQDeadLetters:
             raise self._refused(queue, str(refusal)) from refusal
 
     @asynccontextmanager
-    async def look(self, queue: str, *, most: int, window: int) -> AsyncIterator[AsyncIterator[RabbitMQLetter]]:
+    async def receive(self, queue: str, *, most: int, window: int) -> AsyncIterator[AsyncIterator[RabbitMQLetter]]:
         link = await self._connections.ready(())
         intake = Intake(self._endpoint, link)
         window = min(at_least_one("window", window), max(most, 1), MOST_IN_HAND)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pika import BasicProperties
 
-from pillarbox.admin.broker_dead_letters import BrokerLetter
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
 from pillarbox.transports.rabbitmq.received import Received
 from pillarbox.transports.rabbitmq.source.intake import Arrival
 from pillarbox.transports.rabbitmq.source.letters import letter_of
@@ -22,7 +22,7 @@ OURS = {
 EXPIRED = {"queue": "orders", "reason": "expired", "count": 3, "time": NOON, "exchange": "", "routing-keys": ["orders"]}
 
 
-def letter(headers: dict[str, Any], *, redelivered: bool = False, **properties: Any) -> BrokerLetter:
+def letter(headers: dict[str, Any], *, redelivered: bool = False, **properties: Any) -> BrokerDeadLetter:
     given = BasicProperties(headers=headers, **{"message_id": "e1", "type": "order.placed", **properties})
     return letter_of(Arrival(1, "orders.dlq", redelivered, Received(b"".join(given.encode())), b"four"))
 

@@ -22,7 +22,7 @@ from pillarbox.ops.console.patience import LONG
 from pillarbox.ops.console.visiting import Refused, Visit
 from pillarbox.ops.dead_letter_groups import MOST_GROUPS, groups
 from pillarbox.ops.inbox import read_inbox
-from pillarbox.ops.waiting_reasons import heads, shut
+from pillarbox.ops.waiting_reasons import earlier_events, shut
 
 _EVENTS = {
     "type": "exactly this event type",
@@ -76,7 +76,7 @@ async def event(visit: Visit) -> dict[str, Any]:
         "events": [await asyncio.to_thread(_detail, visit, detail) for detail in story.events],
         "failures": [exports.failure(failure) for failure in story.failures],
         "requests": [exports.open_request(asked) for asked in story.requests],
-        "waits_behind": [exports.head(one) for one in await heads(visit.desk.store, story)],
+        "waits_behind": [exports.head(one) for one in await earlier_events(visit.desk.store, story)],
         "waits_for": [exports.shut(one) for one in await shut(visit.desk.store, story)],
     }
 
@@ -111,7 +111,7 @@ async def destinations(visit: Visit) -> dict[str, Any]:
 
 
 async def keys(visit: Visit) -> dict[str, Any]:
-    blocked, hot = await visit.desk.store.admin.keys.blocked(), await visit.desk.store.admin.keys.hot()
+    blocked, hot = await visit.desk.store.admin.keys.blocked(), await visit.desk.store.admin.keys.busiest()
     return {
         "blocked": [exports.blocked_key(one) for one in blocked],
         "hot": [one._asdict() for one in hot],
@@ -134,7 +134,7 @@ async def inbox(visit: Visit) -> dict[str, Any]:
 
 async def store(visit: Visit) -> dict[str, Any]:
     status = await visit.desk.store.schema.status()
-    return {"schema": asdict(status)} | exports.footprint(await visit.desk.store.diagnosis.footprint())
+    return {"schema": asdict(status)} | exports.table_sizes(await visit.desk.store.diagnosis.table_sizes())
 
 
 async def audit(visit: Visit) -> dict[str, Any]:

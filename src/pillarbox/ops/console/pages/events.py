@@ -6,7 +6,7 @@ import asyncio
 
 from starlette.responses import RedirectResponse, Response
 
-from pillarbox.admin.keys import Head, Line, Neighbour
+from pillarbox.admin.keys import FirstPending, Neighbour, QueueView
 from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, ListedEvent, Story
 from pillarbox.core.message import Held, Status
 from pillarbox.core.store import EVERYWHERE
@@ -15,7 +15,7 @@ from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
 from pillarbox.ops.console.payloads import FORMS, Form
 from pillarbox.ops.console.visiting import Refused, Visit
-from pillarbox.ops.waiting_reasons import NEIGHBOURS, line_of, place, shut, waits_for
+from pillarbox.ops.waiting_reasons import NEIGHBOURS, place, queue_of, shut, waits_for
 
 
 async def events(visit: Visit) -> Response:
@@ -38,7 +38,7 @@ async def events(visit: Visit) -> Response:
 async def event(visit: Visit) -> Response:
     story, detail = await find(visit)
     form = _form(visit.query.get("as"))
-    line = await line_of(visit.desk.store, detail)
+    queue = await queue_of(visit.desk.store, detail)
     shown, headers = None, dict[str, str]()
     if visit.person.payloads:
         shown = await asyncio.to_thread(payloads.show, detail, form, visit.desk.masks)
@@ -52,9 +52,9 @@ async def event(visit: Visit) -> Response:
         shown=shown,
         headers=headers,
         forms=FORMS,
-        neighbours=await _neighbours(visit, detail, line),
-        head=line.head,
-        head_waits=await _why(visit, line.head) if line.head else "",
+        neighbours=await _neighbours(visit, detail, queue),
+        head=queue.first,
+        head_waits=await _why(visit, queue.first) if queue.first else "",
         shut=[waits_for(view) for view in await shut(visit.desk.store, story._replace(events=[detail]))],
         commands=_commands(detail),
     )
@@ -85,16 +85,18 @@ async def find(visit: Visit) -> tuple[Story, EventDetail]:
     return story, fitting[0]
 
 
-async def _neighbours(visit: Visit, detail: EventDetail, line: Line) -> list[ListedEvent | Neighbour | EventDetail]:
+async def _neighbours(
+    visit: Visit, detail: EventDetail, queue: QueueView
+) -> list[ListedEvent | Neighbour | EventDetail]:
     """List a few events of the same key before and after it."""
     if detail.key is None:
         return []
     wanted = EventFilter(key=detail.key)
     earlier = await visit.desk.store.admin.events.list(wanted, limit=NEIGHBOURS, after=place(detail))
-    return [*reversed(earlier.events), detail, *line.later]
+    return [*reversed(earlier.events), detail, *queue.later]
 
 
-async def _why(visit: Visit, head: Head) -> str:
+async def _why(visit: Visit, head: FirstPending) -> str:
     """Say why the first pending event of a key is not sent."""
     match head.held:
         case Held.BLOCKED:

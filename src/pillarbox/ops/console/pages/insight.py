@@ -23,7 +23,7 @@ AUDIT_FIELDS = ("who", "what", "since")
 async def store(visit: Visit) -> Response:
     """Show tables and sizes and, on demand, the findings of the doctor."""
     status = await visit.desk.store.schema.status()
-    taken = await visit.desk.store.diagnosis.footprint()
+    taken = await visit.desk.store.diagnosis.table_sizes()
     doctor = visit.desk.examination
     examined = await doctor.last() if doctor is not None and is_yes(visit.query, "doctor") else None
     return await visit.render(

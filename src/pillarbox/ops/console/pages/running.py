@@ -6,7 +6,7 @@ from collections import Counter
 
 from starlette.responses import Response
 
-from pillarbox.admin.keys import BEHIND, SAMPLE
+from pillarbox.admin.keys import SAMPLED, WAITING_COUNTED
 from pillarbox.ops import overrides
 from pillarbox.ops.console.pages.asked import answer
 from pillarbox.ops.console.visiting import Refused, Visit
@@ -32,8 +32,8 @@ async def drain_one(visit: Visit) -> str:
 
 async def keys(visit: Visit) -> Response:
     blocked = await visit.desk.store.admin.keys.blocked()
-    hot = await visit.desk.store.admin.keys.hot()
-    return await visit.render("keys.html", blocked=blocked, hot=hot, counted=BEHIND, sample=SAMPLE)
+    hot = await visit.desk.store.admin.keys.busiest()
+    return await visit.render("keys.html", blocked=blocked, hot=hot, counted=WAITING_COUNTED, sample=SAMPLED)
 
 
 async def act_on_head(visit: Visit) -> Response:

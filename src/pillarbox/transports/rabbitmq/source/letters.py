@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from pillarbox.admin.broker_dead_letters import BrokerLetter
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
 from pillarbox.core.outcome import legible
 from pillarbox.transports.rabbitmq.source.headers import (
     LAST_FAILED_AT,
@@ -23,13 +23,13 @@ from pillarbox.transports.rabbitmq.source.headers import (
 from pillarbox.transports.rabbitmq.source.intake import Arrival
 
 
-def letter_of(arrival: Arrival) -> BrokerLetter:
+def letter_of(arrival: Arrival) -> BrokerDeadLetter:
     """What came from a dead-letter queue. Whatever a stranger wrote on it, this raises nothing."""
     properties, queue = arrival.properties, arrival.queue
     incoming = incoming_of(properties, arrival.body)
     death = _last_death(properties.headers, queue)
     noted = incoming.headers
-    return BrokerLetter(
+    return BrokerDeadLetter(
         queue=queue,
         event_id=_legible(incoming.event_id),
         event_type=_legible(incoming.event_type or noted.get("eventType")),
