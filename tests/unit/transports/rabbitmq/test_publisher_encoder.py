@@ -12,10 +12,9 @@ from pika.exceptions import AMQPError
 from pillarbox.core.errors import PermanentError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.rabbitmq import RabbitMQTransport, frames
+from pillarbox.transports.rabbitmq import RabbitMQTransport, publisher
 from pillarbox.transports.rabbitmq.confirms import Publication
-from pillarbox.transports.rabbitmq.frames import PublishEncoder
-from pillarbox.transports.rabbitmq.properties import properties_of
+from pillarbox.transports.rabbitmq.publisher import PublishEncoder, properties_of
 from tests.unit.transports.rabbitmq.scripted import FRAME_MAX, frames_in, scripted
 
 NOW = 1_760_000_000
@@ -191,7 +190,7 @@ def test_of_several_the_frames_follow_each_other_and_one_that_is_left_to_pika_le
 
 
 def test_caches_are_bounded_and_stay_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_CACHE_SIZE", 10)
+    monkeypatch.setattr(publisher, "_CACHE_SIZE", 10)
     encoder = PublishEncoder(CHANNEL, FRAME_MAX)
     for n in range(100):
         headers = {f"name-{n}": f"{n}", "aggregateType": f"kind-{n}"}
