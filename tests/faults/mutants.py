@@ -13,15 +13,15 @@ from typing import Literal
 from pillarbox import statements
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.in_flight import InFlight, Item
-from pillarbox.transports.rabbitmq import RabbitMQTransport, frames
+from pillarbox.transports.rabbitmq import RabbitMQTransport, publisher
 
 Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
 
 
 def without_mandatory() -> None:
     """The broker drops what no queue is bound for, and says that it took it."""
-    assert frames._MANDATORY == b"\x01"
-    _replace(frames, "_MANDATORY", b"\x00")
+    assert publisher._MANDATORY == b"\x01"
+    _replace(publisher, "_MANDATORY", b"\x00")
 
 
 def without_confirm() -> None:
