@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.diagnosis import Answer, Check, failed, passed
+from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.store import LedgerKind
@@ -164,7 +164,7 @@ class _Ping:
     async def aclose(self) -> None:
         await self._transport.aclose()
 
-    async def _ask(self) -> Answer:
+    async def _ask(self) -> CheckResult:
         try:
             await self._transport.ping()
         except UnavailableError as error:

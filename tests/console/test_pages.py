@@ -195,7 +195,7 @@ async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock
         ("/nowhere", 404, "There is no page /nowhere."),
         ("/events?status=LOST", 400, "status &#39;LOST&#39; is unknown"),
         ("/events?since=yesterday", 400, "neither an age such as 1h nor a time"),
-        ("/events?after=here", 400, "is no position in a list"),
+        ("/events?after=here", 400, "is not a position in a list"),
         ("/dead?view=letters&before=x", 400, "before &#39;x&#39; is not a number"),
         ("/event?id=sent&destination=mail", 404, "has no delivery to"),
     ],

@@ -8,11 +8,9 @@ from itertools import combinations
 import asyncpg
 
 from pillarbox.statements import Names, Statement, StatementSet, load
-from pillarbox.stores.postgres.statements import Statements as PostgresStatements
-from pillarbox.stores.postgres.statements import numbered
+from pillarbox.stores.postgres.statements import PostgresStatements, numbered
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.stores.sqlite.statements import Statements as SqliteStatements
-from pillarbox.stores.sqlite.statements import each
+from pillarbox.stores.sqlite.statements import SqliteStatements, each
 
 POSTGRES = Names(schema="public")
 # Scripts, which run statement by statement, and what a caller must fill: the tests of the schema run them.

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from pillarbox.admin.dead_letters import DeadLetterFilter
-from pillarbox.admin.listing import WALK, EventFilter
+from pillarbox.admin.listing import ROWS_SCANNED, EventFilter
 from pillarbox.core.message import Status
 from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.postgres import PostgresStore
@@ -19,7 +19,7 @@ LIMIT = 100
 FIRST = (datetime.min.replace(tzinfo=UTC), 0, "")
 # Each of the three tables brings a page and one row more; a partition of the history shows its first row besides.
 ONE_PAGE = 4 * (LIMIT + 1) + 20
-A_LOOK = 3 * WALK + ONE_PAGE
+A_LOOK = 3 * ROWS_SCANNED + ONE_PAGE
 
 
 class Listener:
@@ -133,8 +133,8 @@ async def test_a_later_page_goes_on_where_a_million_share_one_time(
         (DeadLetterFilter(event_type="rare"), 0),
         (DeadLetterFilter(key="dead 7"), LIMIT + 1),
         (DeadLetterFilter(event_id="x7"), 1),
-        (DeadLetterFilter(error="nothing of the kind"), WALK),
-        (DeadLetterFilter(destination="nowhere"), WALK),
+        (DeadLetterFilter(error="nothing of the kind"), ROWS_SCANNED),
+        (DeadLetterFilter(destination="nowhere"), ROWS_SCANNED),
     ],
     ids=repr,
 )
@@ -148,7 +148,7 @@ async def test_a_page_of_dead_letters(
 
 
 async def test_dead_letters_by_their_numbers(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(STATEMENTS.get("dead_letter_details"), letters=list(range(1, 100 * LIMIT, 100)))
+    cost = await explain.cost_of_named(STATEMENTS.get("dead_letter_details"), dead_ids=list(range(1, 100 * LIMIT, 100)))
     assert (cost.returned, cost.everywhere) == (LIMIT, LIMIT), cost
 
 

@@ -100,7 +100,7 @@ async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
         id=place,
         destination=destination,
         limit=5,
-        walk=NEXT_SCANNED,
+        scan=NEXT_SCANNED,
     )
     # What nobody has read yet may be looked at in vain; the head and the next few are found at once.
     assert cost.rows <= NEXT_SCANNED + 50, cost

@@ -5,7 +5,7 @@ import pytest
 
 from pillarbox.statements import Names
 from pillarbox.stores.postgres.messages import _by_destination
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 from tests.plans.conftest import HOT_KEYS
 from tests.plans.explain import Explainer
 
@@ -17,7 +17,7 @@ MOST_ROWS = 2 * BATCH + 4 * len(LANES)
 MOST_PAGES = 8 * MOST_ROWS
 BYTES = [8 * 1024 * 1024, 1 << 62]
 
-STATEMENTS = Statements(Names(schema="public"))
+STATEMENTS = PostgresStatements(Names(schema="public"))
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox.admin.audit import AuditFilter
-from pillarbox.admin.listing import WALK, EventFilter
-from pillarbox.admin.replay import LOOK, Place, Replay
+from pillarbox.admin.listing import ROWS_SCANNED, EventFilter
+from pillarbox.admin.replay import HISTORY_SCANNED, DeliveryPosition, Replay
 from pillarbox.ops import replay_runs
 from pillarbox.stores.postgres import PostgresStore
 from tests.plans.explain import Cost, Explainer
@@ -40,7 +40,7 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
 
 async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay) -> AsyncIterator[Cost]:
     """Of the first bite and of a later one."""
-    after: Place | None = plan.start
+    after: DeliveryPosition | None = plan.start
     for _ in range(2):
         if after is not None:
             _, after = await store.admin.replays.chosen(plan, limit=BATCH, after=after)
@@ -77,7 +77,7 @@ async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
     async for cost in cost_of(store, listener, explain, plan):
-        assert cost.everywhere <= LOOK + ONE_BATCH, cost
+        assert cost.everywhere <= HISTORY_SCANNED + ONE_BATCH, cost
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
 async def test_that_nothing_fits_is_known_without_reading_anything(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
-    assert await store.admin.replays.count(plan, enough=BATCH, look=LOOK) == (0, None)
+    assert await store.admin.replays.count(plan, enough=BATCH, scan=HISTORY_SCANNED) == (0, None)
     sql, *arguments = listener.heard
     assert (await explain.cost(str(sql), *arguments)).everywhere == 0
 
@@ -105,23 +105,25 @@ async def test_that_nothing_fits_is_known_without_reading_anything(
     [
         (Replay(), ONE_BATCH),
         (Replay(wanted=EventFilter(event_type="order.placed")), ONE_BATCH),
-        (NOWHERE, LOOK + 20),
+        (NOWHERE, HISTORY_SCANNED + 20),
     ],
     ids=["all", "type", "destination"],
 )
 async def test_a_count_ends_with_the_look_or_where_there_is_enough(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay, most: int
 ) -> None:
-    _, later = await store.admin.replays.count(NOWHERE, enough=BATCH, look=LOOK)
+    _, later = await store.admin.replays.count(NOWHERE, enough=BATCH, scan=HISTORY_SCANNED)
     assert later is not None
     for after in (None, later):
-        await store.admin.replays.count(plan, enough=BATCH, look=LOOK, after=after)
+        await store.admin.replays.count(plan, enough=BATCH, scan=HISTORY_SCANNED, after=after)
         sql, *arguments = listener.heard
         cost = await explain.cost(str(sql), *arguments)
         assert cost.everywhere <= most, cost
 
 
-@pytest.mark.parametrize(("wanted", "most"), [(AuditFilter(), BATCH + 1), (AuditFilter(who="nobody"), WALK)], ids=repr)
+@pytest.mark.parametrize(
+    ("wanted", "most"), [(AuditFilter(), BATCH + 1), (AuditFilter(who="nobody"), ROWS_SCANNED)], ids=repr
+)
 async def test_a_page_of_the_audit(
     store: PostgresStore, listener: Listener, explain: Explainer, wanted: AuditFilter, most: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""Old rows on their way out by way of a file: read whole, kept elsewhere, and only then dropped, exactly those."""
+"""Archive: rows past their retention period are read in full, written elsewhere, and then deleted one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Table = Literal["history", "dead"]
 
 
 class Stale(NamedTuple):
-    """How much is old enough to go; `COUNTED + 1` stands for that many or more."""
+    """Rows past their retention period; `COUNTED + 1` stands for that many or more."""
 
     history: int
     dead: int
@@ -23,10 +23,10 @@ class Stale(NamedTuple):
 
 
 class Archive(Protocol):
-    """What was delivered or given up long ago, by the database's clock. What waits is never touched."""
+    """Reads and deletes old delivered and dead-lettered events, by the clock of the database; never pending ones."""
 
     async def stale(self, kept: Retention) -> Stale:
-        """How much was done with longer ago than it is kept."""
+        """Count the rows past their retention period."""
         ...
 
     async def read(
@@ -38,10 +38,12 @@ class Archive(Protocol):
         after: EventDetail | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> list[EventDetail]:
-        """Rows older than that many seconds, whole, by the time they were recorded, from behind `after` on; no more
-        than have `max_bytes` of payload and headers, and at least one."""
+        """Return rows older than `older` seconds in full, in the order of recording, after the row `after`.
+
+        The rows have at most `max_bytes` of payload and headers together, unless the first row has more.
+        """
         ...
 
     async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
-        """Drop exactly these rows; returns how many of them were still there."""
+        """Delete exactly these rows; returns how many of them still existed."""
         ...

@@ -1,6 +1,6 @@
-"""The audit: who did what, when, to what and to how many; in pages, the newest first.
+"""The audit: which operator did what, when, to what and to how many; in pages, the newest first.
 
-It says what was changed and never what the content was: an audit is kept longer than an event, and read by more people.
+An entry names what changed and never the content: the audit is kept longer than events, and more users may read it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """What a person did."""
+    """An action of an operator."""
 
     id: int
     at: datetime
@@ -28,9 +28,9 @@ class AuditEntry:
     subject: str
     """An event id, a group of dead letters, a filter in words, a destination, a relay, a queue."""
     count: int
-    """To how many it was done so far."""
+    """How many messages it was done to so far."""
     detail_json: str
-    """`left` of what was done to many at once: those to which it was not done, or not yet."""
+    """For a bulk action, `left` is the number of messages that it was not done to, or not yet."""
 
     @property
     def detail(self) -> Mapping[str, Any]:
@@ -40,7 +40,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which entries are wanted; what is None does not matter."""
+    """Which entries to list; None matches all."""
 
     who: str | None = None
     what: str | None = None
@@ -60,16 +60,16 @@ class AuditPage(NamedTuple):
 
     entries: list[AuditEntry]
     before: int | None
-    """Where the next page goes on; None if there is none."""
+    """Where the next page continues; None if there is none."""
 
 
 class FoundEntry(NamedTuple):
-    """A row that a store looked at for a page."""
+    """A row that a store scanned for a page of the audit."""
 
     entry: AuditEntry
     wanted: bool
     edge: bool
-    """The last row that was looked at: what comes after it is not known."""
+    """The last row that was scanned: the rows after it are unknown."""
 
 
 class Audit(Protocol):
@@ -87,7 +87,7 @@ class Audit(Protocol):
 
 
 def audit_page(found: Sequence[FoundEntry], wanted: AuditFilter, *, limit: int) -> AuditPage:
-    """The page that rows make; there is one wanted row more than the limit, if there could be."""
+    """Return the page that scanned rows make. They have one matching row more than the limit, if there is one."""
     entries: list[AuditEntry] = []
     for entry, fits, edge in found:
         if fits and len(entries) == limit:
@@ -95,7 +95,7 @@ def audit_page(found: Sequence[FoundEntry], wanted: AuditFilter, *, limit: int) 
         if fits:
             entries.append(entry)
         if edge:
-            # Numbers go with time, give or take a transaction: a whole look further on everything is older still.
+            # Numbers grow with time, except for concurrent transactions: all rows after a whole scan are older still.
             over = wanted.since is not None and entry.at < wanted.since
             return AuditPage(entries, None if over else entry.id)
     return AuditPage(entries, None)

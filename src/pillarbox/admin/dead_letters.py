@@ -22,7 +22,7 @@ AMENDED = "amended"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendment:
-    """What becomes of a dead letter's content."""
+    """The content of a dead letter before and after an edit."""
 
     old_payload: bytes
     old_headers: Mapping[str, Any]
@@ -33,11 +33,11 @@ class Amendment:
     def of(
         cls, old_payload: bytes, old_headers: str, *, payload: bytes | None, headers: Mapping[str, str] | None
     ) -> Amendment:
-        """From what a table has and what is asked for; None leaves as it is."""
+        """Return the edit of stored content; None leaves a part as it is."""
         try:
             had: dict[str, Any] = json.loads(old_headers)
         except (ValueError, RecursionError):
-            had = {}  # too deep or too long to be decoded, and so never sent: it goes out without them
+            had = {}  # Too deep or too long to decode: the message is sent without them.
         return cls(
             old_payload=old_payload,
             old_headers=had,
@@ -47,21 +47,21 @@ class Amendment:
 
     @property
     def changes(self) -> bool:
-        """Would anything be different?"""
+        """Whether the content changes."""
         return self.payload != self.old_payload or dict(self.headers) != dict(self.old_headers)
 
     @property
     def headers_json(self) -> str:
-        """The headers that it goes out with."""
+        """The headers that the message is sent with."""
         marked = dict(self.headers) | {AMENDED: _hash(self.old_payload)}
         return json.dumps(marked, ensure_ascii=False, separators=(",", ":"))
 
     @property
     def told(self) -> dict[str, Any]:
-        """What changes, without the content: hash and size of both payloads, names of headers."""
+        """What changes, without the content: hash and size of both payloads, names of changed headers."""
         old, new = self.old_headers, self.headers
         return {
-            "payload": {"old": _figures(self.old_payload), "new": _figures(self.payload)},
+            "payload": {"old": _hash_and_size(self.old_payload), "new": _hash_and_size(self.payload)},
             "headers": {
                 "set": sorted(name for name, value in new.items() if name not in old or old[name] != value),
                 "removed": sorted(name for name in old if name not in new),
@@ -69,7 +69,7 @@ class Amendment:
         }
 
 
-def _figures(payload: bytes) -> dict[str, Any]:
+def _hash_and_size(payload: bytes) -> dict[str, Any]:
     return {"sha256": _hash(payload), "bytes": len(payload)}
 
 
@@ -94,20 +94,20 @@ class ListedDeadLetter(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFilter:
-    """Which dead letters are wanted; what is None does not matter."""
+    """Which dead letters to list; None matches all."""
 
     event_id: str | None = None
     event_type: str | None = None
     key: str | None = None
     destination: str | None = None
     since: datetime | None = None
-    """Given up then or later."""
+    """Dead-lettered at that time or later."""
     error: str | None = None
-    """A part of the error, letter for letter."""
+    """A part of the error, verbatim."""
 
     @property
     def index(self) -> Literal["event", "key", "type"] | None:
-        """By what the dead letters are looked up."""
+        """The index by which the dead letters are searched."""
         if self.event_id is not None:
             return "event"
         return "key" if self.key is not None else "type" if self.event_type is not None else None
@@ -127,11 +127,11 @@ class DeadLetterPage(NamedTuple):
 
     letters: list[ListedDeadLetter]
     before: int | None
-    """Where the next page goes on; None if there is none."""
+    """Where the next page continues; None if there is none."""
 
 
 class FoundDeadLetter(NamedTuple):
-    """A row that a store looked at for a page of dead letters."""
+    """A row that a store scanned for a page of dead letters."""
 
     letter: ListedDeadLetter
     wanted: bool
@@ -139,7 +139,7 @@ class FoundDeadLetter(NamedTuple):
 
 
 def dead_letter_page(found: Sequence[FoundDeadLetter], *, limit: int) -> DeadLetterPage:
-    """The page that rows make, the newest first; there is one wanted row more than the limit, if there could be."""
+    """Return the page that scanned rows make. They have one matching row more than the limit, if there is one."""
     letters: list[ListedDeadLetter] = []
     for letter, wanted, edge in found:
         if wanted and len(letters) == limit:

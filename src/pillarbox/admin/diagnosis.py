@@ -1,7 +1,7 @@
-"""What a store or a transport can be asked about its own health: checks, and what each of them finds.
+"""Diagnosis: the checks of a store or a transport, and their results.
 
-A check looks and changes nothing, reads a bounded number of rows and answers within a bounded time. Whoever runs it
-turns what it raises into a finding, so that one that cannot be made never keeps the others from being made.
+A check changes nothing, reads a bounded number of rows and returns within a bounded time. If a check raises, the caller
+reports that as a finding and runs the other checks.
 """
 
 from __future__ import annotations
@@ -16,61 +16,61 @@ if TYPE_CHECKING:
     from pillarbox.core.store import Schema, SchemaStatus
 
 Result = Literal["pass", "warn", "fail", "skip"]
-"""`skip`: not made, because one before it failed on which it depends."""
+"""`skip`: not run, because a check that it depends on failed."""
 
 LONG_TRANSACTION = 300.0
-"""Seconds after which an open transaction is worth a word: vacuum cannot take away what it could still see."""
+"""Seconds after which an open transaction is reported: vacuum cannot remove rows that it can still see."""
 LOOKED_AT = 10_000
-"""Waiting messages that are looked at, those that were recorded first."""
+"""Pending messages that a check reads, the first recorded ones."""
 MANY_TRIES = 5
 _LONGEST = 120
 
 
-class Answer(NamedTuple):
-    """What a check found, and what to do about it."""
+class CheckResult(NamedTuple):
+    """The result of a check, and what to do about it."""
 
     result: Result
     said: str
     fix: str = ""
 
 
-def passed(said: str) -> Answer:
-    return Answer("pass", said)
+def passed(said: str) -> CheckResult:
+    return CheckResult("pass", said)
 
 
-def warned(said: str, fix: str) -> Answer:
-    return Answer("warn", said, fix)
+def warned(said: str, fix: str) -> CheckResult:
+    return CheckResult("warn", said, fix)
 
 
-def failed(said: str, fix: str) -> Answer:
-    return Answer("fail", said, fix)
+def failed(said: str, fix: str) -> CheckResult:
+    return CheckResult("fail", said, fix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One question."""
+    """One check."""
 
     name: str
     """`group.subject`, as the reference lists it."""
-    ask: Callable[[], Awaitable[Answer]]
+    ask: Callable[[], Awaitable[CheckResult]]
     gate: bool = False
-    """If it fails, those after it in its group cannot be asked."""
+    """If it fails, later checks of its group are skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What became of a check."""
+    """The outcome of a check in a report."""
 
     check: str
     result: Result
     said: str
     fix: str = ""
     subject: str = ""
-    """Which of several transports; '' where there is only one thing it can be about."""
+    """The transport, if there are several; else ''."""
 
 
 class Tried(NamedTuple):
-    """Messages that wait although they were tried often, among the first `LOOKED_AT` that wait."""
+    """Pending messages with many attempts, among the first `LOOKED_AT` pending ones."""
 
     messages: int
     error: str
@@ -79,20 +79,20 @@ class Tried(NamedTuple):
     """The id of an event with that error."""
 
 
-class Part(NamedTuple):
-    """A table with its indexes, or whatever else takes room; None is what nobody knows."""
+class TableSize(NamedTuple):
+    """The size of a table with its indexes, or of another file; None is unknown."""
 
     name: str
     rows: int | None
     dead_rows: int | None
-    """Gone, and not cleared away yet."""
+    """Deleted or updated rows that vacuum has not removed yet."""
     bytes: int
     whole: str = ""
-    """The table of which it is a partition; '' if it is none."""
+    """The table that it is a partition of; '' if it is not a partition."""
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction of which dead rows must wait for the end."""
+    """An open transaction that keeps vacuum from removing dead rows."""
 
     pid: int
     who: str
@@ -100,15 +100,15 @@ class OpenTransaction(NamedTuple):
     state: str
     seconds: float
     query: str
-    """Short, and without what is written into it."""
+    """Shortened, and without its values."""
 
 
 class TableSizes(NamedTuple):
     """The largest part first."""
 
-    parts: Sequence[Part]
+    parts: Sequence[TableSize]
     oldest: OpenTransaction | None = None
-    """None: there is none, or it cannot be seen."""
+    """None: there is none, or this user cannot see it."""
 
     @property
     def bytes(self) -> int:
@@ -116,36 +116,36 @@ class TableSizes(NamedTuple):
 
 
 class Diagnosis(Protocol):
-    """What a store can say of itself."""
+    """Checks of a store, and the sizes of its tables."""
 
     def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
-        """In the order in which they explain each other; transactions are long after so many seconds."""
+        """Return the checks, causes before symptoms. long_transaction: age in seconds to report."""
         ...
 
     async def tried(self, more_than: int = MANY_TRIES) -> Tried:
-        """Messages that were sent in vain more often than that and still wait."""
+        """Return the pending messages with more failed sends than that."""
         ...
 
     async def table_sizes(self) -> TableSizes:
-        """How much room it takes, and whose transaction is the oldest."""
+        """Return the sizes of the tables and the oldest open transaction."""
         ...
 
 
 def schema_checks(schema: Schema) -> list[Check]:
-    """Whether the tables are as this release wants them; without those of its version, nothing else can be asked."""
+    """Return the checks of version and tables. If the version is wrong, the other checks of the store are skipped."""
 
-    async def version() -> Answer:
+    async def version() -> CheckResult:
         return _version(await schema.status())
 
-    async def tables() -> Answer:
+    async def tables() -> CheckResult:
         if problems := (await schema.status()).problems:
-            return failed("; ".join(problems), "each is told with its remedy")
-        return passed("nobody has changed the tables")
+            return failed("; ".join(problems), "follow the advice for each problem")
+        return passed("the tables are unchanged")
 
     return [Check(name="store.schema", ask=version, gate=True), Check(name="store.tables", ask=tables)]
 
 
-def _version(status: SchemaStatus) -> Answer:
+def _version(status: SchemaStatus) -> CheckResult:
     if status.version == 0:
         return failed("there are no tables", "`pillarbox schema apply`")
     if status.version > status.wanted:
@@ -162,7 +162,7 @@ def _version(status: SchemaStatus) -> Answer:
 
 
 def commonest(errors: Iterable[tuple[str, str]]) -> Tried:
-    """Of (error, event id) pairs, how many there are, and the error that most of them share."""
+    """Return how many (error, event id) pairs there are, and the commonest error."""
     found = [(reason(error, event_id), event_id) for error, event_id in errors]
     if not found:
         return Tried(0, "", "")
@@ -171,11 +171,11 @@ def commonest(errors: Iterable[tuple[str, str]]) -> Tried:
 
 
 def reason(error: str, event_id: str = "") -> str:
-    """An error for people to compare: one that names its event is the same error for the next event."""
+    """Return an error without the id of its event, so that errors of different events compare equal."""
     return shortened(re.sub(rf"(?<!\w){re.escape(event_id)}(?!\w)", "…", error) if event_id else error)
 
 
 def shortened(text: str, *, most: int = _LONGEST) -> str:
-    """The text on one line, and no longer than that."""
+    """Return the text on one line, with at most `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"

@@ -21,15 +21,15 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import LONGEST_HEADER
 from pillarbox.core.message import Status
 
-WALK = 5_000
-"""Rows of one table that are looked at for one page with a filter that no index answers."""
+ROWS_SCANNED = 5_000
+"""Rows of one table that are scanned for one page with a filter that no index answers."""
 
 UNREADABLE = "(cannot be decoded)"
-"""The name under which headers are shown that are too deep or too long to be decoded."""
+"""The name under which headers are shown that are too deep or too long to decode."""
 
 
 class Position(NamedTuple):
-    """Where an event stands in a list: when it was recorded, its place in line, its destination."""
+    """The position of an event in a list: time of recording, sequence, destination."""
 
     recorded_at: datetime
     id: int
@@ -40,46 +40,46 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The position that `str` wrote. Raises ConfigurationError."""
+        """Return the position that `str` wrote. Raises ConfigurationError."""
         try:
-            recorded_at, place, destination = text.split(",")
+            recorded_at, sequence, destination = text.split(",")
             at = datetime.fromisoformat(recorded_at)
-            position = cls(at.astimezone(UTC), int(place), unquote(destination, errors="strict"))
+            position = cls(at.astimezone(UTC), int(sequence), unquote(destination, errors="strict"))
             if at.utcoffset() is None or not 0 <= position.id < 2**63 or "\0" in position.destination:
                 raise ValueError
         except (ValueError, OverflowError):
             raise ConfigurationError(
-                f"{text!r} is no position in a list: use the one that the last page named"
+                f"{text!r} is not a position in a list: use the position that the last page returned"
             ) from None
         return position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events are wanted; what is None does not matter."""
+    """Which events to list; None matches all."""
 
     status: Status | None = None
     event_type: str | None = None
     key: str | None = None
     destination: str | None = None
     aggregate: str | None = None
-    """Of this type, as in ORDER, or of this very one, as in ORDER:42."""
+    """An aggregate type, as in ORDER, or one aggregate, as in ORDER:42."""
     since: datetime | None = None
-    """Recorded then or later."""
+    """Recorded at that time or later."""
     until: datetime | None = None
-    """Recorded before then."""
+    """Recorded before that time."""
     error: str | None = None
-    """A part of the last error, letter for letter."""
+    """A part of the last error, verbatim."""
     retrying: bool = False
-    """Only those that wait after a send that failed."""
+    """Only events that wait for a retry after a failed send."""
     blocked: bool = False
-    """Only those that were given up and hold their key until a person decides."""
+    """Only events that block their key until an operator decides."""
     undelivered: bool = False
-    """Only those that wait, or hold their key: neither delivered nor dead letters."""
+    """Only pending and blocking events: neither delivered nor dead letters."""
 
     @property
     def index(self) -> Literal["key", "type"] | None:
-        """By what the history is looked up; the hot table has no index to spare for either."""
+        """The index by which the history is searched; the hot table has no such index."""
         return "key" if self.key is not None else "type" if self.event_type is not None else None
 
     @property
@@ -90,12 +90,12 @@ class EventFilter:
 
     @property
     def aggregate_parts(self) -> tuple[str | None, str | None]:
-        """Its type and its id, as far as they are given."""
+        """Type and id of the aggregate; None for a part that is not given."""
         kind, _, one = (self.aggregate or "").partition(":")
         return kind or None, one or None
 
     def after(self, position: Position | None) -> Position | None:
-        """Where a list goes on: there, or where `until` lets it begin."""
+        """Return where a list continues: at the position, or where `until` lets it begin."""
         if self.until is None:
             return position
         begin = Position(self.until, 0, "")
@@ -103,17 +103,17 @@ class EventFilter:
 
     @property
     def waiting(self) -> bool:
-        """Could one of them be in the hot table?"""
+        """Whether the hot table can have matching events."""
         return self.status is not Status.PUBLISHED
 
     @property
     def delivered(self) -> bool:
-        """Could one of them be in the history?"""
+        """Whether the history can have matching events."""
         return self.status in (None, Status.PUBLISHED) and not self._hot
 
     @property
     def dead(self) -> bool:
-        """Could one of them be a dead letter?"""
+        """Whether dead letters can match."""
         return self.status in (None, Status.FAILED) and not self._hot
 
     @property
@@ -148,11 +148,11 @@ class EventPage(NamedTuple):
 
     events: list[ListedEvent]
     after: Position | None
-    """Where the next page goes on; None if there is none."""
+    """Where the next page continues; None if there is none."""
 
 
 class Failure(NamedTuple):
-    """A send that failed."""
+    """A failed send."""
 
     destination: str
     attempt: int
@@ -160,7 +160,7 @@ class Failure(NamedTuple):
     error: str
     attempted_at: datetime
     seconds: float | None
-    """How long the send took; None where that is not known, or nothing was sent."""
+    """How long the send took; None if unknown, or if nothing was sent."""
 
 
 class EventDetail(NamedTuple):
@@ -185,7 +185,7 @@ class EventDetail(NamedTuple):
     recorded_at: datetime
     published_at: datetime | None
     seconds: float | None
-    """How long the send that delivered it took; None where that is not known, or nothing was sent."""
+    """How long the successful send took; None if unknown, or if nothing was sent."""
     attempts: int
     retry_count: int
     last_error: str | None
@@ -200,9 +200,10 @@ class EventDetail(NamedTuple):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; where nobody can decode them, their beginning under `UNREADABLE`. Never raises.
+        """The headers; if they cannot be decoded, their beginning under `UNREADABLE`. Never raises.
 
-        `record` takes text only. Of what plain SQL inserts, numbers, true, false and null stay; the rest is text.
+        `record` accepts text only. Of values that plain SQL inserted, numbers, true, false and null stay as they are;
+        other values become text.
         """
         try:
             decoded = json.loads(self.headers_json)
@@ -220,12 +221,12 @@ def _shown(value: Any) -> Any:
 
 
 def _encodable(text: str) -> str:
-    """Without the lone surrogates that JSON can name and UTF-8 cannot carry."""
+    """Escape lone surrogates, which JSON can contain and UTF-8 cannot."""
     return text.encode(errors="backslashreplace").decode()
 
 
 class Story(NamedTuple):
-    """An event, once per destination; the latest sends that failed, the last one first; what is asked for, in order."""
+    """An event, once per destination; its latest failed sends, the last one first; its open requests, in order."""
 
     events: list[EventDetail]
     failures: list[Failure]
@@ -246,16 +247,16 @@ class Events(Protocol):
 
 
 class FoundEvent(NamedTuple):
-    """A row that a store looked at for a page of events."""
+    """A row that a store scanned for a page of events."""
 
     event: ListedEvent
     wanted: bool
     edge: bool
-    """The last row of its table that was looked at: what comes after it there is not known."""
+    """The last row of its table that was scanned: the rows after it are unknown."""
 
 
 def event_page(found: Iterable[FoundEvent], *, limit: int) -> EventPage:
-    """The page that rows of several tables make; each table brought one wanted row more than the limit, if it could."""
+    """Return the page that scanned rows make. Each table has one matching row more than the limit, if there is one."""
     events: list[ListedEvent] = []
     for event, wanted, edge in sorted(found, key=lambda row: row.event.position, reverse=True):
         if wanted and len(events) == limit:
@@ -267,6 +268,6 @@ def event_page(found: Iterable[FoundEvent], *, limit: int) -> EventPage:
     return EventPage(events, None)
 
 
-def walk(limit: int, *, asked: int, answered: bool) -> int:
-    """How many rows to look at for a page: no more than it holds if an index answers all that was asked."""
-    return limit + 1 if asked <= answered else max(WALK, limit + 1)
+def rows_to_scan(limit: int, *, asked: int, answered: bool) -> int:
+    """Return how many rows to scan for a page: one more than the page, if an index answers all filters."""
+    return limit + 1 if asked <= answered else max(ROWS_SCANNED, limit + 1)

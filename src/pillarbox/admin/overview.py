@@ -1,4 +1,4 @@
-"""How an outbox fares at a glance: what `pillarbox status` shows, from queries that stay cheap with a large backlog."""
+"""The state of an outbox at a glance, as `pillarbox status` shows it; cheap with a large backlog."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pillarbox.core.statistics import COUNTED
 
 
 class LaneView(NamedTuple):
-    """A lane and who works it."""
+    """A lane and its owner."""
 
     lane: int
     owner: str | None
-    """The id of a relay, which may be dead already."""
+    """The id of a relay, which may have crashed."""
     epoch: int
     crashes: int
 
 
 class RelayView(NamedTuple):
-    """A relay that lives, or whose death nobody has noticed yet."""
+    """A relay that is running, or has crashed and still has its entry."""
 
     id: str
     name: str
@@ -31,48 +31,48 @@ class RelayView(NamedTuple):
     """Destination → state."""
     version: str = ""
     age: float = 0.0
-    """Seconds since it began to live."""
+    """Seconds since it started."""
     in_hand: int = 0
-    """Messages that it has had in hand for longer than a second."""
+    """Messages that have been in flight for longer than a second."""
     draining: bool = False
-    """It was asked to drain."""
+    """Whether an operator asked it to drain."""
     stalled: str = ""
     """Why it makes no progress although it could, and what to do; "" while it does."""
 
 
 class Overview(NamedTuple):
-    """What waits, what was given up on, and who works."""
+    """Pending events, dead letters, lanes and relays."""
 
     backlog: int
-    """Messages that are not delivered yet."""
+    """Pending messages."""
     oldest: float | None
-    """Seconds since the oldest of them could have left: since it was recorded, or was due; None if there is none."""
+    """Seconds since the oldest of them could have been sent: since it was recorded, or due; None if there is none."""
     exact: bool
-    """False: there are more than are counted, and both figures are estimates."""
+    """False: more messages are pending than are counted, and both numbers are estimates."""
     dead: int
     """Dead letters; `COUNTED + 1` stands for that many or more."""
     lanes: list[LaneView]
     relays: list[RelayView]
     blocked: int = 0
-    """Keys that stand still until a person decides; `COUNTED + 1` stands for that many or more."""
+    """Keys that are blocked until an operator decides; `COUNTED + 1` stands for that many or more."""
     oldest_event: str | None = None
-    """The id of the one whose age `oldest` is."""
+    """The id of the event with the age `oldest`."""
     recorded: int = 0
     """The last sequence number that was assigned to a message."""
 
 
 class ConsumerView(NamedTuple):
-    """A consumer that has receipts in the inbox or tallied what it met.
+    """A consumer that has inbox records or statistics.
 
-    Counts, last error and its time are of the tallies of the last 24 hours; None where there are none.
+    Counts, last error and its time are of the last 24 hours; None without statistics.
     """
 
     name: str
     receipts: int
-    """Events that it has admitted and that are still remembered; `COUNTED + 1` stands for that many or more."""
+    """Inbox records of the consumer; `COUNTED + 1` stands for that many or more."""
     handled: int | None = None
     repeated: int | None = None
-    """Duplicates that were caught."""
+    """Duplicates that were not handled again."""
     failed: int | None = None
     given_up: int | None = None
     last_error: str | None = None
@@ -80,7 +80,7 @@ class ConsumerView(NamedTuple):
 
 
 class Inspection(Protocol):
-    """How the outbox and the inbox are doing at a glance."""
+    """The state of outbox and inbox at a glance."""
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         """Return backlog, dead letters, blocked keys, lanes and relays.

@@ -1,9 +1,9 @@
-"""Replay: what was delivered goes out once more, as new events that say of which they are copies.
+"""Replay: copies of delivered events are sent as new events that name their originals.
 
-A copy has an id of its own, so that consumers take it as new, and the original's in the header `replayof`. Copies keep
-the order in which the originals were delivered, which is the order of each key. How far a replay got is written with
-every bite of copies, in the same transaction and into its entry of the audit: whoever goes on after a crash does
-nothing twice and leaves nothing out. Copies are no originals: what is itself a copy is replayed only by its id.
+A copy has its own id, so that consumers handle it as a new event; the header `replayof` has the id of the original.
+Copies keep the order of delivery of the originals, which is the order of each key. The same transaction writes a batch
+of copies and the position that the replay has reached, in its entry of the audit: a replay that is resumed after a
+crash copies nothing twice and leaves nothing out. A copy is replayed only by its id, never as part of a filter.
 """
 
 from __future__ import annotations
@@ -22,57 +22,57 @@ from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.message import Status
 
 WHAT = "replay"
-"""What the audit calls it."""
+"""The action of a replay in the audit."""
 
-LOOK = 20_000
-"""Rows of the history that one statement looks at."""
+HISTORY_SCANNED = 20_000
+"""Rows of the history that one statement scans."""
 
-BITE_BYTES = 8 * 1024 * 1024
-"""Payloads that one statement copies, unless a single one is larger."""
+BATCH_BYTES = 8 * 1024 * 1024
+"""Bytes of payload that one statement copies, unless a single payload is larger."""
 
 MOST_IDS = 1_000
 
 
-class Place(NamedTuple):
-    """Where a delivered message stands in the order of delivery."""
+class DeliveryPosition(NamedTuple):
+    """The position of a delivered message in the order of delivery."""
 
     published_at: datetime
     id: int
     destination: str
 
 
-FIRST = Place(datetime.min.replace(tzinfo=UTC), 0, "")
+FIRST = DeliveryPosition(datetime.min.replace(tzinfo=UTC), 0, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What is to be replayed, where to, and how fast. Raises ConfigurationError for what contradicts itself."""
+    """Which events to replay, where to, and how fast. Raises ConfigurationError for contradictory values."""
 
     wanted: EventFilter = field(default_factory=EventFilter)
-    """By type, key, destination and when it was recorded."""
+    """By type, key, destination and time of recording."""
     until: datetime | None = None
     """Recorded before then."""
     event_ids: tuple[str, ...] = ()
     """Only these events, if any are named."""
     to: str | None = None
-    """The one destination they all go to, each event once; None: where each went."""
+    """The one destination of all copies, each event once; None: the destinations of the originals."""
     rate: float | None = None
     """Copies per second at most."""
     most: int | None = None
-    """The oldest so many."""
+    """At most so many events, the oldest first."""
 
     def __post_init__(self) -> None:
         wanted = self.wanted
         if wanted.status not in (None, Status.PUBLISHED) or wanted.retrying or wanted.blocked:
-            raise ConfigurationError("only what was delivered can be replayed: what was given up on is retried")
+            raise ConfigurationError("only delivered events can be replayed: retry dead letters instead")
         if wanted.aggregate is not None or wanted.error is not None or wanted.until is not None:
             raise ConfigurationError("a replay is chosen by type, key, destination and time, or by ids")
         if wanted.since is not None and self.until is not None and wanted.since >= self.until:
-            raise ConfigurationError(f"nothing is recorded since {wanted.since} and before {self.until}: swap them")
+            raise ConfigurationError(f"no event is recorded since {wanted.since} and before {self.until}: swap them")
         if self.rate is not None and not (self.rate > 0 and math.isfinite(self.rate)):
-            raise ConfigurationError(f"a rate of {self.rate} a second replays nothing: give one above zero")
+            raise ConfigurationError(f"a rate of {self.rate} per second replays nothing: use a rate above zero")
         if self.most is not None and self.most < 1:
-            raise ConfigurationError(f"{self.most} events are nothing to replay: give a number from 1 on")
+            raise ConfigurationError(f"cannot replay at most {self.most} events: use a number of at least 1")
         if len(self.event_ids) > MOST_IDS:
             raise ConfigurationError(f"{len(self.event_ids)} ids are too many for one replay: name at most {MOST_IDS}")
         if self.to is not None:
@@ -83,17 +83,17 @@ class Replay:
 
     @property
     def index(self) -> Literal["event", "key", "type"] | None:
-        """By what the history is looked up."""
+        """The index by which the history is searched."""
         return "event" if self.event_ids else self.wanted.index
 
     @property
-    def start(self) -> Place:
-        """Before the first that could be wanted: nothing is delivered before it is recorded."""
+    def start(self) -> DeliveryPosition:
+        """The position before the first event that can match: no event is delivered before it is recorded."""
         return FIRST if self.wanted.since is None else FIRST._replace(published_at=self.wanted.since)
 
 
-class Delivered(NamedTuple):
-    """A message of the history that is to be copied."""
+class DeliveredRow(NamedTuple):
+    """A message of the history that the replay copies."""
 
     published_at: datetime
     id: int
@@ -103,108 +103,114 @@ class Delivered(NamedTuple):
     """Bytes of its payload."""
 
     @property
-    def place(self) -> Place:
-        return Place(self.published_at, self.id, self.destination)
+    def position(self) -> DeliveryPosition:
+        return DeliveryPosition(self.published_at, self.id, self.destination)
 
 
 class FoundDelivered(NamedTuple):
-    """A row that a store looked at."""
+    """A row that a store scanned for a replay."""
 
-    row: Delivered
+    row: DeliveredRow
     wanted: bool
     edge: bool
-    """The last row that was looked at: what comes after it is not known."""
+    """The last row that was scanned: the rows after it are unknown."""
 
 
 class Chosen(NamedTuple):
-    """Some of what is to be replayed, in the order of delivery."""
+    """A batch of messages to replay, in the order of delivery."""
 
-    rows: list[Delivered]
-    after: Place | None
-    """Where to go on; None if nothing is left."""
+    rows: list[DeliveredRow]
+    after: DeliveryPosition | None
+    """Where the next batch continues; None if nothing is left."""
 
 
 class Counted(NamedTuple):
-    """How many of what one look went over are to be replayed."""
+    """How many of the scanned messages are to be replayed."""
 
     found: int
     after: Position | None
-    """Where the next look goes on; None if nothing is left, or enough was found."""
+    """Where the next scan continues; None if nothing is left, or if enough were found."""
 
 
 class Progress(NamedTuple):
-    """A replay, and how far it got."""
+    """A replay and the position it has reached."""
 
     number: int
     """Its number in the audit."""
     seed: str
-    """A UUID that the ids of its copies are made of."""
+    """A UUID from which the ids of its copies are derived."""
     plan: Replay
     began: datetime
-    """What was delivered later is no part of it."""
+    """Events that were delivered later are not part of the replay."""
     copied: int
-    after: Place
+    after: DeliveryPosition
     done: bool
     expected: int | None = None
-    """How many it was to be when it began; `COUNTED + 1` stands for that many or more, None for what nobody counted."""
+    """How many events matched when it began; `COUNTED + 1` stands for that many or more; None: not counted."""
 
     def copy_id(self, event_id: str) -> str:
-        """The id of an event's copy: the same for all destinations of the event, another in every replay."""
+        """Return the id of an event's copy: the same for all destinations of the event, different in every replay."""
         return str(uuid5(UUID(self.seed), event_id))
 
 
 class Replays(Protocol):
-    """Copies of what was delivered, in bites: a constant number of statements each, and no payload comes by here."""
+    """Copies delivered messages in batches. A batch takes a constant number of statements and returns no payload."""
 
-    async def count(self, plan: Replay, *, enough: int, look: int, after: Position | None = None) -> Counted:
-        """How many are to be replayed, up to `enough`, among the next `look` rows that an index brings.
+    async def count(self, plan: Replay, *, enough: int, scan: int, after: Position | None = None) -> Counted:
+        """Count the messages to replay, up to `enough`, among the next `scan` rows of an index.
 
-        By the time of recording, which the indexes by type and by key have as well: where nothing fits one of these,
-        or a range of times, nothing is read. The rate and the number of the plan are the caller's business.
+        The scan is in the order of recording, as are the indexes by type and by key: if no row has the type, the key
+        or the time, no row is read. The caller applies the rate and the maximum number of the plan.
         """
         ...
 
-    async def chosen(self, plan: Replay, *, limit: int, after: Place, began: datetime | None = None) -> Chosen:
-        """The next that are to be replayed, behind `after`, of those that were delivered until `began`.
+    async def chosen(
+        self, plan: Replay, *, limit: int, after: DeliveryPosition, began: datetime | None = None
+    ) -> Chosen:
+        """Return the next messages to replay after a position, of those that were delivered until `began`.
 
-        Looks at a bounded number of rows, so it may be short, or empty, and still say where to go on. The rate and
-        the number of the plan are the caller's business.
+        Scans a bounded number of rows. The batch may therefore be short or empty and still have a position to continue
+        from. The caller applies the rate and the maximum number of the plan.
         """
         ...
 
     async def begin(self, plan: Replay, *, by: str = "", expected: int | None = None) -> Progress:
-        """Enter a replay in the audit; nothing is copied yet. expected: how many it will be, where that is known."""
+        """Enter a replay in the audit, and copy nothing yet. expected: how many events match, if counted."""
         ...
 
     async def find(self, number: int) -> Progress | None:
-        """A replay by its number in the audit."""
+        """Return a replay by its number in the audit; None if there is none."""
         ...
 
-    async def copy(self, progress: Progress, rows: Sequence[Delivered], *, after: Place, done: bool) -> Progress | None:
-        """Copy these, each to the end of its key, and write how far that is: both or neither.
+    async def copy(
+        self, progress: Progress, rows: Sequence[DeliveredRow], *, after: DeliveryPosition, done: bool
+    ) -> Progress | None:
+        """Copy messages, each to the end of its key, and store the new position, in one transaction.
 
-        None, and nothing copied, if the replay is no longer where `progress` says.
+        Returns None and copies nothing if the replay is no longer at the position of `progress`.
         """
         ...
 
 
 def chosen_of(found: Iterable[FoundDelivered], *, limit: int) -> Chosen:
-    """What rows in the order of delivery make; there is one wanted row more than the limit, if there could be."""
-    rows: list[Delivered] = []
+    """Return the batch that scanned rows make. They have one matching row more than the limit, if there is one."""
+    rows: list[DeliveredRow] = []
     size = 0
     for row, wanted, edge in found:
         size += row.size if wanted else 0
-        if wanted and rows and (len(rows) == limit or size > BITE_BYTES):
-            return Chosen(rows, rows[-1].place)
+        if wanted and rows and (len(rows) == limit or size > BATCH_BYTES):
+            return Chosen(rows, rows[-1].position)
         if wanted:
             rows.append(row)
         if edge:
-            return Chosen(rows, row.place)
+            return Chosen(rows, row.position)
     return Chosen(rows, None)
 
 
-def written(*, seed: str, plan: Replay, after: Place, done: bool, expected: int | None = None) -> dict[str, Any]:
-    """A replay as the audit has it, but for its number, its time and its count."""
+def detail_of_replay(
+    *, seed: str, plan: Replay, after: DeliveryPosition, done: bool, expected: int | None = None
+) -> dict[str, Any]:
+    """Return the detail of a replay's audit entry."""
     wanted = plan.wanted
     given = {
         "event_type": wanted.event_type,
@@ -219,18 +225,18 @@ def written(*, seed: str, plan: Replay, after: Place, done: bool, expected: int 
     }
     asked = {name: value for name, value in given.items() if value is not None}
     counted = {} if expected is None else {"expected": expected}
-    return {"replay": seed, "asked": asked, **counted, **position(after, done=done)}
+    return {"replay": seed, "asked": asked, **counted, **progress_detail(after, done=done)}
 
 
-def position(after: Place, *, done: bool) -> dict[str, Any]:
-    """The part of it that changes with every bite."""
+def progress_detail(after: DeliveryPosition, *, done: bool) -> dict[str, Any]:
+    """Return the part of the detail that changes with every batch."""
     return {"after": [timestamp(after.published_at), after.id, after.destination], "done": done}
 
 
-def read(number: int, began: datetime, copied: int, detail: Mapping[str, Any]) -> Progress:
-    """What `written` wrote."""
+def replay_of_entry(number: int, began: datetime, copied: int, detail: Mapping[str, Any]) -> Progress:
+    """Return the replay of an audit entry."""
     asked = detail["asked"]
-    published_at, place, destination = detail["after"]
+    published_at, sequence, destination = detail["after"]
     return Progress(
         number=number,
         seed=detail["replay"],
@@ -249,7 +255,7 @@ def read(number: int, began: datetime, copied: int, detail: Mapping[str, Any]) -
         ),
         began=began,
         copied=copied,
-        after=Place(datetime.fromisoformat(published_at), place, destination),
+        after=DeliveryPosition(datetime.fromisoformat(published_at), sequence, destination),
         done=detail["done"],
         expected=detail.get("expected"),
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.listing import Position
-from pillarbox.admin.replay import LOOK, Progress, Replay
+from pillarbox.admin.replay import HISTORY_SCANNED, Progress, Replay
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.statistics import COUNTED
@@ -51,14 +51,14 @@ async def count(
     found, taken = 0, 0
     after: Position | None = None
     while True:
-        more, after = await store.admin.replays.count(plan, enough=enough - found, look=LOOK, after=after)
+        more, after = await store.admin.replays.count(plan, enough=enough - found, scan=HISTORY_SCANNED, after=after)
         found, taken = found + more, taken + 1
         if after is None:
             return Count(found)
         if taken == looks:
-            return Count(found, among=taken * LOOK)
+            return Count(found, among=taken * HISTORY_SCANNED)
         if looked is not None:
-            looked(LOOK)
+            looked(HISTORY_SCANNED)
 
 
 async def run(
@@ -97,7 +97,7 @@ async def _copy_batch(store: AdminStore, replay: Progress, rate: float | None) -
     # At most one second's worth per batch, so that the rate has no bursts.
     limit = max(1, int(min(BATCH, left, rate or BATCH)))
     rows, more = await store.admin.replays.chosen(plan, limit=limit, after=replay.after, began=replay.began)
-    after = more or (rows[-1].place if rows else replay.after)
+    after = more or (rows[-1].position if rows else replay.after)
     moved = await store.admin.replays.copy(replay, rows, after=after, done=more is None or left <= len(rows))
     if moved is None:
         raise ReplayTakenError(f"replay {replay.number} is being resumed by another process, which continues it")

@@ -95,4 +95,4 @@ def test_a_number_that_no_store_counts_to_is_refused(shop: Stock, arguments: lis
 def test_a_position_that_no_store_counts_to_is_refused(shop: Stock) -> None:
     after = "2026-11-30T09:00:00+00:00,99999999999999999999,orders"
     done = pillarbox("events", "list", "--after", after, PILLARBOX_STORE=shop.url)
-    assert (done.returncode, "is no position in a list" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "is not a position in a list" in done.stderr) == (2, True), done.stderr

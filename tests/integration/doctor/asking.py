@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from pillarbox.admin.diagnosis import Answer, Check
+from pillarbox.admin.diagnosis import Check, CheckResult
 
 
-async def ask(checks: Sequence[Check], name: str) -> Answer:
+async def ask(checks: Sequence[Check], name: str) -> CheckResult:
     """What the check of this name finds."""
     [check] = [check for check in checks if check.name == name]
     return await check.ask()

@@ -2,12 +2,12 @@
 
 from pillarbox.admin.diagnosis import LOOKED_AT
 from pillarbox.statements import Names
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 from tests.databases import Sql
 from tests.plans.explain import Explainer
 
 WAITING = 3 * LOOKED_AT
-STATEMENTS = Statements(Names(prefix="outbox_", schema="public"))
+STATEMENTS = PostgresStatements(Names(prefix="outbox_", schema="public"))
 
 
 async def test_the_search_for_many_tries_ends_after_the_first_rows(sql: Sql, postgres_url: str) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from pillarbox.admin.diagnosis import Answer
+from pillarbox.admin.diagnosis import CheckResult
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import SETTINGS
 from pillarbox.testing.waiting import eventually
@@ -20,7 +20,7 @@ from tests.servers.ports import free_port
 from tests.servers.postgres import PostgresServer
 
 
-async def asked(store: PostgresStore, check: str, *, long_transaction: float = 300) -> Answer:
+async def asked(store: PostgresStore, check: str, *, long_transaction: float = 300) -> CheckResult:
     return await ask(store.diagnosis.checks(long_transaction=long_transaction), check)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox.admin.diagnosis import Answer
+from pillarbox.admin.diagnosis import CheckResult
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQTransport
 from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
@@ -36,7 +36,7 @@ def name(url: str) -> Iterator[str]:
         broker.exchange_delete(name)
 
 
-async def asked(check: str, address: str, **wanted: Any) -> Answer:
+async def asked(check: str, address: str, **wanted: Any) -> CheckResult:
     async with aclosing(RabbitMQDiagnosis(address, **wanted)) as broker:
         return await ask(broker.checks(), check)
 

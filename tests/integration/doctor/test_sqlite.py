@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.admin.diagnosis import Answer
+from pillarbox.admin.diagnosis import CheckResult
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.diagnosis import LONG_LOG, MUCH_ROOM
 from tests.integration.doctor.asking import ask
@@ -23,7 +23,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
         yield store
 
 
-async def asked(store: SqliteStore, check: str) -> Answer:
+async def asked(store: SqliteStore, check: str) -> CheckResult:
     return await ask(store.diagnosis.checks(), check)
 
 

@@ -9,7 +9,7 @@ from pillarbox.core.lane import RelayCard, epochs_of
 from pillarbox.core.message import Message
 from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 from tests.databases import Sql
 
 RECORD = "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key) VALUES ($1, 'moved', '', $2)"
@@ -44,7 +44,7 @@ async def test_a_late_commit_keeps_its_place_in_its_key(store: PostgresStore, sq
 
 
 async def test_from_a_position_it_would_be_overtaken(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
-    not_in_flight = Statements(Names(schema="public")).render("{not_in_flight}")
+    not_in_flight = PostgresStatements(Names(schema="public")).render("{not_in_flight}")
     assert not_in_flight in store.messages._ready.plain
     store.messages._ready.plain = store.messages._ready.plain.replace(not_in_flight, FROM_A_POSITION)
     assert await read_around_a_late_commit(store, sql, meddler) == ["other-1", "ship-2"]

@@ -41,7 +41,7 @@ async def test_of_two_who_go_on_at_the_same_moment_one_does(
     await owner.settle(DELIVERED, *await owner.ready(), to="x")
     progress = await store.admin.replays.begin(Replay())
     rows, _ = await store.admin.replays.chosen(progress.plan, limit=100, after=progress.after)
-    end = rows[-1].place
+    end = rows[-1].position
     moved = await asyncio.gather(
         *(
             one.admin.replays.copy(progress, rows, after=end, done=True)

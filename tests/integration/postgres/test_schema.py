@@ -13,7 +13,7 @@ from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.schema import PostgresSchema
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 from tests.databases import Sql, cloned
 from tests.integration.postgres.steps import BACK_BEFORE_OPERATORS, LAST, MIGRATIONS, WITHOUT_THE_LAST_STEP
 from tests.servers.debian import PG_DUMP
@@ -140,7 +140,7 @@ async def test_a_migration_is_given_its_time_and_nothing_else_is(empty_postgres_
     await sql.close()
     connection = Connection(empty_postgres_url, statement_timeout="1s")
     try:
-        schema = PostgresSchema(connection, Statements(Names(schema="public")), max_payload=1024)
+        schema = PostgresSchema(connection, PostgresStatements(Names(schema="public")), max_payload=1024)
         assert await schema.apply() == [path.stem for path in MIGRATIONS]
         assert [tuple(row) for row in await connection.fetch("SHOW statement_timeout")] == [("1s",)]
     finally:

@@ -8,7 +8,7 @@ from typing import Self
 import psycopg
 
 from pillarbox.statements import Names
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 PUBLIC = Names(schema="public")
 
@@ -17,7 +17,7 @@ PUBLIC = Names(schema="public")
 def sleeping_relay(url: str, names: Names = PUBLIC) -> Iterator[None]:
     """A relay that sleeps as long as the block lasts."""
     with psycopg.connect(url, autocommit=True) as connection:
-        statements = Statements(names)
+        statements = PostgresStatements(names)
         connection.execute(statements.get("sleep").encode())
         yield
         connection.execute(statements.get("wake").encode())

@@ -6,9 +6,9 @@ import sqlite3
 import pytest
 
 from pillarbox.statements import Names
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
-STATEMENTS = Statements(Names())
+STATEMENTS = SqliteStatements(Names())
 PAGE: dict[str, object] = {
     "recorded_at": "9999", "id": 1, "place": "", "since": "0000", "status": None, "type": "t", "key": "k",
     "destination": None, "aggregate_type": None, "aggregate_id": None, "error": None, "retrying": False, "most": 51,
@@ -16,16 +16,16 @@ PAGE: dict[str, object] = {
 }  # fmt: skip
 LETTERS: dict[str, object] = {
     "before": 9, "event_id": "e", "type": "t", "key": "k", "destination": None, "since": "0000", "error": None,
-    "most": 51, "walk": 51,
+    "most": 51, "scan": 51,
 }  # fmt: skip
 REPLAY: dict[str, object] = {
     "recorded_at": "0000", "id": 1, "place": "", "since": "0000", "until": "9999", "type": "t", "key": "k",
-    "destination": None, "events": "[]", "to": None, "look": 9, "enough": 9,
+    "destination": None, "events": "[]", "to": None, "scan": 9, "enough": 9,
 }  # fmt: skip
 OLD: dict[str, object] = {
     "older": 1,
     "limit": 9,
-    "letter": 0,
+    "dead_id": 0,
     "recorded_at": "0000",
     "id": 0,
     "destination": "",

@@ -6,9 +6,9 @@ import sqlite3
 import pytest
 
 from pillarbox.statements import Names
-from pillarbox.stores.sqlite.statements import Statements, each
+from pillarbox.stores.sqlite.statements import SqliteStatements, each
 
-STATEMENTS = Statements(Names())
+STATEMENTS = SqliteStatements(Names())
 Given = dict[str, object]
 LOOK: Given = {"limit": 500, "quota": 500, "in_hand": "[]", "unrouted": "[]"}
 
@@ -52,11 +52,11 @@ WRITES: dict[str, Given] = {
     "split_copy": {},
     "split_replace": {},
     "open_requests": {"limit": 5},
-    "retry_dead_letters": {"letters": "[]", "by": "", "act": 1},
-    "edit_dead_letter": {"letters": "[]", "payload": b"", "headers": "{}", "by": "", "detail": "{}"},
-    "discard_dead_letters": {"letters": "[]", "by": "", "act": 1},
+    "retry_dead_letters": {"dead_ids": "[]", "by": "", "act": 1},
+    "edit_dead_letter": {"dead_ids": "[]", "payload": b"", "headers": "{}", "by": "", "detail": "{}"},
+    "discard_dead_letters": {"dead_ids": "[]", "by": "", "act": 1},
     "archive_delete_history": {"event_ids": "[]", "ids": "[]", "destinations": "[]", "times": "[]"},
-    "archive_delete_dead": {"letters": "[]"},
+    "archive_delete_dead": {"dead_ids": "[]"},
     "show_event": {"event_id": "a"},
     "prune_history": {"seconds": 1, "most": 5},
     "prune_dead": {"seconds": 1, "most": 5},

@@ -5,7 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox.admin.dead_letters import DeadLetterFilter, FoundDeadLetter, ListedDeadLetter, dead_letter_page
-from pillarbox.admin.listing import WALK, EventFilter, FoundEvent, ListedEvent, Position, event_page, walk
+from pillarbox.admin.listing import (
+    ROWS_SCANNED,
+    EventFilter,
+    FoundEvent,
+    ListedEvent,
+    Position,
+    event_page,
+    rows_to_scan,
+)
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
 
@@ -67,9 +75,9 @@ def test_pages_of_dead_letters_follow_the_same_rules() -> None:
 
 
 def test_what_an_index_answers_needs_no_search() -> None:
-    assert walk(50, asked=0, answered=False) == walk(50, asked=1, answered=True) == 51
-    assert walk(50, asked=1, answered=False) == walk(50, asked=2, answered=True) == WALK
-    assert walk(WALK, asked=1, answered=False) == WALK + 1
+    assert rows_to_scan(50, asked=0, answered=False) == rows_to_scan(50, asked=1, answered=True) == 51
+    assert rows_to_scan(50, asked=1, answered=False) == rows_to_scan(50, asked=2, answered=True) == ROWS_SCANNED
+    assert rows_to_scan(ROWS_SCANNED, asked=1, answered=False) == ROWS_SCANNED + 1
 
 
 @pytest.mark.parametrize(
@@ -116,5 +124,5 @@ def test_a_position_can_be_written_down(destination: str) -> None:
     ],
 )
 def test_what_is_no_position_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="no position"):
+    with pytest.raises(ConfigurationError, match="not a position"):
         Position.parse(text)

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from pillarbox.admin.listing import EventFilter
 from pillarbox.admin.replay import (
-    BITE_BYTES,
+    BATCH_BYTES,
     MOST_IDS,
     Chosen,
-    Delivered,
+    DeliveredRow,
+    DeliveryPosition,
     FoundDelivered,
-    Place,
     Progress,
     Replay,
     chosen_of,
-    read,
-    written,
+    detail_of_replay,
+    replay_of_entry,
 )
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
@@ -39,7 +39,7 @@ SEED = "0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b"
         ({"rate": 0}, "rate"),
         ({"rate": float("inf")}, "rate"),
         ({"rate": float("nan")}, "rate"),
-        ({"most": 0}, "from 1 on"),
+        ({"most": 0}, "at least 1"),
         ({"to": ""}, "destination"),
         ({"to": "a\nb"}, "destination"),
         ({"event_ids": tuple(map(str, range(MOST_IDS + 1)))}, "too many"),
@@ -50,28 +50,28 @@ def test_what_makes_no_sense_is_refused(asked: dict[str, Any], told: str) -> Non
         Replay(**asked)
 
 
-def row(place: int, size: int = 1) -> Delivered:
-    return Delivered(NOON + timedelta(seconds=place), place, "x", f"evt-{place}", size)
+def row(place: int, size: int = 1) -> DeliveredRow:
+    return DeliveredRow(NOON + timedelta(seconds=place), place, "x", f"evt-{place}", size)
 
 
-def found(*rows: Delivered, edge: bool = False, wanted: bool = True) -> list[FoundDelivered]:
+def found(*rows: DeliveredRow, edge: bool = False, wanted: bool = True) -> list[FoundDelivered]:
     return [FoundDelivered(one, wanted, edge and one is rows[-1]) for one in rows]
 
 
 def test_a_bite_ends_at_its_limit_if_there_is_more() -> None:
     first, second, third = row(1), row(2), row(3)
-    assert chosen_of(found(first, second, third), limit=2) == Chosen([first, second], second.place)
+    assert chosen_of(found(first, second, third), limit=2) == Chosen([first, second], second.position)
     assert chosen_of(found(first, second), limit=2) == Chosen([first, second], None)
 
 
 def test_a_bite_holds_no_more_bytes_than_a_bound_but_one_row_at_least() -> None:
-    large, small = row(1, BITE_BYTES + 1), row(2)
-    assert chosen_of(found(large, small), limit=9) == Chosen([large], large.place)
-    assert chosen_of(found(small, large), limit=9) == Chosen([small], small.place)
+    large, small = row(1, BATCH_BYTES + 1), row(2)
+    assert chosen_of(found(large, small), limit=9) == Chosen([large], large.position)
+    assert chosen_of(found(small, large), limit=9) == Chosen([small], small.position)
 
 
 def test_a_look_that_found_nothing_says_where_to_go_on() -> None:
-    assert chosen_of(found(row(1), edge=True, wanted=False), limit=9) == Chosen([], row(1).place)
+    assert chosen_of(found(row(1), edge=True, wanted=False), limit=9) == Chosen([], row(1).position)
     assert chosen_of([], limit=9) == Chosen([], None)
 
 
@@ -86,7 +86,7 @@ texts = st.text(min_size=1, max_size=9)
     st.none() | st.just("orders"),
     st.none() | st.floats(min_value=0.001, max_value=1e6),
     st.none() | st.integers(min_value=1),
-    st.builds(Place, times, st.integers(), texts),
+    st.builds(DeliveryPosition, times, st.integers(), texts),
     st.booleans(),
 )
 def test_what_is_written_is_read_again(
@@ -96,9 +96,9 @@ def test_what_is_written_is_read_again(
     to: str | None,
     rate: float | None,
     most: int | None,
-    after: Place,
+    after: DeliveryPosition,
     done: bool,
 ) -> None:
     plan = Replay(wanted=wanted, until=until, event_ids=tuple(ids), to=to, rate=rate, most=most)
-    detail = json.loads(json.dumps(written(seed=SEED, plan=plan, after=after, done=done)))
-    assert read(7, NOON, 3, detail) == Progress(7, SEED, plan, NOON, 3, after, done)
+    detail = json.loads(json.dumps(detail_of_replay(seed=SEED, plan=plan, after=after, done=done)))
+    assert replay_of_entry(7, NOON, 3, detail) == Progress(7, SEED, plan, NOON, 3, after, done)

@@ -7,8 +7,8 @@ import pytest
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.fetch import Bounds
 from pillarbox.statements import Names
-from pillarbox.stores.postgres.statements import Statements as PostgresStatements
-from pillarbox.stores.sqlite.statements import Statements as SqliteStatements
+from pillarbox.stores.postgres.statements import PostgresStatements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 READS = ("fetch_ready", "fetch_due", "fetch_parked", "fetch_waiting")

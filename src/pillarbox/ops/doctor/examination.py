@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.diagnosis import LONG_TRANSACTION, Answer, Check, Finding, Result
+from pillarbox.admin.diagnosis import LONG_TRANSACTION, Check, CheckResult, Finding, Result
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.ops.doctor import guarantees, symptoms
 from pillarbox.ops.doctor import settings as settings_checks
@@ -80,7 +80,7 @@ async def _run(
     """
     findings = []
     for check in checks:
-        answer = await _ask(check) if failed is None else Answer("skip", f"skipped, because {failed} failed")
+        answer = await _ask(check) if failed is None else CheckResult("skip", f"skipped, because {failed} failed")
         findings.append(
             Finding(check=check.name, result=answer.result, said=answer.said, fix=answer.fix, subject=subject)
         )
@@ -89,7 +89,7 @@ async def _run(
     return findings, failed
 
 
-async def _ask(check: Check) -> Answer:
+async def _ask(check: Check) -> CheckResult:
     try:
         async with asyncio.timeout(TIMEOUT):
             return await check.ask()
@@ -97,6 +97,6 @@ async def _ask(check: Check) -> Answer:
         why = f"no answer within {TIMEOUT:g} s"
     except PillarboxError as error:
         why = str(error)
-    return Answer(
+    return CheckResult(
         "fail" if check.gate else "warn", f"the check could not run: {why}", "fix the cause and run doctor again"
     )

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
+from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
 from pillarbox.core.clock import seconds
 from pillarbox.ops.settings import Settings
 
 
 def checks(settings: Settings) -> Sequence[Check]:
-    async def lease() -> Answer:
+    async def lease() -> CheckResult:
         return _lease(settings)
 
-    async def inbox() -> Answer:
+    async def inbox() -> CheckResult:
         return _inbox(settings)
 
-    async def ledger() -> Answer:
+    async def ledger() -> CheckResult:
         return _ledger(settings)
 
-    async def outages() -> Answer:
+    async def outages() -> CheckResult:
         if settings.relay.config.outages == "count":
             return warned(
                 'relay.outages is "count": an outage uses up attempts, so that valid events are dead-lettered',
@@ -35,7 +35,7 @@ def checks(settings: Settings) -> Sequence[Check]:
     return [*found, Check(name="guarantees.ledger", ask=ledger)] if settings.store.ledger is True else found
 
 
-def _lease(settings: Settings) -> Answer:
+def _lease(settings: Settings) -> CheckResult:
     relay = settings.relay.config
     lease, send = seconds(relay.lease), seconds(relay.send_timeout)
     if send > lease * 2 / 3:
@@ -47,7 +47,7 @@ def _lease(settings: Settings) -> Answer:
     return passed(f"the send timeout ({relay.send_timeout}) is at most two thirds of the lease ({relay.lease})")
 
 
-def _inbox(settings: Settings) -> Answer:
+def _inbox(settings: Settings) -> CheckResult:
     kept, horizon = settings.relay.config.retention.in_seconds.receipts, settings.relay.retry.horizon()
     if kept is None:
         return passed("inbox records are kept forever")
@@ -68,7 +68,7 @@ def _inbox(settings: Settings) -> Answer:
     return passed(f"inbox records are kept for {_span(kept)}; {retried}")
 
 
-def _ledger(settings: Settings) -> Answer:
+def _ledger(settings: Settings) -> CheckResult:
     kept, horizon = settings.relay.config.retention.in_seconds.ledger, settings.relay.retry.horizon()
     if kept is not None and kept < horizon < float("inf"):
         return warned(

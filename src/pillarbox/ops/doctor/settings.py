@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
+from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.settings.masking import masked
@@ -18,18 +18,18 @@ READ_FIX = "correct the setting; `pillarbox config check` names each error and w
 
 
 def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
-    async def read() -> Answer:
+    async def read() -> CheckResult:
         return passed(f"the settings are valid; the store is {masked(settings.store.url)}")
 
-    async def relay() -> Answer:
+    async def relay() -> CheckResult:
         return await _relay(settings, store)
 
-    async def notes() -> Answer:
+    async def notes() -> CheckResult:
         if settings.notes:
             return warned("; ".join(settings.notes), "see `pillarbox config show` for the origin of each value")
         return passed("there are no notes on the settings")
 
-    async def failpoint() -> Answer:
+    async def failpoint() -> CheckResult:
         if settings.failpoint:
             return failed(f"{FAILPOINT} is set: relays crash on purpose, for tests", f"unset {FAILPOINT}")
         return passed("no failpoint is armed")
@@ -42,7 +42,7 @@ def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
     ]
 
 
-async def _relay(settings: Settings, store: AdminStore) -> Answer:
+async def _relay(settings: Settings, store: AdminStore) -> CheckResult:
     """Build a relay from the settings, without connecting."""
     if not settings.relay.config.enabled:
         called = settings.called("relay", "enabled")

@@ -7,7 +7,7 @@ from functools import partial
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter
-from pillarbox.admin.diagnosis import LOOKED_AT, MANY_TRIES, Answer, Check, failed, passed, reason, warned
+from pillarbox.admin.diagnosis import LOOKED_AT, MANY_TRIES, Check, CheckResult, failed, passed, reason, warned
 from pillarbox.admin.keys import SAMPLED
 from pillarbox.admin.overview import Overview
 from pillarbox.core.statistics import COUNTED
@@ -40,7 +40,7 @@ def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
     ]
 
 
-async def _relays(settings: Settings, store: AdminStore) -> Answer:
+async def _relays(settings: Settings, store: AdminStore) -> CheckResult:
     seen = await store.admin.inspection.overview()
     running = [relay.name or relay.id for relay in seen.relays if relay.lease > 0]
     if stalled := [relay for relay in seen.relays if relay.lease > 0 and relay.stalled]:
@@ -61,7 +61,7 @@ async def _relays(settings: Settings, store: AdminStore) -> Answer:
     return warned(f"no event is pending, and {said}", fix)
 
 
-async def _lanes(store: AdminStore) -> Answer:
+async def _lanes(store: AdminStore) -> CheckResult:
     seen = await store.admin.inspection.overview()
     crashed = [lane for lane in seen.lanes if lane.crashes >= MANY_CRASHES]
     if crashed:
@@ -79,7 +79,7 @@ async def _lanes(store: AdminStore) -> Answer:
     return passed("every lane has a running owner, or no relay is running")
 
 
-async def _destinations(store: AdminStore) -> Answer:
+async def _destinations(store: AdminStore) -> CheckResult:
     overrides = await store.destinations.overrides()
     seen: Overview = await store.admin.inspection.overview()
     if any(row.destination == EVERYWHERE and row.paused for row in overrides):
@@ -101,7 +101,7 @@ def _state(one: DestinationView) -> str:
     return f"{one.name} ({'forced ' if one.fails else ''}{one.state})"
 
 
-async def _backlog(store: AdminStore) -> Answer:
+async def _backlog(store: AdminStore) -> CheckResult:
     seen = await store.admin.inspection.overview()
     if seen.oldest is None:
         return passed("no event is pending that could have been sent")
@@ -114,7 +114,7 @@ async def _backlog(store: AdminStore) -> Answer:
     return passed(said)
 
 
-async def _attempts(store: AdminStore) -> Answer:
+async def _attempts(store: AdminStore) -> CheckResult:
     tried = await store.diagnosis.tried(MANY_TRIES)
     if tried.messages:
         were = noun(tried.messages, "was", "were")
@@ -126,7 +126,7 @@ async def _attempts(store: AdminStore) -> Answer:
     return passed(f"no event was sent more than {MANY_TRIES} times")
 
 
-async def _blocked(store: AdminStore) -> Answer:
+async def _blocked(store: AdminStore) -> CheckResult:
     if blocked := [key for key in await store.admin.keys.blocked(limit=_REASONS) if key.next_try is None]:
         told = "; ".join(f"{one.key or one.event_id}: {reason(one.error or '', one.event_id)}" for one in blocked)
         return warned(
@@ -136,7 +136,7 @@ async def _blocked(store: AdminStore) -> Answer:
     return passed("no key is blocked")
 
 
-async def _hot_keys(settings: Settings, store: AdminStore) -> Answer:
+async def _hot_keys(settings: Settings, store: AdminStore) -> CheckResult:
     limited = await find_limited(store, await store.admin.keys.busiest(limit=1))
     if limited is not None and (fix := advice(settings)):
         return warned(
@@ -145,7 +145,7 @@ async def _hot_keys(settings: Settings, store: AdminStore) -> Answer:
     return passed(f"no key has {MANY:,} or more pending events that only wait for each other")
 
 
-async def _dead(store: AdminStore) -> Answer:
+async def _dead(store: AdminStore) -> CheckResult:
     found = await groups(store, DeadLetterFilter(), most=NEWEST)
     if not found.groups:
         return passed("there are no dead letters")

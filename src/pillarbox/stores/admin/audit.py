@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pillarbox.admin.audit import EVERYTHING, NOTHING, AuditEntry, AuditFilter, AuditPage, FoundEntry, audit_page
-from pillarbox.admin.listing import walk
+from pillarbox.admin.listing import rows_to_scan
 from pillarbox.core.message import EARLIEST
 from pillarbox.stores.admin.engine import LAST, Engine
 
@@ -34,7 +34,7 @@ class SqlAudit:
             "what": wanted.what,
             "since": wanted.since or EARLIEST,
             "most": limit + 1,
-            "walk": walk(limit, asked=wanted.asked, answered=False),
+            "scan": rows_to_scan(limit, asked=wanted.asked, answered=False),
         }
         rows = await self._engine.read(self._list, given)
         return audit_page([self._found(*row) for row in rows], wanted, limit=limit)

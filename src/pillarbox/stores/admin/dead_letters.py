@@ -15,7 +15,7 @@ from pillarbox.admin.dead_letters import (
     ListedDeadLetter,
     dead_letter_page,
 )
-from pillarbox.admin.listing import EventDetail, walk
+from pillarbox.admin.listing import EventDetail, rows_to_scan
 from pillarbox.core.message import EARLIEST
 from pillarbox.stores.admin.engine import LAST, Engine, moment_or_none
 from pillarbox.stores.admin.events import detail_of
@@ -47,28 +47,28 @@ class SqlDeadLetters:
             "since": wanted.since or EARLIEST,
             "error": wanted.error,
             "most": limit + 1,
-            "walk": walk(limit, asked=wanted.asked, answered=wanted.index is not None),
+            "scan": rows_to_scan(limit, asked=wanted.asked, answered=wanted.index is not None),
         }
         rows = await self._listing.read(self._listing.statement("list_dead_letters", *variants), given)
         return dead_letter_page([self._found(*row) for row in rows], limit=limit)
 
     async def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
-        rows = await self._listing.read(self._details, {"letters": [*letters]})
+        rows = await self._listing.read(self._details, {"dead_ids": [*letters]})
         return [detail_of(self._listing, row) for row in rows]
 
     async def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
-        [(done,)] = await self._engine.write(self._retry, {"letters": [*ids], "by": by, "act": act})
+        [(done,)] = await self._engine.write(self._retry, {"dead_ids": [*ids], "by": by, "act": act})
         return int(done)
 
     async def edit(
         self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
     ) -> bool:
         # The content of a dead letter never changes: reading it is not a part of the transaction.
-        for destination, had, had_headers in await self._engine.read(self._content, {"letter": letter}):
+        for destination, had, had_headers in await self._engine.read(self._content, {"dead_id": letter}):
             amendment = Amendment.of(had, had_headers, payload=payload, headers=headers)
             given = {
-                "letter": letter,
-                "letters": [letter],
+                "dead_id": letter,
+                "dead_ids": [letter],
                 "payload": amendment.payload,
                 "headers": amendment.headers_json,
                 "by": by,
@@ -79,7 +79,7 @@ class SqlDeadLetters:
         return False
 
     async def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
-        [(done,)] = await self._engine.write(self._discard, {"letters": [*ids], "by": by, "act": act})
+        [(done,)] = await self._engine.write(self._discard, {"dead_ids": [*ids], "by": by, "act": act})
         return int(done)
 
     def _found(self, *facts: Any) -> FoundDeadLetter:

@@ -16,7 +16,7 @@ from pillarbox.admin.listing import (
     Position,
     Story,
     event_page,
-    walk,
+    rows_to_scan,
 )
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.message import EARLIEST, LATEST, Status
@@ -55,9 +55,11 @@ class SqlEvents:
             "error": wanted.error,
             "retrying": wanted.retrying,
             "most": limit + 1,
-            "waiting": walk(limit, asked=wanted.asked + more, answered=False) if wanted.waiting else 0,
-            "delivered": walk(limit, asked=wanted.asked, answered=wanted.index is not None) if wanted.delivered else 0,
-            "dead": walk(limit, asked=wanted.asked, answered=False) if wanted.dead else 0,
+            "waiting": rows_to_scan(limit, asked=wanted.asked + more, answered=False) if wanted.waiting else 0,
+            "delivered": rows_to_scan(limit, asked=wanted.asked, answered=wanted.index is not None)
+            if wanted.delivered
+            else 0,
+            "dead": rows_to_scan(limit, asked=wanted.asked, answered=False) if wanted.dead else 0,
         }
         rows = await self._engine.read(statement, given)
         return event_page([self._found(*row) for row in rows], limit=limit)

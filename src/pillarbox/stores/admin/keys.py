@@ -48,7 +48,7 @@ class SqlKeys:
             "id": at.id,
             "destination": at.destination,
             "limit": limit,
-            "walk": NEXT_SCANNED,
+            "scan": NEXT_SCANNED,
         }
         return self._view(await self._engine.read(self._queue, given))
 

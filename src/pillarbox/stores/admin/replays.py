@@ -1,4 +1,4 @@
-"""Copies of what was delivered: one statement finds them, one copies them and writes how far the replay is."""
+"""Replays: one statement finds a batch of delivered messages, one copies it and stores the position reached."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from datetime import datetime
 
 from pillarbox.admin.listing import Position
 from pillarbox.admin.replay import (
-    LOOK,
+    HISTORY_SCANNED,
     WHAT,
     Chosen,
     Counted,
-    Delivered,
+    DeliveredRow,
+    DeliveryPosition,
     FoundDelivered,
-    Place,
     Progress,
     Replay,
     chosen_of,
-    position,
-    read,
-    written,
+    detail_of_replay,
+    progress_detail,
+    replay_of_entry,
 )
 from pillarbox.core.event import uuid7
 from pillarbox.core.message import EARLIEST, LATEST
@@ -33,24 +33,24 @@ class SqlReplays:
     """See `pillarbox.admin.replay.Replays`."""
 
     def __init__(self, listing: Engine, engine: Engine) -> None:
-        """`listing` plans each search anew: which plan is good depends on the filter."""
+        """`listing` plans each search anew, because the best plan depends on the filter."""
         self._listing = listing
         self._engine = engine
         self._count = {index: _narrowed(listing, "replay_count", index) for index in _INDEXES}
-        # Of a key or an event there is little to bring into the order of delivery; of a type there may be everything.
+        # A key or an event has few rows to sort into the order of delivery; a type may have all rows.
         in_order = {index: None if index == "type" else index for index in _INDEXES}
         self._next = {index: _narrowed(listing, "replay_next", used) for index, used in in_order.items()}
         self._begin = engine.statement("add_audit_entry")
         self._find = engine.statement("replay_find")
         self._copy = engine.statement("replay_copy")
 
-    async def count(self, plan: Replay, *, enough: int, look: int, after: Position | None = None) -> Counted:
+    async def count(self, plan: Replay, *, enough: int, scan: int, after: Position | None = None) -> Counted:
         recorded_at, number, place = after or Position(plan.wanted.since or EARLIEST, 0, "")
         given = _asked(plan) | {
             "recorded_at": recorded_at,
             "id": number,
             "place": place,
-            "look": look,
+            "scan": scan,
             "enough": enough,
         }
         [(found, at, *edge)] = await self._listing.read(self._count[plan.index], given)
@@ -58,36 +58,40 @@ class SqlReplays:
             return Counted(found, None)
         return Counted(found, Position(self._listing.moment(at), *edge))
 
-    async def chosen(self, plan: Replay, *, limit: int, after: Place, began: datetime | None = None) -> Chosen:
+    async def chosen(
+        self, plan: Replay, *, limit: int, after: DeliveryPosition, began: datetime | None = None
+    ) -> Chosen:
         given = _asked(plan) | {
             "published_at": after.published_at,
             "id": after.id,
             "place": after.destination,
-            "look": max(LOOK, limit + 1),
+            "scan": max(HISTORY_SCANNED, limit + 1),
             "most": limit + 1,
             "began": began or LATEST,
         }
         rows = await self._listing.read(self._next[plan.index], given)
         found = [
-            FoundDelivered(Delivered(self._listing.moment(at), *facts), bool(wanted), bool(edge))
+            FoundDelivered(DeliveredRow(self._listing.moment(at), *facts), bool(wanted), bool(edge))
             for at, *facts, wanted, edge in rows
         ]
         return chosen_of(found, limit=limit)
 
     async def begin(self, plan: Replay, *, by: str = "", expected: int | None = None) -> Progress:
-        detail = written(seed=uuid7(), plan=plan, after=plan.start, done=False, expected=expected)
+        detail = detail_of_replay(seed=uuid7(), plan=plan, after=plan.start, done=False, expected=expected)
         given = {"by": by, "what": WHAT, "subject": plan.to or "", "count": 0, "detail": json.dumps(detail)}
         [(number, began)] = await self._engine.write(self._begin, given)
-        return read(number, self._engine.moment(began), 0, detail)
+        return replay_of_entry(number, self._engine.moment(began), 0, detail)
 
     async def find(self, number: int) -> Progress | None:
         return self._progress(number, await self._engine.read(self._find, {"number": number}))
 
-    async def copy(self, progress: Progress, rows: Sequence[Delivered], *, after: Place, done: bool) -> Progress | None:
+    async def copy(
+        self, progress: Progress, rows: Sequence[DeliveredRow], *, after: DeliveryPosition, done: bool
+    ) -> Progress | None:
         given = {
             "number": progress.number,
-            "was": json.dumps(position(progress.after, done=progress.done)),
-            "position": json.dumps(position(after, done=done)),
+            "was": json.dumps(progress_detail(progress.after, done=progress.done)),
+            "position": json.dumps(progress_detail(after, done=done)),
             "to": progress.plan.to,
             "event_ids": [row.event_id for row in rows],
             "ids": [row.id for row in rows],
@@ -99,7 +103,7 @@ class SqlReplays:
 
     def _progress(self, number: int, rows: Sequence[Row]) -> Progress | None:
         for began, copied, detail in rows:
-            return read(number, self._engine.moment(began), copied, json.loads(detail))
+            return replay_of_entry(number, self._engine.moment(began), copied, json.loads(detail))
         return None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pillarbox.core.outcome import LONGEST_DELAY, legible
 from pillarbox.core.store import Override
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 
 class PostgresDestinations:
     """See `pillarbox.core.store.Destinations`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._report = statements.get("report_destination")
         self._overrides = statements.get("destination_overrides")

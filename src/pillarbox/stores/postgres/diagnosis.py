@@ -13,9 +13,9 @@ from pillarbox.admin.diagnosis import (
     LONG_TRANSACTION,
     LOOKED_AT,
     MANY_TRIES,
-    Answer,
     Check,
-    Part,
+    CheckResult,
+    TableSize,
     TableSizes,
     Tried,
     commonest,
@@ -29,7 +29,7 @@ from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.stores.postgres import tls
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.schema import PostgresSchema
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 from pillarbox.stores.postgres.vacuum import VacuumChecks, oldest_transaction, server_settings
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class PostgresDiagnosis:
         self,
         connection: Connection,
         another: Connection,
-        statements: Statements,
+        statements: PostgresStatements,
         schema: PostgresSchema,
         *,
         history: bool,
@@ -102,10 +102,10 @@ class PostgresDiagnosis:
         return commonest((error, event_id) for error, event_id in rows)
 
     async def table_sizes(self) -> TableSizes:
-        parts = [Part._make(row) for row in await self._ask("diagnosis_table_sizes")]
+        parts = [TableSize._make(row) for row in await self._ask("diagnosis_table_sizes")]
         return TableSizes(parts, await oldest_transaction(self._ask))
 
-    async def _reachable(self) -> Answer:
+    async def _reachable(self) -> CheckResult:
         try:
             [server] = await self._ask("diagnosis_server")
         except StoreUnavailableError as error:
@@ -115,7 +115,7 @@ class PostgresDiagnosis:
             return failed(said, "is the server up, is the address right, are user and password; from this machine")
         return passed(f"PostgreSQL {server['version']}, database {server['database']}, as {server['role']}")
 
-    async def _primary(self) -> Answer:
+    async def _primary(self) -> CheckResult:
         [server] = await self._ask("diagnosis_server")
         if server["standby"]:
             return failed("this is a standby: nothing can be settled here", "set store.url to the primary")
@@ -126,7 +126,7 @@ class PostgresDiagnosis:
             )
         return passed("this is the primary")
 
-    async def _pooling(self) -> Answer:
+    async def _pooling(self) -> CheckResult:
         sql = self._statements.get("diagnosis_session")
         try:
             async with self._connection.open() as mine, self._another.open() as other:
@@ -152,7 +152,7 @@ class PostgresDiagnosis:
             )
         return passed("each connection has a session of its own")
 
-    async def _encryption(self) -> Answer:
+    async def _encryption(self) -> CheckResult:
         url = self._connection.url
         if not (beyond := tls.hosts_beyond(url)):
             return passed("the server is on this machine")
@@ -165,7 +165,7 @@ class PostgresDiagnosis:
             return warned(f"sslmode={mode} does not verify that {', '.join(beyond)} is the server it claims to be", fix)
         return passed("the connection is encrypted, and the server's certificate verified")
 
-    async def _durability(self) -> Answer:
+    async def _durability(self) -> CheckResult:
         settings = await server_settings(self._ask)
         if off := [name for name in ("fsync", "full_page_writes") if settings[name] == "off"]:
             return failed(
@@ -179,7 +179,7 @@ class PostgresDiagnosis:
             )
         return passed("a commit is on the disk before it is confirmed")
 
-    async def _grants(self) -> Answer:
+    async def _grants(self) -> CheckResult:
         rights = list(self._rights())
         kinds, names, privileges = zip(*rights, strict=True)
         rows = await self._ask("diagnosis_grants", kinds, names, privileges, self._statements.names.schema)
@@ -192,7 +192,7 @@ class PostgresDiagnosis:
             "`pillarbox schema sql --roles OWNER` prints the grants; or run this with the relay's own role",
         )
 
-    async def _indexes(self) -> Answer:
+    async def _indexes(self) -> CheckResult:
         rows = await self._ask("diagnosis_indexes", self._index_names(), self._statements.names.schema)
         if not rows:
             return passed("every index is there and valid")
@@ -202,7 +202,7 @@ class PostgresDiagnosis:
             "DROP INDEX CONCURRENTLY what is invalid, then make it anew as `pillarbox schema sql` has it",
         )
 
-    async def _days(self) -> Answer:
+    async def _days(self) -> CheckResult:
         [(there,)] = await self._ask("diagnosis_days")
         if there:
             return passed("there is a partition for what is delivered tomorrow")

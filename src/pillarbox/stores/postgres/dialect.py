@@ -8,13 +8,13 @@ from typing import Any
 
 from pillarbox.stores.admin.engine import Given, Row
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements, numbered
+from pillarbox.stores.postgres.statements import PostgresStatements, numbered
 
 
 class PostgresDialect:
     """See `pillarbox.stores.admin.engine.Engine`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._statements = statements
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pillarbox.core.lane import LANES, Epochs, InHand, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 
 class PostgresLanes:
@@ -16,7 +16,7 @@ class PostgresLanes:
 
     count = LANES
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._join = statements.get("register_relay")
         self._renew = statements.get("renew_lease")

@@ -8,11 +8,11 @@ from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Before, Ledger, LedgerKind, begun, is_first
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 
 def ledger_of(
-    kind: LedgerKind, *, history: bool, reading: Connection, writing: Connection, statements: Statements
+    kind: LedgerKind, *, history: bool, reading: Connection, writing: Connection, statements: PostgresStatements
 ) -> Ledger | None:
     """What answers whether an event was sent before; nothing where it would be the history and none is kept."""
     if kind == "history":
@@ -25,7 +25,7 @@ class PostgresLedger:
 
     keeps_notes = True
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._begin = statements.get("ledger_begin")
 
@@ -46,7 +46,7 @@ class PostgresHistoryLedger:
 
     keeps_notes = False
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._find = statements.get("ledger_history")
 

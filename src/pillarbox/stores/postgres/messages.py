@@ -10,7 +10,7 @@ from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues,
 from pillarbox.core.message import KeyQueue, Probe, message_of
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 _BEFORE_ALL = KeyQueue(-1, "", "")
 _ANY_SIZE = 1 << 62
@@ -21,7 +21,7 @@ _by_time = attrgetter("available_at", "id")
 class _Read:
     """A fetch statement, and its variant with a range of times."""
 
-    def __init__(self, statements: Statements, name: str) -> None:
+    def __init__(self, statements: PostgresStatements, name: str) -> None:
         self.plain = statements.get(name)
         self.ranged = statements.get(name, "in_range")
 
@@ -29,7 +29,7 @@ class _Read:
 class PostgresMessages:
     """See `pillarbox.core.fetch.Messages`. Its connection keeps one plan for each statement."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._ready = _Read(statements, "fetch_ready")
         self._due = _Read(statements, "fetch_due")

@@ -11,7 +11,7 @@ from pillarbox.core.lane import LANES
 from pillarbox.core.store import SchemaStatus
 from pillarbox.statements import IDENTIFIER, StatementSet
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 if TYPE_CHECKING:
     import asyncpg
@@ -32,7 +32,7 @@ DAYS_AHEAD = 7
 class PostgresSchema:
     """See `pillarbox.core.store.Schema`."""
 
-    def __init__(self, connection: Connection, statements: Statements, *, max_payload: int) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements, *, max_payload: int) -> None:
         self._connection = connection
         self._statements = statements
         self._max_payload = max_payload

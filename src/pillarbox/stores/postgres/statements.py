@@ -19,7 +19,7 @@ FRAGMENTS = {
     "as_json": "::jsonb",
     "payload_bytes": "payload",
     "position_of_text": "strpos",
-    "is_among_letters": "= ANY (:letters::bigint[])",
+    "is_among_dead_ids": "= ANY (:dead_ids::bigint[])",
     "seconds_ago": "now() - :seconds::double precision * interval '1 second'",
 }
 """What statements of the operators' half write in PostgreSQL's way."""
@@ -51,7 +51,7 @@ _OWN_NAMES = (
 )
 
 
-class Statements(StatementSet):
+class PostgresStatements(StatementSet):
     """The statements of one outbox."""
 
     def __init__(self, names: Names) -> None:

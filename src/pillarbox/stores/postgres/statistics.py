@@ -9,13 +9,13 @@ from pillarbox.core.statistics import Backlog, Carried, Level, written
 from pillarbox.stores.admin.inspection import SqlInspection
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.dialect import PostgresDialect
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 
 class PostgresStatistics:
     """See `pillarbox.core.store.Statistics`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._add = statements.get("add_statistics")
         self._inspection = SqlInspection(PostgresDialect(connection, statements))

@@ -17,7 +17,7 @@ from pillarbox.stores.postgres.lanes import PostgresLanes
 from pillarbox.stores.postgres.ledger import ledger_of
 from pillarbox.stores.postgres.messages import PostgresMessages
 from pillarbox.stores.postgres.schema import PostgresSchema
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 from pillarbox.stores.postgres.statistics import PostgresStatistics
 from pillarbox.stores.postgres.upkeep import PostgresUpkeep
 from pillarbox.stores.postgres.wakeup import PostgresWakeup
@@ -65,7 +65,7 @@ class PostgresStore:
             statement_timeout=statement_timeout,
         )
         self._history, self._ledger = history, ledger
-        statements = Statements(Names(prefix=prefix, schema=schema))
+        statements = PostgresStatements(Names(prefix=prefix, schema=schema))
         longest = seconds(statement_timeout, field="statement_timeout")
         bound, given_up = f"{longest * 1000:.0f}ms", longest + GRACE
         reading, writing = (

@@ -8,13 +8,13 @@ from functools import partial
 from pillarbox.core.store import Retention
 from pillarbox.pruning import prune_each_kind
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 
 class PostgresUpkeep:
     """See `pillarbox.core.store.Upkeep`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._drop = statements.get("drop_history_days")
         self._history = statements.get("prune_history")

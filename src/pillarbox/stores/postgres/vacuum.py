@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Protocol
 
-from pillarbox.admin.diagnosis import Answer, OpenTransaction, failed, passed, shortened, warned
+from pillarbox.admin.diagnosis import CheckResult, OpenTransaction, failed, passed, shortened, warned
 from pillarbox.statements import Names
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class VacuumChecks:
         self._ask = ask
         self._names = names
 
-    async def autovacuum(self) -> Answer:
+    async def autovacuum(self) -> CheckResult:
         settings = await server_settings(self._ask)
         if off := [name for name in ("autovacuum", "track_counts") if settings[name] == "off"]:
             return failed(
@@ -74,7 +74,7 @@ class VacuumChecks:
             )
         return passed("autovacuum is on, and told to come often")
 
-    async def bloat(self) -> Answer:
+    async def bloat(self) -> CheckResult:
         for row in await self._ask("diagnosis_bloat"):
             if row["dead"] > MANY_DEAD_ROWS and row["dead"] > row["live"]:
                 return warned(
@@ -84,7 +84,7 @@ class VacuumChecks:
                 )
         return passed("dead rows are cleared away")
 
-    async def horizon(self, seconds: float) -> Answer:
+    async def horizon(self, seconds: float) -> CheckResult:
         rows = await self._ask("diagnosis_transactions", seconds)
         if rows[0]["pid"] is not None:
             told = "; ".join(
@@ -104,7 +104,7 @@ class VacuumChecks:
             )
         return passed(f"no transaction is open for longer than {seconds:g} s")
 
-    async def prepared(self, seconds: float) -> Answer:
+    async def prepared(self, seconds: float) -> CheckResult:
         rows = await self._ask("diagnosis_prepared", seconds)
         if not rows:
             return passed("no prepared transaction is forgotten")

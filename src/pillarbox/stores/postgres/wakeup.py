@@ -16,7 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 if TYPE_CHECKING:
     import asyncpg
@@ -32,7 +32,7 @@ LONGEST_PAUSE = 0.4
 class PostgresWakeup:
     """See `pillarbox.core.store.Wakeup`. A sleep lasts until the relay asks for no more, or until the session ends."""
 
-    def __init__(self, listener: Connection, statements: Statements) -> None:
+    def __init__(self, listener: Connection, statements: PostgresStatements) -> None:
         self._listener = listener
         self._channel = statements.names.channel
         self._lock = statements.get("sleep")

@@ -18,7 +18,7 @@ from pillarbox.stores.admin.requests import SqlRequests
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.dialect import PostgresDialect
-from pillarbox.stores.postgres.statements import Statements
+from pillarbox.stores.postgres.statements import PostgresStatements
 
 NOTHING = Settled(held=frozenset(), count=0)
 
@@ -76,7 +76,7 @@ class PostgresWrites:
     are written.
     """
 
-    def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
+    def __init__(self, connection: Connection, statements: PostgresStatements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
         self._requests = SqlRequests(PostgresDialect(self._connection, statements))
         noted = ("ledger",) if ledger else ()

@@ -25,7 +25,7 @@ from pillarbox.core.errors import (
     SchemaError,
     StoreUnavailableError,
 )
-from pillarbox.stores.sqlite.statements import Statements, each
+from pillarbox.stores.sqlite.statements import SqliteStatements, each
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -52,7 +52,7 @@ _PAUSE = 0.01
 class Connection:
     """The connection, opened when first needed: whoever looks makes no file. ConfigurationError: SQLite is too old."""
 
-    def __init__(self, path: Path, statements: Statements, *, busy_timeout: float, clock: Clock) -> None:
+    def __init__(self, path: Path, statements: SqliteStatements, *, busy_timeout: float, clock: Clock) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
             raise ConfigurationError(
                 f"this Python is linked to SQLite {sqlite3.sqlite_version}; SqliteStore needs "

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pillarbox.core.outcome import legible
 from pillarbox.core.store import Override
 from pillarbox.stores.sqlite.connection import Connection
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 
 class SqliteDestinations:
     """See `pillarbox.core.store.Destinations`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements) -> None:
         self._connection = connection
         self._report = statements.get("report_destination")
         self._overrides = statements.get("destination_overrides")

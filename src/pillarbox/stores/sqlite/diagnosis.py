@@ -18,9 +18,9 @@ from pillarbox.admin.diagnosis import (
     LONG_TRANSACTION,
     LOOKED_AT,
     MANY_TRIES,
-    Answer,
     Check,
-    Part,
+    CheckResult,
+    TableSize,
     TableSizes,
     Tried,
     commonest,
@@ -32,7 +32,7 @@ from pillarbox.admin.diagnosis import (
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.schema import SqliteSchema
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 MUCH_ROOM = 10 << 20
 """Bytes of a file that nothing uses and that are worth a word."""
@@ -53,7 +53,7 @@ class FileFacts(NamedTuple):
 class SqliteDiagnosis:
     """See `pillarbox.admin.diagnosis.Diagnosis`."""
 
-    def __init__(self, path: Path, connection: Connection, statements: Statements, schema: SqliteSchema) -> None:
+    def __init__(self, path: Path, connection: Connection, statements: SqliteStatements, schema: SqliteSchema) -> None:
         self._path = path
         self._connection = connection
         self._schema = schema
@@ -78,10 +78,14 @@ class SqliteDiagnosis:
     async def table_sizes(self) -> TableSizes:
         facts = await self._file()
         used, free = (facts.pages - facts.free) * facts.page_size, facts.free * facts.page_size
-        parts = [Part("used", None, None, used), Part("free", None, None, free), Part("log", None, None, self._log())]
+        parts = [
+            TableSize("used", None, None, used),
+            TableSize("free", None, None, free),
+            TableSize("log", None, None, self._log()),
+        ]
         return TableSizes(sorted(parts, key=lambda part: -part.bytes))
 
-    async def _reachable(self) -> Answer:
+    async def _reachable(self) -> CheckResult:
         if not self._path.is_file():
             return failed(
                 f"there is no file {self._path}", "`pillarbox schema apply` makes it; or set store.url to the right one"
@@ -92,7 +96,7 @@ class SqliteDiagnosis:
             return failed(str(error), "is it a SQLite file, and may this user read it?")
         return passed(f"SQLite {sqlite3.sqlite_version}, {self._path}")
 
-    async def _journal(self) -> Answer:
+    async def _journal(self) -> CheckResult:
         journal = (await self._file()).journal
         if journal != "wal":
             return failed(
@@ -101,14 +105,14 @@ class SqliteDiagnosis:
             )
         return passed("readers and the writer do not wait for each other (WAL)")
 
-    async def _lock(self) -> Answer:
+    async def _lock(self) -> CheckResult:
         try:
             await self._connection.write(lambda _: None)
         except StoreUnavailableError as error:
             return failed(str(error), "what it says; nothing is recorded or sent until then")
         return passed("whoever wants to write gets the lock in time")
 
-    async def _bloat(self) -> Answer:
+    async def _bloat(self) -> CheckResult:
         facts = await self._file()
         free, size = facts.free * facts.page_size, facts.pages * facts.page_size
         if free > MUCH_ROOM and free * 2 > size:
@@ -118,7 +122,7 @@ class SqliteDiagnosis:
             )
         return passed("the file is not much larger than what is in it")
 
-    async def _horizon(self) -> Answer:
+    async def _horizon(self) -> CheckResult:
         if (size := self._log()) > LONG_LOG:
             return warned(
                 f"the write-ahead log has grown to {size >> 20} MiB: a reader stays in its transaction",

@@ -12,7 +12,7 @@ from pillarbox.core.message import EARLIEST, LATEST
 from pillarbox.stores.admin.engine import Given, Row
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.moments import moment
-from pillarbox.stores.sqlite.statements import Statements, each
+from pillarbox.stores.sqlite.statements import SqliteStatements, each
 
 EVER = "0000-01-01T00:00:00.000Z"
 NEVER = "9999-12-31T23:59:59.999Z"
@@ -21,7 +21,7 @@ NEVER = "9999-12-31T23:59:59.999Z"
 class SqliteDialect:
     """See `pillarbox.stores.admin.engine.Engine`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements) -> None:
         self._connection = connection
         self._statements = statements
 

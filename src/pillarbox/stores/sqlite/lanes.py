@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.sessions import RelayLocks
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 LANE = 0
 """SQLite has one writer at a time, so a second lane would only wait for the first."""
@@ -21,7 +21,7 @@ class SqliteLanes:
 
     count = 1
 
-    def __init__(self, connection: Connection, statements: Statements, locks: RelayLocks) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements, locks: RelayLocks) -> None:
         self._connection = connection
         self._locks = locks
         self._join = statements.get("register_relay")

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import Before, Ledger, LedgerKind, begun, is_first
 from pillarbox.stores.sqlite.connection import Connection
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 
-def ledger_of(kind: LedgerKind, *, history: bool, connection: Connection, statements: Statements) -> Ledger | None:
+def ledger_of(
+    kind: LedgerKind, *, history: bool, connection: Connection, statements: SqliteStatements
+) -> Ledger | None:
     """What answers whether an event was sent before; nothing where it would be the history and none is kept."""
     if kind == "history":
         return SqliteHistoryLedger(connection, statements) if history else None
@@ -24,7 +26,7 @@ class SqliteLedger:
 
     keeps_notes = True
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements) -> None:
         self._connection = connection
         self._begin = statements.get("ledger_begin")
         self._before = statements.get("ledger_before")
@@ -47,7 +49,7 @@ class SqliteHistoryLedger:
 
     keeps_notes = False
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements) -> None:
         self._connection = connection
         self._find = statements.get("ledger_history")
 

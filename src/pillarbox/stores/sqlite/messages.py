@@ -17,7 +17,7 @@ from pillarbox.core.message import KeyQueue, Message, Probe, message_of
 from pillarbox.stores.sqlite.connection import Connection, legible_rows
 from pillarbox.stores.sqlite.lanes import LANE
 from pillarbox.stores.sqlite.moments import moment, moment_or_none
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 from pillarbox.stores.sqlite.wakeup import Bell
 
 TOGETHER = 4 * 1024 * 1024
@@ -31,7 +31,7 @@ PAYLOAD, OCCURRED_AT, RECORDED_AT, AVAILABLE_AT, BEHIND = (
 class _Read:
     """The statements that pick rows and that fetch what they pick at once, and their variants with a range of times."""
 
-    def __init__(self, statements: Statements, name: str) -> None:
+    def __init__(self, statements: SqliteStatements, name: str) -> None:
         self.plain = statements.get(f"pick_{name}")
         self.ranged = statements.get(f"pick_{name}", "in_range")
         self.plain_at_once = statements.get(f"fetch_{name}")
@@ -41,7 +41,7 @@ class _Read:
 class SqliteMessages:
     """See `pillarbox.core.fetch.Messages`."""
 
-    def __init__(self, connection: Connection, statements: Statements, bell: Bell) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements, bell: Bell) -> None:
         self._connection = connection
         self._bell = bell
         self._ready = _Read(statements, "ready")

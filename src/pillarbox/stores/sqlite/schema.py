@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pillarbox.core.store import SchemaStatus
 from pillarbox.statements import StatementSet
 from pillarbox.stores.sqlite.connection import Connection
-from pillarbox.stores.sqlite.statements import Statements, each
+from pillarbox.stores.sqlite.statements import SqliteStatements, each
 
 
 class SqliteSchema:
     """See `pillarbox.core.store.Schema`."""
 
-    def __init__(self, connection: Connection, statements: Statements, *, max_payload: int) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements, *, max_payload: int) -> None:
         self._connection = connection
         self._statements = statements
         self._ledger = statements.script("schema_migrations")

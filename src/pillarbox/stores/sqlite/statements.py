@@ -17,13 +17,13 @@ FRAGMENTS = {
     "as_json": "",
     "payload_bytes": "CAST(payload AS BLOB)",
     "position_of_text": "instr",
-    "is_among_letters": "IN (SELECT value FROM json_each(:letters))",
+    "is_among_dead_ids": "IN (SELECT value FROM json_each(:dead_ids))",
     "seconds_ago": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))",
 }
 """What statements of the operators' half write in SQLite's way."""
 
 
-class Statements(StatementSet):
+class SqliteStatements(StatementSet):
     """The statements of one outbox."""
 
     def __init__(self, names: Names) -> None:

@@ -9,13 +9,13 @@ from pillarbox.core.statistics import Backlog, Carried, Level, written
 from pillarbox.stores.admin.inspection import SqlInspection
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.dialect import SqliteDialect
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 
 class SqliteStatistics:
     """See `pillarbox.core.store.Statistics`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements) -> None:
         self._connection = connection
         self._add = statements.get("add_statistics")
         self._inspection = SqlInspection(SqliteDialect(connection, statements))

@@ -20,7 +20,7 @@ from pillarbox.stores.sqlite.ledger import ledger_of
 from pillarbox.stores.sqlite.messages import SqliteMessages
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.sessions import RelayLocks
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 from pillarbox.stores.sqlite.statistics import SqliteStatistics
 from pillarbox.stores.sqlite.upkeep import SqliteUpkeep
 from pillarbox.stores.sqlite.wakeup import Bell, SqliteWakeup
@@ -60,7 +60,7 @@ class SqliteStore:
             SqliteStore, path, prefix=prefix, max_payload=max_payload, busy_timeout=busy_timeout, clock=clock
         )
         self._history, self._ledger = history, ledger
-        statements = Statements(Names(prefix=prefix))
+        statements = SqliteStatements(Names(prefix=prefix))
         bell = Bell(statements)
         connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"), clock=clock)
         self._connection = connection

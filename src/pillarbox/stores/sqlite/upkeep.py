@@ -9,13 +9,13 @@ from functools import partial
 from pillarbox.core.store import Retention
 from pillarbox.pruning import prune_each_kind
 from pillarbox.stores.sqlite.connection import Connection
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 
 class SqliteUpkeep:
     """See `pillarbox.core.store.Upkeep`."""
 
-    def __init__(self, connection: Connection, statements: Statements) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements) -> None:
         self._connection = connection
         self._history = statements.get("prune_history")
         self._dead = statements.get("prune_dead")

@@ -9,7 +9,7 @@ import asyncio
 import sqlite3
 
 from pillarbox.stores.sqlite.connection import Connection
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 FIRST_PAUSE = 0.005
 LONGEST_PAUSE = 0.05
@@ -22,7 +22,7 @@ class Bell:
     It counts from that look, not from the beginning of the sleep: what commits in between rings too.
     """
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: SqliteStatements) -> None:
         self._arrivals = statements.get("arrivals")
         self._known: str | None = None
 
@@ -42,7 +42,7 @@ class SqliteWakeup:
 
     notifies = False
 
-    def __init__(self, connection: Connection, statements: Statements, bell: Bell) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements, bell: Bell) -> None:
         self._connection = connection
         self._bell = bell
         self._doze = statements.get("sleep")

@@ -24,7 +24,7 @@ from pillarbox.stores.admin.requests import SqlRequests
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.dialect import SqliteDialect
 from pillarbox.stores.sqlite.lanes import LANE
-from pillarbox.stores.sqlite.statements import Statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 OURS = frozenset({LANE})
 LOST = Settled(held=frozenset(), count=0, lost=OURS)
@@ -58,7 +58,7 @@ class SqliteWrites:
     are written.
     """
 
-    def __init__(self, connection: Connection, statements: Statements, *, history: bool, ledger: bool) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements, *, history: bool, ledger: bool) -> None:
         self._connection = connection
         self._requests = SqlRequests(SqliteDialect(self._connection, statements))
         self._history = history

@@ -114,7 +114,7 @@ class ListConformance:
             ({"destination": "y"}, []),
             ({"error": "given up"}, ["dead"]),
         ]
-        monkeypatch.setattr("pillarbox.admin.listing.WALK", 1)
+        monkeypatch.setattr("pillarbox.admin.listing.ROWS_SCANNED", 1)
         await one_of_each(harness)
         for wanted, found in cases:
             assert await listed(harness, limit=1, **wanted) == found, wanted
@@ -226,7 +226,7 @@ class LettersConformance:
     async def test_a_search_for_dead_letters_in_short_looks_leaves_nothing_out(
         self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("pillarbox.admin.listing.WALK", 1)
+        monkeypatch.setattr("pillarbox.admin.listing.ROWS_SCANNED", 1)
         await _bury(harness)
         found = await letters(harness, limit=1, error="refused")
         assert [letter.event_id for letter in found] == ["b", "a"]

@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.listing import EventFilter
-from pillarbox.admin.replay import Chosen, Place, Progress, Replay
+from pillarbox.admin.replay import Chosen, DeliveryPosition, Progress, Replay
 from pillarbox.core.event import REPLAY_OF, Event
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
@@ -53,11 +53,11 @@ async def replayed(store: AdminStore, plan: Replay, *, bite: int = 100, by: str 
     return progress
 
 
-async def _counted(store: AdminStore, plan: Replay, *, enough: int = 100, look: int = 2) -> int:
+async def _counted(store: AdminStore, plan: Replay, *, enough: int = 100, scan: int = 2) -> int:
     """How many it would be, look by look."""
-    found, after = await store.admin.replays.count(plan, enough=enough, look=look)
+    found, after = await store.admin.replays.count(plan, enough=enough, scan=scan)
     while after is not None:
-        more, after = await store.admin.replays.count(plan, enough=enough - found, look=look, after=after)
+        more, after = await store.admin.replays.count(plan, enough=enough - found, scan=scan, after=after)
         found += more
     return found
 
@@ -257,10 +257,10 @@ class ReplayConformance:
         progress = await harness.store.admin.replays.begin(Replay())
         chosen = await _chosen(harness.store, progress, 100)
         copy = harness.store.admin.replays.copy
-        assert await copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True) is not None
+        assert await copy(progress, chosen.rows, after=chosen.rows[-1].position, done=True) is not None
         await owner.settle(DELIVERED, *await owner.ready())
         other = await harness.second_store()
-        assert await other.admin.replays.copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True) is None
+        assert await other.admin.replays.copy(progress, chosen.rows, after=chosen.rows[-1].position, done=True) is None
         assert await owner.ready() == []
 
     async def test_a_replay_is_known_by_its_number_with_all_that_was_asked(self, harness: StoreHarness) -> None:
@@ -293,7 +293,7 @@ class ReplayConformance:
         chosen = await _chosen(harness.store, progress, 100)
         old = await harness.store.admin.archive.read("history", older=0, limit=1)
         await harness.store.admin.archive.drop("history", old)
-        moved = await harness.store.admin.replays.copy(progress, chosen.rows, after=chosen.rows[-1].place, done=True)
+        moved = await harness.store.admin.replays.copy(progress, chosen.rows, after=chosen.rows[-1].position, done=True)
         assert moved is not None
         assert moved.copied == 1
         assert [of(copy) for copy in await owner.ready()] == ["b"]
@@ -314,22 +314,22 @@ class ReplayConformance:
         [copy] = await owner.ready()
         assert await store.ledger.begin([Resolved(copy, "x")]) == [Before.NOT_SENT]
 
-    @pytest.mark.parametrize("look", [1, 100])
+    @pytest.mark.parametrize("scan", [1, 100])
     @pytest.mark.parametrize(("enough", "found"), [(4, 4), (6, 5)])
     async def test_it_is_counted_up_to_a_number(
-        self, harness: StoreHarness, look: int, enough: int, found: int
+        self, harness: StoreHarness, scan: int, enough: int, found: int
     ) -> None:
         owner = await delivered(harness, event("a"), *line("k", "b", "c"))
         await harness.commit(event("d"))
         [message] = await owner.ready()
         await owner.split(message, "x", "y")
         await owner.settle(DELIVERED, *await owner.ready())
-        assert await _counted(harness.store, Replay(), enough=enough, look=look) == found
+        assert await _counted(harness.store, Replay(), enough=enough, scan=scan) == found
 
     async def test_looking_changes_nothing(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("b"))
         chosen = await harness.store.admin.replays.chosen(Replay(), limit=1, after=Replay().start)
         assert [row.event_id for row in chosen.rows] == ["a"]
-        assert chosen.after == Place(*chosen.rows[0][:3])
+        assert chosen.after == DeliveryPosition(*chosen.rows[0][:3])
         assert await _counted(harness.store, Replay()) == 2
         assert (await owner.ready(), await entries(harness)) == ([], [])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
+from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.address import RabbitMQAddress
@@ -70,7 +70,7 @@ class RabbitMQDiagnosis:
         """Close what is open; closing twice is fine."""
         await self._connections.aclose()
 
-    async def _reachable(self) -> Answer:
+    async def _reachable(self) -> CheckResult:
         try:
             link = await self._connections.ready(())
         except UnavailableError as error:
@@ -81,7 +81,7 @@ class RabbitMQDiagnosis:
         told: Mapping[str, Any] = getattr(link.wire, "server_properties", None) or {}
         return passed(f"{told.get('product', 'a broker')} {told.get('version', '')} at {self._endpoint}")
 
-    async def _alarms(self) -> Answer:
+    async def _alarms(self) -> CheckResult:
         try:
             await self._probe()
         except ChannelRefused:
@@ -94,7 +94,7 @@ class RabbitMQDiagnosis:
             )
         return passed("no alarm: the broker takes messages")
 
-    async def _confirms(self) -> Answer:
+    async def _confirms(self) -> CheckResult:
         try:
             confirmed = await self._probe()
         except ChannelRefused as refusal:
@@ -115,7 +115,7 @@ class RabbitMQDiagnosis:
             )
         return passed("messages are confirmed, and come back where no queue is bound")
 
-    async def _destinations(self) -> Answer:
+    async def _destinations(self) -> CheckResult:
         wrong, doubtful = [], []
         for name, address in self._addresses.items():
             said = await self._trouble(address)
@@ -161,7 +161,7 @@ class RabbitMQDiagnosis:
         ]
         return any(exchange.type == "fanout" or _fits(p, address.routing_key, exchange.type) for p in patterns)
 
-    async def _topology(self) -> Answer:
+    async def _topology(self) -> CheckResult:
         wrong = [
             f"queue {name!r} has {', '.join(facts.differences)}"
             for name, facts in (await self._facts()).items()
@@ -174,7 +174,7 @@ class RabbitMQDiagnosis:
             return failed(f"{'; '.join(wrong)}: a relay will refuse to send", f"{fix}, or set declare = false")
         return warned("; ".join(wrong), fix)
 
-    async def _overflow(self) -> Answer:
+    async def _overflow(self) -> CheckResult:
         dropping = [name for name, facts in (await self._facts()).items() if facts.drops]
         unsaid = [name for name in dropping if name not in self._queues or self._queues[name].overflow != "drop-head"]
         fix = 'overflow = "reject-publish" lets events wait in the outbox; a limit set by a policy is not seen here'
@@ -184,7 +184,7 @@ class RabbitMQDiagnosis:
             return warned(f"drop-head, as the settings want it: {', '.join(dropping)} loses confirmed messages", fix)
         return passed("no queue throws confirmed messages away, unless a policy makes it")
 
-    async def _queue_types(self) -> Answer:
+    async def _queue_types(self) -> CheckResult:
         facts = await self._facts()
         if mortal := [name for name, one in facts.items() if not one.durable]:
             return failed(f"not durable, gone with the next restart: {', '.join(mortal)}", "declare it durable")

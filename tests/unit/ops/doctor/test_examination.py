@@ -7,7 +7,7 @@ from shutil import copyfile
 
 import pytest
 
-from pillarbox.admin.diagnosis import Answer, Check, failed, passed, warned
+from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.ops.doctor import Report, examination, examine
 from pillarbox.ops.settings import Settings
@@ -17,8 +17,8 @@ from pillarbox.stores.sqlite import SqliteStore
 from tests.servers.ports import free_port
 
 
-def check(name: str, answer: Answer | Exception, *, gate: bool = False) -> Check:
-    async def ask() -> Answer:
+def check(name: str, answer: CheckResult | Exception, *, gate: bool = False) -> Check:
+    async def ask() -> CheckResult:
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -54,7 +54,7 @@ async def test_a_gate_that_cannot_be_made_is_a_failure() -> None:
 async def test_a_check_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examination, "TIMEOUT", 0.01)
 
-    async def never() -> Answer:
+    async def never() -> CheckResult:
         await asyncio.Event().wait()
         return passed("at last")
 

@@ -9,7 +9,7 @@ from shutil import copyfile
 import pytest
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.diagnosis import Answer
+from pillarbox.admin.diagnosis import CheckResult
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead, Retry
 from pillarbox.core.store import EVERYWHERE, Forced
@@ -58,7 +58,7 @@ def insert(sqlite_store: SqliteStore, tmp_path: Path) -> Record:
     return write
 
 
-async def asked(store: AdminStore, name: str, **variables: str) -> Answer:
+async def asked(store: AdminStore, name: str, **variables: str) -> CheckResult:
     checks = symptoms.checks(Settings.load(None, variables), store)
     [check] = [check for check in checks if check.name == f"symptoms.{name}"]
     return await check.ask()

@@ -8,10 +8,10 @@ RETURNING audit_id, at
 -- A page of the audit, the newest first, for a limited number of rows; the last of these is returned whether it matches or
 -- not.
 SELECT audit_id, at, who, what, subject, count, detail{as_text}, wanted, edge
-  FROM (SELECT m.*, n = :walk AS edge,
+  FROM (SELECT m.*, n = :scan AS edge,
                m.who = coalesce(:who, m.who) AND m.what = coalesce(:what, m.what) AND m.at >= :since AS wanted
           FROM (SELECT l.*, row_number() OVER (ORDER BY l.audit_id DESC) AS n
-                  FROM (SELECT * FROM {audit} WHERE audit_id < :before ORDER BY audit_id DESC LIMIT :walk) AS l) AS m) AS found
+                  FROM (SELECT * FROM {audit} WHERE audit_id < :before ORDER BY audit_id DESC LIMIT :scan) AS l) AS m) AS found
  WHERE wanted OR edge
  ORDER BY audit_id DESC
  LIMIT :most

@@ -35,7 +35,7 @@ SELECT action, destination, delay, asked_by, asked_at
 -- variant of_key: narrowed=dead_of_key
 -- variant of_type: narrowed=dead_of_type
 SELECT dead_id, event_id, destination, event_type, key, error, attempts, recorded_at, first_failed_at, died_at, wanted, edge
-  FROM (SELECT m.*, n = :walk AS edge,
+  FROM (SELECT m.*, n = :scan AS edge,
                m.event_type = coalesce(:type, m.event_type) AND (CAST(:key AS text) IS NULL OR m.key = :key)
                  AND m.destination = coalesce(:destination, m.destination) AND m.died_at >= :since
                  AND (CAST(:error AS text) IS NULL OR {position_of_text}(m.error, :error) > 0)
@@ -46,7 +46,7 @@ SELECT dead_id, event_id, destination, event_type, key, error, attempts, recorde
                           FROM {dead} AS m
                          WHERE m.dead_id < :before {narrowed}
                          ORDER BY m.dead_id DESC
-                         LIMIT :walk) AS l) AS m) AS found
+                         LIMIT :scan) AS l) AS m) AS found
  WHERE wanted OR edge
  ORDER BY dead_id DESC
  LIMIT :most
@@ -69,12 +69,12 @@ SELECT id, event_id, destination, 'FAILED', {about}, key, {payload_bytes}, conte
        occurred_at, recorded_at, NULL, NULL, attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
        error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
   FROM {dead}
- WHERE dead_id {is_among_letters}
+ WHERE dead_id {is_among_dead_ids}
  ORDER BY dead_id DESC
 
 -- name: read_dead_letter
 -- The content of a dead letter; it never changes.
-SELECT destination, {payload_bytes}, headers{as_text} FROM {dead} WHERE dead_id = :letter
+SELECT destination, {payload_bytes}, headers{as_text} FROM {dead} WHERE dead_id = :dead_id
 
 -- name: keys_busiest
 -- The keys with the most messages among those that were recorded first.

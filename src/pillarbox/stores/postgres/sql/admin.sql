@@ -87,7 +87,7 @@ AND m.event_type = :type
 -- Send dead letters again: to the end of their key, attempts at zero. Those whose identity waits already stay dead.
 WITH mine AS MATERIALIZED (
   -- Locked: whom somebody else sends again at this moment is gone once they are done, and is not sent twice.
-  SELECT * FROM {dead} WHERE dead_id = ANY (:letters::bigint[]) ORDER BY dead_id FOR UPDATE
+  SELECT * FROM {dead} WHERE dead_id = ANY (:dead_ids::bigint[]) ORDER BY dead_id FOR UPDATE
 ), chosen AS MATERIALIZED (
   SELECT DISTINCT ON (event_id, destination) * FROM mine ORDER BY event_id, destination, dead_id
 ), back AS (
@@ -113,7 +113,7 @@ SELECT count(*) FROM gone
 -- name: discard_dead_letters
 -- Drop dead letters for good, and remember who did.
 WITH gone AS (
-  DELETE FROM {dead} WHERE dead_id = ANY (:letters::bigint[]) RETURNING event_id, destination, dead_id
+  DELETE FROM {dead} WHERE dead_id = ANY (:dead_ids::bigint[]) RETURNING event_id, destination, dead_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
   SELECT coalesce(nullif(:by, ''), current_user), 'discard', event_id,
@@ -127,14 +127,14 @@ SELECT count(*) FROM gone
 -- Send a dead letter again with another content: to the end of its key, attempts at zero. If its identity waits already it
 -- stays dead as it is.
 WITH chosen AS MATERIALIZED (
-  SELECT * FROM {dead} WHERE dead_id = :letter FOR UPDATE
+  SELECT * FROM {dead} WHERE dead_id = :dead_id FOR UPDATE
 ), back AS (
   INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
   SELECT event_id, destination, {about}, ordering_key, :payload, content_type, :headers::jsonb,
     {context}, occurred_at, recorded_at, 1 FROM chosen
   ON CONFLICT DO NOTHING RETURNING event_id, destination
 ), gone AS (
-  DELETE FROM {dead} d USING back b WHERE d.dead_id = :letter RETURNING d.event_id
+  DELETE FROM {dead} d USING back b WHERE d.dead_id = :dead_id RETURNING d.event_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
   SELECT coalesce(nullif(:by, ''), current_user), 'edit', event_id, :detail::jsonb FROM gone
@@ -156,14 +156,14 @@ FROM unnest(:event_ids::text[], :destinations::text[]) WITH ORDINALITY AS e(even
 count = a.count + g.done, detail = a.detail || jsonb_build_object('left', (a.detail->>'left')::bigint - g.done)
 
 -- name: replay_count
--- How many of the history a replay wants, up to :enough: at most :look rows are looked at from behind position (:recorded_at, :id, :place), by the
+-- How many of the history a replay wants, up to :enough: at most :scan rows are looked at from behind position (:recorded_at, :id, :place), by the
 -- time of recording; the last of these says where to go on.
 -- variant of_event: narrowed=replay_of_event
 -- variant of_key: narrowed=replay_of_key
 -- variant of_type: narrowed=replay_of_type
 SELECT count(*) FILTER (WHERE wanted), max(recorded_at) FILTER (WHERE edge), max(id) FILTER (WHERE edge),
        max(destination) FILTER (WHERE edge)
-FROM (SELECT m.recorded_at, m.id, m.destination, w.wanted, m.n = :look AS edge
+FROM (SELECT m.recorded_at, m.id, m.destination, w.wanted, m.n = :scan AS edge
       FROM (SELECT m.*, row_number() OVER (ORDER BY m.recorded_at, m.id, m.destination) AS n FROM (
               SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.published_at,
                      m.headers ? 'replayof' AS copy
@@ -171,17 +171,17 @@ FROM (SELECT m.recorded_at, m.id, m.destination, w.wanted, m.n = :look AS edge
               -- Nothing is delivered before it is recorded: so days can be left out. Where to go on: see list_from_position.
               WHERE m.published_at >= :since AND (m.recorded_at, m.id) >= (:recorded_at, :id)
                 AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination > :place) AND m.recorded_at < :until {narrowed}
-              ORDER BY m.recorded_at, m.id, m.destination LIMIT :look) m) m
+              ORDER BY m.recorded_at, m.id, m.destination LIMIT :scan) m) m
       CROSS JOIN LATERAL (SELECT {replay_wanted}) AS w(wanted)
-      WHERE w.wanted OR m.n = :look ORDER BY m.recorded_at, m.id, m.destination LIMIT :enough) AS looked_at
+      WHERE w.wanted OR m.n = :scan ORDER BY m.recorded_at, m.id, m.destination LIMIT :enough) AS looked_at
 
 -- name: replay_next
--- The next of the history that a replay wants, in the order of delivery: at most :look rows are looked at from behind place
+-- The next of the history that a replay wants, in the order of delivery: at most :scan rows are looked at from behind place
 -- (:published_at, :id, :place) up to time :began; the last of these is brought whether it is wanted or not.
 -- variant of_event: narrowed=replay_of_event
 -- variant of_key: narrowed=replay_of_key
 -- variant of_type: narrowed=replay_of_type
-SELECT m.published_at, m.id, m.destination, m.event_id, m.size, w.wanted, m.n = :look AS edge
+SELECT m.published_at, m.id, m.destination, m.event_id, m.size, w.wanted, m.n = :scan AS edge
 FROM (SELECT m.*, row_number() OVER (ORDER BY m.published_at, m.id, m.destination) AS n FROM (
         SELECT m.published_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.recorded_at,
                m.headers ? 'replayof' AS copy, octet_length(m.payload) AS size
@@ -189,10 +189,10 @@ FROM (SELECT m.*, row_number() OVER (ORDER BY m.published_at, m.id, m.destinatio
         -- The first says which days can be left out, the two after it where to go on: see list_from_position.
         WHERE m.published_at >= :published_at AND (m.published_at, m.id) >= (:published_at, :id)
           AND ((m.published_at, m.id) <> (:published_at, :id) OR m.destination > :place) AND m.published_at <= :began {narrowed}
-        ORDER BY m.published_at, m.id, m.destination LIMIT :look) m) m
+        ORDER BY m.published_at, m.id, m.destination LIMIT :scan) m) m
 CROSS JOIN LATERAL (SELECT {replay_wanted}) AS w(wanted)
 -- In the order of the look: no sort, and the limit ends it early.
-WHERE w.wanted OR m.n = :look ORDER BY m.published_at, m.id, m.destination LIMIT :most
+WHERE w.wanted OR m.n = :scan ORDER BY m.published_at, m.id, m.destination LIMIT :most
 
 -- fragment: replay_wanted
 -- Does a replay want a row? Of type :type, key :key, destination :destination, recorded since :since and before :until, of events :events; :to
@@ -279,7 +279,7 @@ SELECT id, event_id, destination, 'FAILED', {about}, key, payload, content_type,
        error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
 FROM (SELECT x.*, sum(octet_length(x.payload) + octet_length(x.headers::text)) OVER w AS bytes, row_number() OVER w AS number
       FROM (SELECT * FROM {dead}
-            WHERE died_at < now() - :older::double precision * interval '1 second' AND dead_id > :letter ORDER BY dead_id LIMIT :limit) x
+            WHERE died_at < now() - :older::double precision * interval '1 second' AND dead_id > :dead_id ORDER BY dead_id LIMIT :limit) x
       WINDOW w AS (ORDER BY x.dead_id ROWS UNBOUNDED PRECEDING)) m
 WHERE bytes <= :bytes OR number = 1
 ORDER BY dead_id
@@ -296,7 +296,7 @@ WITH gone AS (
 -- name: archive_delete_dead
 -- Drop exactly these dead letters.
 WITH gone AS (
-  DELETE FROM {dead} WHERE dead_id = ANY (:letters::bigint[]) RETURNING 1
+  DELETE FROM {dead} WHERE dead_id = ANY (:dead_ids::bigint[]) RETURNING 1
 ) SELECT count(*) FROM gone
 
 -- name: keys_blocked
@@ -334,7 +334,7 @@ LIMIT :limit
 
 -- name: keys_queue
 -- What holds place (:recorded_at, :id) of key :key up on the way to destination :destination, and the next :limit behind it, each walked along an index.
--- What nobody has read yet is known by its lane only, dead letters by their number: of either, :walk are looked at.
+-- What nobody has read yet is known by its lane only, dead letters by their number: of either, :scan are looked at.
 WITH line AS (
   SELECT DISTINCT d.destination, (hashtext(:key) & 63)::smallint AS lane FROM unnest(ARRAY['', :destination::text]) AS d(destination)
 ), later AS (
@@ -350,7 +350,7 @@ WITH line AS (
   (SELECT r.recorded_at, r.id, r.destination, r.event_id, r.event_type, r.held FROM (
      SELECT * FROM {message} m
      WHERE m.lane = (SELECT lane FROM line LIMIT 1) AND m.id > :id AND m.held IS NULL AND m.available_at IS NULL
-     ORDER BY m.id LIMIT :walk) r
+     ORDER BY m.id LIMIT :scan) r
    WHERE r.key = :key AND r.destination IN ('', :destination) ORDER BY r.id LIMIT :limit)
 )
 (SELECT true AS is_head, h.recorded_at, h.id, h.destination, h.event_id, '' AS status, h.event_type, h.held,
@@ -369,7 +369,7 @@ UNION ALL
     WHERE m.key = :key AND (m.recorded_at, m.id) > (:recorded_at, :id) ORDER BY m.recorded_at, m.id LIMIT :limit)
    UNION ALL
    (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED' FROM (
-      SELECT * FROM {dead} m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :walk) d
+      SELECT * FROM {dead} m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :scan) d
     WHERE d.id > :id ORDER BY d.id LIMIT :limit)) f
  ORDER BY f.id, f.destination LIMIT :limit)
 

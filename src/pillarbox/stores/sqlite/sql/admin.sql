@@ -211,7 +211,7 @@ WITH later AS (
   SELECT * FROM (SELECT r.recorded_at, r.id, r.destination, r.event_id, r.event_type, r.held
                    FROM (SELECT * FROM {message} AS m
                           WHERE m.id > :id AND m.held IS NULL AND m.available_at IS NULL
-                          ORDER BY m.id LIMIT :walk) AS r
+                          ORDER BY m.id LIMIT :scan) AS r
                   WHERE r.key = :key AND r.destination IN ('', :destination) ORDER BY r.id LIMIT :limit)
 )
 SELECT * FROM (
@@ -233,7 +233,7 @@ SELECT * FROM (
                           ORDER BY m.recorded_at, m.id LIMIT :limit)
           UNION ALL
           SELECT * FROM (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED'
-                           FROM (SELECT * FROM {dead} AS m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :walk) AS d
+                           FROM (SELECT * FROM {dead} AS m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :scan) AS d
                           WHERE d.id > :id ORDER BY d.id LIMIT :limit))
    ORDER BY id, destination LIMIT :limit)
 
@@ -269,7 +269,7 @@ UPDATE {audit} SET {grown}
 -- Dead letters as pending messages; a place below zero tells which dead letter each was.
 -dead_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
   FROM {dead}
- WHERE dead_id IN (SELECT value FROM json_each(:letters))
+ WHERE dead_id IN (SELECT value FROM json_each(:dead_ids))
  ORDER BY id, dead_id
 
 -- fragment: requeue_revived
@@ -300,11 +300,11 @@ SELECT :by, 'edit', event_id, :detail FROM {dead} WHERE dead_id IN (SELECT -plac
 INSERT INTO {audit} (who, what, subject, detail)
 SELECT :by, 'discard', event_id, json_object('destination', destination, 'dead_id', dead_id)
   FROM {dead}
- WHERE :act IS NULL AND dead_id IN (SELECT value FROM json_each(:letters));
+ WHERE :act IS NULL AND dead_id IN (SELECT value FROM json_each(:dead_ids));
 UPDATE {audit} SET {grown}
-  FROM (SELECT count(*) AS done FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:letters))) AS g
+  FROM (SELECT count(*) AS done FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:dead_ids))) AS g
  WHERE audit_id = :act;
-DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:letters));
+DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:dead_ids));
 SELECT changes()
 
 -- name: replay_count
@@ -319,7 +319,7 @@ SELECT (SELECT count(*)
                           FROM {history} AS m
                          WHERE {replay_recorded} {narrowed}
                          ORDER BY m.recorded_at, m.id, m.destination
-                         LIMIT :look) AS m
+                         LIMIT :scan) AS m
                  WHERE {replay_wanted}
                  LIMIT :enough)),
        e.recorded_at, e.id, e.destination
@@ -327,7 +327,7 @@ SELECT (SELECT count(*)
                                FROM {history} AS m
                               WHERE {replay_recorded} {narrowed}
                               ORDER BY m.recorded_at, m.id, m.destination
-                              LIMIT 1 OFFSET :look - 1) AS e
+                              LIMIT 1 OFFSET :scan - 1) AS e
 
 -- fragment: replay_recorded
 -- Rows of the history after a position, by the time of recording.
@@ -346,7 +346,7 @@ SELECT *
                   FROM {history} AS m
                  WHERE {replay_delivered} {narrowed}
                  ORDER BY m.published_at, m.id, m.destination
-                 LIMIT :look) AS m
+                 LIMIT :scan) AS m
          WHERE {replay_wanted}
          LIMIT :most)
 UNION ALL
@@ -355,7 +355,7 @@ SELECT *
           FROM {history} AS m
          WHERE {replay_delivered} {narrowed}
          ORDER BY m.published_at, m.id, m.destination
-         LIMIT 1 OFFSET :look - 1)
+         LIMIT 1 OFFSET :scan - 1)
 
 -- fragment: replay_delivered
 -- Rows of the history after a place, in the order of delivery.
@@ -415,7 +415,7 @@ SELECT id, event_id, destination, 'PUBLISHED', {about}, key, CAST(payload AS BLO
 WITH chosen AS MATERIALIZED (
   SELECT dead_id AS number, length(CAST(payload AS BLOB)) + length(CAST(headers AS BLOB)) AS size
     FROM {dead}
-   WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older)) AND dead_id > :letter
+   WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older)) AND dead_id > :dead_id
    ORDER BY dead_id
    LIMIT :limit
 )
@@ -448,5 +448,5 @@ SELECT changes()
 
 -- name: archive_delete_dead
 -- Delete exactly these dead letters.
-DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:letters));
+DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:dead_ids));
 SELECT changes()
