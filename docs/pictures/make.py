@@ -1,4 +1,4 @@
-"""`python docs/pictures/make.py`: the picture of the demo in the README, from a real run."""
+"""`python docs/pictures/make.py`: draw docs/pictures/demo.svg from a real run of the demo."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from pathlib import Path
 
 from rich.console import Console
 
+from pillarbox.ops.demo.environment import DemoEnvironment
 from pillarbox.ops.demo.report import table
-from pillarbox.ops.demo.run import Outcome, Plan, Run
-from pillarbox.ops.demo.scene import Scene
+from pillarbox.ops.demo.run import DemoOptions, DemoResult, DemoRun
+from pillarbox.ops.demo.sampling import Snapshot
 from pillarbox.ops.demo.view import WIDTH, render
-from pillarbox.ops.demo.watching import Figures
 
 SECONDS = 16
 SHOWN_AT = 13.0
-"""Seconds after the start: the relay was killed at the half, and its successor has caught up."""
+"""Seconds after the start: the relay was killed half-way, and its successor has delivered the backlog."""
 
-_ELSEWHERE = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
+_EXTERNAL = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
 
 
 def main() -> None:
-    seen: list[Figures] = []
+    seen: list[Snapshot] = []
     with tempfile.TemporaryDirectory() as folder:
-        scene = Scene(folder=Path(folder), name="demo")
-        outcome = asyncio.run(Run(scene, Plan(seconds=SECONDS, kill=True), seen.append).play())
-    shown = next(figures for figures in seen if figures.elapsed >= SHOWN_AT)
-    (Path(__file__).parent / "demo.svg").write_text(draw(scene, shown, outcome), encoding="utf-8")
+        environment = DemoEnvironment(folder=Path(folder), name="demo")
+        result = asyncio.run(DemoRun(environment, DemoOptions(seconds=SECONDS, kill=True), seen.append).run())
+    shown = next(snapshot for snapshot in seen if snapshot.elapsed >= SHOWN_AT)
+    (Path(__file__).parent / "demo.svg").write_text(draw(environment, shown, result), encoding="utf-8")
 
 
-def draw(scene: Scene, shown: Figures, outcome: Outcome) -> str:
+def draw(environment: DemoEnvironment, shown: Snapshot, result: DemoResult) -> str:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print("[dim]$[/] make demo ARGS=[green]'--seconds 16 --kill'[/]", highlight=False)
-    console.print(render(scene, shown), highlight=False)
-    console.print(table(outcome), highlight=False)
-    # The viewer's own monospaced font: a picture must not fetch anything.
-    return _ELSEWHERE.sub("", console.export_svg(title="pillarbox demo", unique_id="demo"))
+    console.print(render(environment, shown), highlight=False)
+    console.print(table(result), highlight=False)
+    # Without the web font, so that the picture loads nothing; the viewer uses its own monospaced font.
+    return _EXTERNAL.sub("", console.export_svg(title="pillarbox demo", unique_id="demo"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`pillarbox demo` as a process of its own."""
+"""Runs `pillarbox demo` in its own process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ QUICK = ("--events", "300", "--rate", "1000")
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """Temporary folders lie in `folder`."""
+    """Environment variables that put temporary folders into `folder`."""
     return {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.defpath, "TMPDIR": str(folder)} | more
 
 
 def demo(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run it to its end."""
+    """Run the demo until it ends."""
     return subprocess.run(
         [sys.executable, "-m", "pillarbox", "demo", *arguments],
         cwd=folder,
@@ -32,8 +32,8 @@ def demo(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
     )
 
 
-def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """What `--json` printed."""
+def json_result(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """Return what `--json` printed."""
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -42,4 +42,4 @@ def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def assert_everything_arrived(found: dict[str, Any]) -> None:
     assert (found["ok"], found["failures"]) == (True, [])
     for receiver in found["receivers"]:
-        assert receiver["handled"] + receiver["refused"] == found["committed"]
+        assert receiver["handled"] + receiver["rejected"] == found["committed"]

@@ -1,4 +1,4 @@
-"""The same demo on PostgreSQL and RabbitMQ, in every pairing."""
+"""The demo on PostgreSQL and RabbitMQ, in every combination."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from pika.exceptions import ChannelClosedByBroker
 
-from tests.integration.demo.running import BOUND, QUICK, assert_everything_arrived, demo, environment, verdict
+from tests.integration.demo.running import BOUND, QUICK, assert_everything_arrived, demo, environment, json_result
 from tests.integration.rabbitmq.consumer import channel
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -21,13 +21,13 @@ def schemas(url: str) -> list[str]:
         return [name for (name,) in rows]
 
 
-def test_postgresql_and_rabbitmq_with_a_consumer_that_writes_the_ledger_and_nothing_is_left(
+def test_postgresql_with_rabbitmq_and_a_consumer(
     tmp_path: Path, empty_postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     done = demo(
         tmp_path, *QUICK, "--kill", "--json", "--store", empty_postgres_url, "--transport", rabbitmq_server.url()
     )
-    found = verdict(done)
+    found = json_result(done)
     assert done.returncode == 0
     assert_everything_arrived(found)
     assert [receiver["receiver"] for receiver in found["receivers"]] == ["consumer"]
@@ -37,25 +37,25 @@ def test_postgresql_and_rabbitmq_with_a_consumer_that_writes_the_ledger_and_noth
 
 
 def test_postgresql_with_handlers(tmp_path: Path, empty_postgres_url: str) -> None:
-    found = verdict(demo(tmp_path, *QUICK, "--kill", "--json", DEMO_STORE=empty_postgres_url))
+    found = json_result(demo(tmp_path, *QUICK, "--kill", "--json", DEMO_STORE=empty_postgres_url))
     assert found["path"].startswith("PostgreSQL at 127.0.0.1")
     assert_everything_arrived(found)
     assert (len(found["receivers"]), found["kills"]) == (3, 1)
 
 
 def test_sqlite_with_rabbitmq(tmp_path: Path, rabbitmq_server: RabbitMQServer) -> None:
-    found = verdict(demo(tmp_path, *QUICK, "--json", DEMO_TRANSPORT=rabbitmq_server.url()))
+    found = json_result(demo(tmp_path, *QUICK, "--json", DEMO_TRANSPORT=rabbitmq_server.url()))
     assert found["path"].startswith("SQLite → relay → RabbitMQ at 127.0.0.1")
     assert_everything_arrived(found)
 
 
-def test_a_consumer_that_cheats_is_found_out(tmp_path: Path, rabbitmq_server: RabbitMQServer) -> None:
-    done = demo(tmp_path, *QUICK, "--sabotage", "loss", "--json", DEMO_TRANSPORT=rabbitmq_server.url())
+def test_a_fault_in_the_ledger_of_the_consumer_is_detected(tmp_path: Path, rabbitmq_server: RabbitMQServer) -> None:
+    done = demo(tmp_path, *QUICK, "--inject", "loss", "--json", DEMO_TRANSPORT=rabbitmq_server.url())
     assert done.returncode == 1
-    assert any("never reached consumer" in failure for failure in verdict(done)["failures"])
+    assert any("never reached consumer" in failure for failure in json_result(done)["failures"])
 
 
-def test_what_is_to_be_kept_stays_in_the_database_and_the_queue_goes(
+def test_keep_keeps_the_schema_and_deletes_the_queue(
     tmp_path: Path, empty_postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     servers = {"DEMO_STORE": empty_postgres_url, "DEMO_TRANSPORT": rabbitmq_server.url()}
@@ -74,14 +74,14 @@ def test_what_is_to_be_kept_stays_in_the_database_and_the_queue_goes(
         ("DEMO_TRANSPORT", "amqp://app:canary-password@127.0.0.1:1/"),
     ],
 )
-def test_a_server_that_is_not_there_is_an_error_in_one_line(tmp_path: Path, variable: str, url: str) -> None:
+def test_an_unavailable_server_is_an_error_in_one_line(tmp_path: Path, variable: str, url: str) -> None:
     done = demo(tmp_path, *QUICK, **{variable: url})
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "127.0.0.1" in done.stderr
     assert "canary-password" not in done.stdout + done.stderr
 
 
-def test_make_demo_hands_on_the_servers_and_the_arguments(
+def test_make_demo_passes_servers_and_arguments(
     tmp_path: Path, empty_postgres_url: str, pytestconfig: pytest.Config
 ) -> None:
     make = ["make", "-s", "-o", "venv", "demo", f"BIN={Path(sys.executable).parent}"]
@@ -95,4 +95,4 @@ def test_make_demo_hands_on_the_servers_and_the_arguments(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert verdict(done)["path"].startswith("PostgreSQL at 127.0.0.1")
+    assert json_result(done)["path"].startswith("PostgreSQL at 127.0.0.1")

@@ -14,8 +14,8 @@ import click
 from pillarbox.core.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from pillarbox.ops.demo.run import Outcome, Plan, Show
-    from pillarbox.ops.demo.scene import Sabotage, Scene
+    from pillarbox.ops.demo.environment import DemoEnvironment, Fault
+    from pillarbox.ops.demo.run import DemoOptions, DemoResult, ShowSnapshot
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -32,9 +32,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
     "--transport", default="", envvar="DEMO_TRANSPORT", metavar="URL", help="Use amqp://… instead of three handlers."
 )
 @click.option(
-    "--sabotage",
-    type=click.Choice(["loss", "disorder", "phantom", "repeats"]),
-    help="Let a receiver falsify the ledger, to show that the verification fails.",
+    "--inject",
+    type=click.Choice(["loss", "reordering", "phantom", "duplicates"]),
+    help="Inject a fault into the ledger of a receiver, to show that the verification detects it.",
 )
 @click.option(
     "--keep",
@@ -50,7 +50,7 @@ def demo(
     kill: bool,
     store: str,
     transport: str,
-    sabotage: Sabotage | None,
+    inject: Fault | None,
     keep: Path | None,
     as_json: bool,
 ) -> None:
@@ -64,25 +64,27 @@ def demo(
     \b
     Examples:
       pillarbox demo --seconds 10 --kill
-      pillarbox demo --events 1000 --sabotage loss
+      pillarbox demo --events 1000 --inject loss
       pillarbox demo --store postgresql://app@127.0.0.1/shop --transport amqp://app@127.0.0.1/
     """
     import asyncio
     from uuid import uuid4
 
-    from pillarbox.ops.demo.run import Plan
-    from pillarbox.ops.demo.scene import Scene
+    from pillarbox.ops.demo.environment import DemoEnvironment
+    from pillarbox.ops.demo.run import DemoOptions
 
-    plan = Plan(seconds=seconds, events=events, rate=rate, kill=kill, keep=keep is not None, console=not as_json)
+    options = DemoOptions(
+        seconds=seconds, events=events, rate=rate, kill=kill, keep=keep is not None, console=not as_json
+    )
     with _folder(keep) as folder:
         name = f"pillarbox_demo_{uuid4().hex[:8]}"
-        scene = Scene(folder=folder, name=name, store=store, transport=transport, sabotage=sabotage)
-        with _watched(scene, as_json) as show:
-            outcome = asyncio.run(_play(scene, plan, show))
-        _print(scene, outcome, as_json)
+        environment = DemoEnvironment(folder=folder, name=name, store=store, transport=transport, inject=inject)
+        with _progress(environment, as_json) as show:
+            result = asyncio.run(_run(environment, options, show))
+        _print(environment, result, as_json)
         if keep is not None:
-            click.echo(f"Everything is in {keep}{f' and in schema {name}' if store else ''}.", err=True)
-    if not outcome.verdict.ok:
+            click.echo(f"The data is in {keep}{f' and in schema {name}' if store else ''}.", err=True)
+    if not result.verification.ok:
         raise SystemExit(1)
 
 
@@ -100,12 +102,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     yield keep.absolute()
 
 
-async def _play(scene: Scene, plan: Plan, show: Show) -> Outcome:
+async def _run(environment: DemoEnvironment, options: DemoOptions, show: ShowSnapshot) -> DemoResult:
     import asyncio
 
-    from pillarbox.ops.demo.run import Run
+    from pillarbox.ops.demo.run import DemoRun
 
-    run = Run(scene, plan, show)
+    run = DemoRun(environment, options, show)
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
@@ -116,22 +118,24 @@ async def _play(scene: Scene, plan: Plan, show: Show) -> Outcome:
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop)
-    return await run.play()
+    return await run.run()
 
 
-def _watched(scene: Scene, as_json: bool) -> AbstractContextManager[Show]:
-    from pillarbox.ops.demo import showing
-
-    if as_json:
-        return showing.nothing()
-    console = showing.make_console()
-    return showing.live(scene, console) if console.is_terminal else showing.lines(scene, console)
-
-
-def _print(scene: Scene, outcome: Outcome, as_json: bool) -> None:
-    from pillarbox.ops.demo import report, showing
+def _progress(environment: DemoEnvironment, as_json: bool) -> AbstractContextManager[ShowSnapshot]:
+    from pillarbox.ops.demo import output
 
     if as_json:
-        click.echo(json.dumps(report.figures(scene, outcome)))
+        return output.silent()
+    console = output.make_console()
+    return (
+        output.live_view(environment, console) if console.is_terminal else output.progress_lines(environment, console)
+    )
+
+
+def _print(environment: DemoEnvironment, result: DemoResult, as_json: bool) -> None:
+    from pillarbox.ops.demo import output, report
+
+    if as_json:
+        click.echo(json.dumps(report.as_json(environment, result)))
     else:
-        showing.make_console().print(report.table(outcome))
+        output.make_console().print(report.table(result))

@@ -1,4 +1,5 @@
-"""`pillarbox demo`: a small order service, a relay that may be killed, and a verdict that asks neither of them.
+"""`pillarbox demo`: an order service and a relay that can be killed, then a check that nothing was lost.
 
-scene → shop (writes orders and events) → relay process → handlers or consumer (write the ledger) → verdict
+environment → order service (writes orders and events) → relay process → handlers or consumer (write the ledger)
+→ verification (compares the orders with the ledger)
 """

@@ -1,6 +1,6 @@
-"""`python -m pillarbox.ops.demo.consumer_process`: the far side of RabbitMQ, which writes the ledger.
+"""`python -m pillarbox.ops.demo.consumer_process`: consumes the queue in RabbitMQ and writes the ledger.
 
-It asks for one message after the other, so that "there is none" is the broker's answer and not a guess.
+It gets one message at a time with `basic.get`, so that the broker itself reports when the queue is empty.
 """
 
 from __future__ import annotations
@@ -11,43 +11,44 @@ import threading
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
-from pillarbox.ops.demo.leash import told_scene, when_let_go
-from pillarbox.ops.demo.ledger import Entry, Ledger, Note
-from pillarbox.ops.demo.sabotage import cheating
-from pillarbox.ops.demo.scene import CONSUMER
+from pillarbox.ops.demo.child_process import on_parent_exit, read_environment
+from pillarbox.ops.demo.environment import CONSUMER
+from pillarbox.ops.demo.fault_injection import with_fault
+from pillarbox.ops.demo.ledger import Append, Entry, LedgerWriter
 
 PAUSE = 0.02
 
 
-def consume(channel: BlockingChannel, queue: str, note: Note) -> bool:
-    """Take one message, if there is one."""
+def consume(channel: BlockingChannel, queue: str, append: Append) -> bool:
+    """Consume one message; return False if the queue is empty."""
     method, properties, _ = channel.basic_get(queue)
     if method is None or method.delivery_tag is None or properties is None:
         return False
     headers = properties.headers or {}
-    note(Entry(CONSUMER, "handled", str(headers["aggregateId"]), str(properties.message_id)))
+    append(Entry(CONSUMER, "handled", str(headers["aggregateId"]), str(properties.message_id)))
     channel.basic_ack(method.delivery_tag)
     return True
 
 
 def main() -> None:
     logging.getLogger("pika").setLevel(logging.CRITICAL)
-    scene = told_scene()
-    let_go = threading.Event()
-    when_let_go(let_go.set)
-    ledger = Ledger(scene.ledger)
-    note = cheating(scene.sabotage, CONSUMER, ledger.note)
-    with pika.BlockingConnection(pika.URLParameters(scene.transport)) as connection:
+    environment = read_environment()
+    stopping = threading.Event()
+    on_parent_exit(stopping.set)
+    ledger = LedgerWriter(environment.ledger)
+    append = with_fault(environment.inject, CONSUMER, ledger.append)
+    with pika.BlockingConnection(pika.URLParameters(environment.transport)) as connection:
         channel = connection.channel()
-        channel.queue_declare(scene.name, durable=True, arguments={"x-queue-type": "quorum"})
+        channel.queue_declare(environment.name, durable=True, arguments={"x-queue-type": "quorum"})
         while True:
-            last = let_go.is_set()  # asked first: once let go the relay is gone, and an empty queue stays empty
-            if consume(channel, scene.name, note):
+            # Read before the queue: the relay has ended once this is set, so a queue that is empty now stays empty.
+            last = stopping.is_set()
+            if consume(channel, environment.name, append):
                 continue
             if last:
                 break
             connection.sleep(PAUSE)
-        channel.queue_delete(scene.name)
+        channel.queue_delete(environment.name)
     ledger.close()
 
 

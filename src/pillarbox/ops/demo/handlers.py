@@ -1,6 +1,6 @@
-"""Three handlers as services have them: one that fails now and then, one that is slow, one that just works.
+"""Three handlers: one that fails at times, one that is slow, one that always succeeds.
 
-Each writes down in the ledger what it did, before the relay learns of it.
+Each writes the result to the ledger before it returns to the relay.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ import asyncio
 from zlib import crc32
 
 from pillarbox.core.errors import PermanentError
-from pillarbox.ops.demo.ledger import Entry, Note, What
+from pillarbox.ops.demo.ledger import Append, Entry, Status
 from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
 
 SLOW = 0.05
 
 
-def make_handlers(note: Note) -> Handlers:
-    """Handlers that write to the ledger by `note`."""
+def make_handlers(append: Append) -> Handlers:
+    """Return handlers that write to the ledger with `append`."""
     handlers = Handlers()
 
-    def write(event: ReceivedEvent, context: HandlerContext, what: What) -> None:
-        note(Entry(context.destination, what, str(event.aggregate_id), event.event_id))
+    def write(event: ReceivedEvent, context: HandlerContext, status: Status) -> None:
+        append(Entry(context.destination, status, str(event.aggregate_id), event.event_id))
 
     @handlers.on("order.*", name="mailer")
     async def mail(event: ReceivedEvent, context: HandlerContext) -> None:
-        luck = crc32(event.event_id.encode())
-        if luck % 20 == 0 and context.attempt <= (2 if luck % 60 == 0 else 1):
+        # A checksum of the id, so that an event fails in the same way after a redelivery.
+        checksum = crc32(event.event_id.encode())
+        if checksum % 20 == 0 and context.attempt <= (2 if checksum % 60 == 0 else 1):
             write(event, context, "failed")
-            raise ConnectionError("the mail server hung up")
-        if luck % 500 == 1:
-            write(event, context, "refused")
+            raise ConnectionError("the mail server closed the connection")
+        if checksum % 500 == 1:
+            write(event, context, "rejected")
             raise PermanentError(f"order {event.aggregate_id} has no mail address")
         write(event, context, "handled")
 

@@ -1,7 +1,7 @@
-"""What receivers say they did, in the order in which they did it: a text file that outlives whoever is killed.
+"""The ledger: a text file in which each receiver records what it did with an event.
 
-A line is one `write` to a file opened for appending: a process killed right after it has said it, right before it has
-not, and several processes may write at once.
+Each entry is one line, written with one `write` to a file opened for appending. An entry therefore survives SIGKILL as
+soon as `append` has returned, and several processes can write at the same time.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-What = Literal["handled", "failed", "refused"]
-"""Done; not this time, it is to come again; never, it is to become a dead letter."""
+Status = Literal["handled", "failed", "rejected"]
+"""handled: done. failed: the relay retries. rejected: permanently, the event becomes a dead letter."""
 
 
 class Entry(NamedTuple):
-    """One line."""
+    """One line of the ledger."""
 
     receiver: str
-    what: What
+    status: Status
     order: str
     event_id: str
 
 
-Note = Callable[[Entry], None]
+Append = Callable[[Entry], None]
 
 
-class Ledger:
-    """The writer's side."""
+class LedgerWriter:
+    """Appends entries to the ledger."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    def note(self, entry: Entry) -> None:
+    def append(self, entry: Entry) -> None:
         os.write(self._file, (" ".join(entry) + "\n").encode())
 
     def close(self) -> None:
@@ -41,26 +41,26 @@ class Ledger:
 
 
 class LedgerReader:
-    """The reader's side: only what came since the last look; a line that is not finished yet comes next time."""
+    """Reads the entries that were added since the last call; an incomplete line is read by a later call."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._read = 0
+        self._offset = 0
 
-    def more(self) -> list[Entry]:
+    def read_new(self) -> list[Entry]:
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:
-            file.seek(self._read)
-            whole, end, _ = file.read().rpartition(b"\n")
-        self._read += len(whole) + len(end)
-        return [_entry(line) for line in whole.decode().splitlines()]
+            file.seek(self._offset)
+            complete, end, _ = file.read().rpartition(b"\n")
+        self._offset += len(complete) + len(end)
+        return [_parse(line) for line in complete.decode().splitlines()]
 
 
-def _entry(line: str) -> Entry:
-    receiver, what, order, event_id = line.split(" ")
-    match what:
-        case "handled" | "failed" | "refused":
-            return Entry(receiver, what, order, event_id)
+def _parse(line: str) -> Entry:
+    receiver, status, order, event_id = line.split(" ")
+    match status:
+        case "handled" | "failed" | "rejected":
+            return Entry(receiver, status, order, event_id)
         case _:
-            raise ValueError(f"the ledger has a line that nobody wrote: {line!r}")
+            raise ValueError(f"the ledger has an invalid line: {line!r}")

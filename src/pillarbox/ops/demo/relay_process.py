@@ -1,4 +1,4 @@
-"""`python -m pillarbox.ops.demo.relay_process`: the demo's relay, a process of its own, so that it can be killed."""
+"""`python -m pillarbox.ops.demo.relay_process`: runs the relay in its own process, so that it can be killed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from pillarbox.core.errors import RelayFailedError
 from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Transport
+from pillarbox.ops.demo.child_process import on_parent_exit, read_environment
+from pillarbox.ops.demo.environment import CONFIG, DemoEnvironment
+from pillarbox.ops.demo.fault_injection import with_fault
 from pillarbox.ops.demo.handlers import make_handlers
-from pillarbox.ops.demo.leash import told_scene, when_let_go
-from pillarbox.ops.demo.ledger import Ledger
-from pillarbox.ops.demo.sabotage import cheating
-from pillarbox.ops.demo.scene import CONFIG, Scene
+from pillarbox.ops.demo.ledger import LedgerWriter
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Route
 from pillarbox.telemetry.log_lines import log_to_stderr
@@ -23,11 +23,11 @@ from pillarbox.telemetry.logs import RelayLog
 RETRY = ExponentialBackoff(base="200ms", max="2s", jitter="none", max_attempts=0)
 
 
-async def carry(scene: Scene) -> int:
-    """Work until let go; the exit code."""
-    ledger = Ledger(scene.ledger)
-    transport, ways = _way_out(scene, ledger)
-    store = scene.open_store()
+async def run_relay(environment: DemoEnvironment) -> int:
+    """Run until the parent stops it; return the exit code."""
+    ledger = LedgerWriter(environment.ledger)
+    transport, routing = _transport(environment, ledger)
+    store = environment.open_store()
     relay = Relay(
         store=store,
         transports={"out": transport},
@@ -35,10 +35,10 @@ async def carry(scene: Scene) -> int:
         config=CONFIG,
         name="demo",
         observers=[RelayLog()],
-        **ways,
+        **routing,
     )
     loop = asyncio.get_running_loop()
-    when_let_go(lambda: loop.call_soon_threadsafe(relay.stop))
+    on_parent_exit(lambda: loop.call_soon_threadsafe(relay.stop))
     try:
         await relay.run()
     except RelayFailedError as failure:
@@ -51,13 +51,14 @@ async def carry(scene: Scene) -> int:
     return 0
 
 
-def _way_out(scene: Scene, ledger: Ledger) -> tuple[Transport, dict[str, Any]]:
-    if not scene.transport:
-        return make_handlers(cheating(scene.sabotage, scene.receivers[0], ledger.note)), {}
+def _transport(environment: DemoEnvironment, ledger: LedgerWriter) -> tuple[Transport, dict[str, Any]]:
+    if not environment.transport:
+        return make_handlers(with_fault(environment.inject, environment.receivers[0], ledger.append)), {}
     from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 
-    broker = RabbitMQTransport(scene.transport, queues=[Queue(name=scene.name)], send_timeout=CONFIG.send_timeout)
-    address = RabbitMQTransport.to(routing_key=scene.name)
+    queues = [Queue(name=environment.name)]
+    broker = RabbitMQTransport(environment.transport, queues=queues, send_timeout=CONFIG.send_timeout)
+    address = RabbitMQTransport.to(routing_key=environment.name)
     return broker, {"destinations": {"orders": address}, "routes": [Route(to=["orders"])]}
 
 
@@ -65,7 +66,7 @@ def main() -> int:
     log_to_stderr(logging.INFO)
     logging.getLogger("pillarbox.relay.events").setLevel(logging.WARNING)
     logging.getLogger("pika").setLevel(logging.CRITICAL)
-    return asyncio.run(carry(told_scene()))
+    return asyncio.run(run_relay(read_environment()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The web console beside the demo: on a free port of this machine, for as long as the demo plays."""
+"""Serves the web console on a free loopback port while the demo runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import aclosing, asynccontextmanager, closing
 
 from pillarbox.admin.admin import AdminStore
 
-MISSING = 'to watch it in a browser, too: pip install "pillarbox[console]"'
+MISSING = 'console: not installed; pip install "pillarbox[console]"'
 
 
 @asynccontextmanager
-async def window(store: AdminStore) -> AsyncIterator[str]:
-    """What to tell people: where the console is, or what it needs."""
+async def serve_console(store: AdminStore) -> AsyncIterator[str]:
+    """Serve while the block is open; yields the line to show: the address, or how to install the console."""
     try:
         from pillarbox.ops.console import Console, NoLogin
         from pillarbox.ops.console.serving import Service

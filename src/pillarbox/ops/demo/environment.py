@@ -1,4 +1,4 @@
-"""Where a demo plays: the folder, the store, the way out. The same value in every process of it."""
+"""The folder, store and transport of a demo, passed to each of its processes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.relay.config import RelayConfig
 
-Sabotage = Literal["loss", "disorder", "phantom", "repeats"]
+Fault = Literal["loss", "reordering", "phantom", "duplicates"]
 
 CONFIG = RelayConfig(
     batch_size=100,
     in_flight=2,
     poll_interval="200ms",
-    lease="3s",  # short, because somebody watches how long a killed relay's lanes lie idle
+    lease="3s",  # short: the lanes of a killed relay are idle until its lease expires
     heartbeat="500ms",
     send_timeout="1s",
     drain_timeout="20s",
 )
 
-SHOP_FILE = "shop.db"
+DATABASE_FILE = "shop.db"
 LEDGER_FILE = "ledger.txt"
 
 HANDLERS = ("mailer", "warehouse", "search")
@@ -32,29 +32,29 @@ CONSUMER = "consumer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """Raises ConfigurationError for a store or a transport on which the demo cannot play."""
+class DemoEnvironment:
+    """Where a demo runs. Raises ConfigurationError for a store or a transport that the demo does not support."""
 
     folder: Path
-    """Everything the demo writes outside a server lies here."""
+    """Contains all files of the demo."""
     name: str
-    """The schema on PostgreSQL and the queue on RabbitMQ; nothing outside them is touched."""
+    """Name of the schema in PostgreSQL and of the queue in RabbitMQ; the demo changes nothing outside them."""
     store: str = ""
-    """postgresql://…; '' is a SQLite file in the folder."""
+    """postgresql://…; empty: a SQLite file in the folder."""
     transport: str = ""
-    """amqp://…; '' are handlers in the relay's process."""
-    sabotage: Sabotage | None = None
-    """How the first receiver cheats in the ledger, to show that the verdict notices."""
+    """amqp://…; empty: handlers in the relay's process."""
+    inject: Fault | None = None
+    """Fault in the ledger of the first receiver, to show that the verification detects it."""
 
     def __post_init__(self) -> None:
         if self.store and not self.store.startswith(("postgresql://", "postgres://")):
-            raise ConfigurationError("the demo plays on SQLite, or on PostgreSQL with --store postgresql://…")
+            raise ConfigurationError("the demo supports SQLite, or PostgreSQL with --store postgresql://…")
         if self.transport and not self.transport.startswith(("amqp://", "amqps://")):
-            raise ConfigurationError("the demo sends to handlers, or to RabbitMQ with --transport amqp://…")
+            raise ConfigurationError("the demo supports handlers, or RabbitMQ with --transport amqp://…")
 
     @property
-    def shop_file(self) -> Path:
-        return self.folder / SHOP_FILE
+    def database_file(self) -> Path:
+        return self.folder / DATABASE_FILE
 
     @property
     def ledger(self) -> Path:
@@ -62,22 +62,22 @@ class Scene:
 
     @property
     def receivers(self) -> tuple[str, ...]:
-        """Who writes the ledger; each must get every event."""
+        """Names of the receivers that write the ledger; each must receive every event."""
         return (CONSUMER,) if self.transport else HANDLERS
 
     @property
     def title(self) -> str:
-        """The way of the events, without any password."""
+        """The path of the events, without passwords."""
         store = f"PostgreSQL at {_host(self.store)}" if self.store else "SQLite"
-        way = f"RabbitMQ at {_host(self.transport)} → a consumer" if self.transport else "three handlers"
-        return f"{store} → relay → {way}"
+        target = f"RabbitMQ at {_host(self.transport)} → a consumer" if self.transport else "three handlers"
+        return f"{store} → relay → {target}"
 
     def open_store(self) -> AdminStore:
-        """The outbox of this scene."""
+        """Return the store that has the outbox."""
         if not self.store:
             from pillarbox.stores.sqlite import SqliteStore
 
-            return SqliteStore(self.shop_file)
+            return SqliteStore(self.database_file)
         try:
             from pillarbox.stores.postgres import PostgresStore
         except ImportError as missing:
@@ -85,7 +85,7 @@ class Scene:
         return PostgresStore(self.store, schema=self.name)
 
     async def check_transport(self) -> None:
-        """Raises ConfigurationError or UnavailableError, in words for people, if the broker cannot be reached."""
+        """Raise ConfigurationError or UnavailableError if the broker cannot be reached."""
         if not self.transport:
             return
         try:
@@ -99,7 +99,7 @@ class Scene:
             await broker.aclose()
 
     def dump(self) -> str:
-        """One line, from which `load` makes the same scene."""
+        """Return one line that `load` reads."""
         return json.dumps(asdict(self) | {"folder": str(self.folder)})
 
     @classmethod
@@ -110,7 +110,7 @@ class Scene:
 
 def _host(url: str) -> str:
     try:
-        place = urlsplit(url)
-        return f"{place.hostname or 'localhost'}{f':{place.port}' if place.port else ''}"
+        parts = urlsplit(url)
+        return f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}"
     except ValueError:
-        raise ConfigurationError("the port in the URL is no number") from None
+        raise ConfigurationError("the port in the URL is not a number") from None

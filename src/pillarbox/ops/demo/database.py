@@ -1,4 +1,4 @@
-"""The shop's own database: orders and outbox beside each other, written in one transaction or not at all."""
+"""The database of the order service: it writes orders and their events in one transaction."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.event import Event
-from pillarbox.ops.demo.scene import Scene
-from pillarbox.ops.demo.verdict import Step
+from pillarbox.ops.demo.environment import DemoEnvironment
+from pillarbox.ops.demo.verification import OrderStep
 from pillarbox.record.outbox import Outbox
 from pillarbox.statements import Names, StatementSet, load
 
 if TYPE_CHECKING:
     import asyncpg
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
+"""Seconds to wait for a connection or a lock."""
 
 
-class Change(NamedTuple):
-    """An order is to take its next step."""
+class OrderChange(NamedTuple):
+    """The next state of an order."""
 
     order: int
     state: str
@@ -32,36 +33,39 @@ class Change(NamedTuple):
         return Event(f"order.{self.state}", payload, aggregate_type="ORDER", aggregate_id=str(self.order))
 
 
-class Declined(Exception):
-    """The customer's card was declined after everything had been written: the transaction is rolled back."""
+class PaymentDeclined(Exception):
+    """Raised after all writes, so that the transaction is rolled back."""
 
 
-class Books(Protocol):
-    """The shop's own database."""
+class OrderDatabase(Protocol):
+    """Stores the orders of the demo."""
 
     async def open(self) -> None: ...
 
-    async def write(self, changes: Sequence[Change], *, declined: bool) -> None:
-        """Orders and events in one transaction. Raises Declined once it is rolled back."""
+    async def write(self, changes: Sequence[OrderChange], *, declined: bool) -> None:
+        """Write orders and events in one transaction. Raises PaymentDeclined after the rollback."""
         ...
 
-    async def read(self) -> list[Step]:
-        """Everything that was committed, in its order."""
+    async def read(self) -> list[OrderStep]:
+        """Return all committed steps in commit order."""
         ...
 
     async def remove(self) -> None:
-        """Take away what lies outside the folder of the demo."""
+        """Delete what is outside the folder of the demo."""
         ...
 
     async def aclose(self) -> None: ...
 
 
-def books_of(scene: Scene) -> Books:
-    return PostgresBooks(scene.store, scene.name) if scene.store else SqliteBooks(scene.shop_file)
+def order_database(environment: DemoEnvironment) -> OrderDatabase:
+    """Return the database of this environment, not yet opened."""
+    if environment.store:
+        return PostgresOrders(environment.store, environment.name)
+    return SqliteOrders(environment.database_file)
 
 
-class SqliteBooks:
-    """A SQLite file: orders and outbox beside each other."""
+class SqliteOrders:
+    """Orders and outbox in one SQLite file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -70,31 +74,31 @@ class SqliteBooks:
 
     async def open(self) -> None:
         def work() -> None:
-            # Whichever thread is free; never two at once.
-            self._connection = sqlite3.connect(self._path, timeout=PATIENCE, check_same_thread=False)
+            # Calls run on any thread of the pool, one at a time.
+            self._connection = sqlite3.connect(self._path, timeout=TIMEOUT, check_same_thread=False)
             self._connection.execute(self._sql("create_orders"))
 
         await asyncio.to_thread(work)
 
-    async def write(self, changes: Sequence[Change], *, declined: bool) -> None:
+    async def write(self, changes: Sequence[OrderChange], *, declined: bool) -> None:
         await asyncio.to_thread(self._write, [(change, change.event()) for change in changes], declined)
 
-    def _write(self, changes: Sequence[tuple[Change, Event]], declined: bool) -> None:
+    def _write(self, changes: Sequence[tuple[OrderChange, Event]], declined: bool) -> None:
         with self._opened() as connection:
             for change, event in changes:
                 connection.execute(self._sql("write_step"), (str(change.order), change.state, event.event_id))
             self._outbox.record(connection, *(event for _, event in changes))
             if declined:
-                raise Declined
+                raise PaymentDeclined
 
-    async def read(self) -> list[Step]:
-        def work() -> list[Step]:
-            return [Step._make(row) for row in self._opened().execute(self._sql("read_orders"))]
+    async def read(self) -> list[OrderStep]:
+        def work() -> list[OrderStep]:
+            return [OrderStep._make(row) for row in self._opened().execute(self._sql("read_orders"))]
 
         return await asyncio.to_thread(work)
 
     async def remove(self) -> None:
-        """The file goes with the folder."""
+        """Do nothing: the file is in the folder of the demo."""
 
     async def aclose(self) -> None:
         if self._connection is not None:
@@ -102,7 +106,7 @@ class SqliteBooks:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            raise StoreUnavailableError("the shop is not open")
+            raise StoreUnavailableError("the database of the demo is not open")
         return self._connection
 
     @staticmethod
@@ -110,8 +114,8 @@ class SqliteBooks:
         return StatementSet(Names(), load("pillarbox.ops.demo", "sqlite"), orders='"orders"').get(name)
 
 
-class PostgresBooks:
-    """A schema of the demo's own in PostgreSQL: orders and outbox beside each other."""
+class PostgresOrders:
+    """Orders and outbox in one schema of PostgreSQL, which the demo creates."""
 
     def __init__(self, url: str, schema: str) -> None:
         self._url = url
@@ -122,10 +126,10 @@ class PostgresBooks:
     async def open(self) -> None:
         import asyncpg
 
-        self._connection = await asyncpg.connect(self._url, timeout=PATIENCE)
+        self._connection = await asyncpg.connect(self._url, timeout=TIMEOUT)
         await self._connection.execute(self._sql("create_orders"))
 
-    async def write(self, changes: Sequence[Change], *, declined: bool) -> None:
+    async def write(self, changes: Sequence[OrderChange], *, declined: bool) -> None:
         connection = self._opened()
         events = [change.event() for change in changes]
         async with connection.transaction():
@@ -133,21 +137,21 @@ class PostgresBooks:
                 await connection.execute(self._sql("write_step"), str(change.order), change.state, event.event_id)
             await self._outbox.arecord(connection, *events)
             if declined:
-                raise Declined
+                raise PaymentDeclined
 
-    async def read(self) -> list[Step]:
-        return [Step._make(row) for row in await self._opened().fetch(self._sql("read_orders"))]
+    async def read(self) -> list[OrderStep]:
+        return [OrderStep._make(row) for row in await self._opened().fetch(self._sql("read_orders"))]
 
     async def remove(self) -> None:
         await self._opened().execute(self._sql("remove"))
 
     async def aclose(self) -> None:
         if self._connection is not None:
-            await self._connection.close(timeout=PATIENCE)
+            await self._connection.close(timeout=TIMEOUT)
 
     def _opened(self) -> asyncpg.Connection[asyncpg.Record]:
         if self._connection is None:
-            raise StoreUnavailableError("the shop is not open")
+            raise StoreUnavailableError("the database of the demo is not open")
         return self._connection
 
     def _sql(self, name: str) -> str:

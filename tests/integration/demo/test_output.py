@@ -1,4 +1,4 @@
-"""The demo as a person meets it: a live view on a terminal, lines in a pipe, Ctrl-C, and no orphans."""
+"""The output of the demo on a terminal and in a pipe, its signals, and its child processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.servers.waiting import wait_until
 
 @contextmanager
 def endless(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A demo without a planned end, once its relay has delivered something."""
+    """Start a demo without a planned end and wait until its relay has delivered an event."""
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "demo", "--keep", "kept", *arguments],
         cwd=folder,
@@ -41,18 +41,18 @@ def endless(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_a_pipe_gets_plain_lines_and_the_verdict(tmp_path: Path) -> None:
+def test_a_pipe_gets_plain_lines_and_the_result(tmp_path: Path) -> None:
     done = demo(tmp_path, *QUICK)
     assert done.returncode == 0
     first, *_, last = done.stdout.splitlines()
     assert first == "SQLite → relay → three handlers"
-    assert last.startswith("✔ Nothing lost, nothing invented, every order in order")
+    assert last.startswith("✔ No event lost, no phantom event, every order in sequence")
     assert "writing: " in done.stdout
     assert "\x1b" not in done.stdout
 
 
-def test_a_failed_verdict_says_what_is_wrong(tmp_path: Path) -> None:
-    done = demo(tmp_path, *QUICK, "--sabotage", "loss")
+def test_a_detected_fault_is_printed(tmp_path: Path) -> None:
+    done = demo(tmp_path, *QUICK, "--inject", "loss")
     assert "✘ " in done.stdout
     assert "never reached mailer" in done.stdout
     assert "✔" not in done.stdout
@@ -81,7 +81,7 @@ def test_a_terminal_gets_the_live_view(tmp_path: Path) -> None:
     reading.join()
     os.close(ours)
     text = seen.decode()
-    for said in ("order service", "fails at times", "owned by a running relay", "dead letters", "Nothing lost"):
+    for said in ("order service", "fails at times", "owned by a running relay", "dead letters", "No event lost"):
         assert said in text
     assert "\x1b[" in text
 
@@ -89,39 +89,39 @@ def test_a_terminal_gets_the_live_view(tmp_path: Path) -> None:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # how Linux says that the other end is closed
+    except OSError:  # Linux raises EIO when the other end is closed
         return b""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_writing_and_the_verdict_follows(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_stops_the_writing_and_the_result_follows(tmp_path: Path, number: signal.Signals) -> None:
     with endless(tmp_path) as process:
         process.send_signal(number)
         said, _ = process.communicate(timeout=BOUND)
         assert process.returncode == 0
-    assert "✔ Nothing lost" in said
+    assert "✔ No event lost" in said
 
 
-def test_a_second_signal_ends_it_without_a_verdict(tmp_path: Path) -> None:
-    def ended_by_another() -> bool:
+def test_a_second_signal_ends_the_demo_without_a_result(tmp_path: Path) -> None:
+    def signalled_again() -> bool:
         process.send_signal(signal.SIGINT)
         return process.poll() is not None
 
     with endless(tmp_path, "--rate", "2000") as process:
-        wait_until(ended_by_another, bound=BOUND, what="it ends although events wait")
+        wait_until(signalled_again, bound=BOUND, what="the demo ends although events are pending")
         said, _ = process.communicate()
     assert process.returncode not in (0, -signal.SIGKILL)
     assert "✔" not in said
 
 
-def test_an_event_that_vanishes_from_the_outbox_is_missed(tmp_path: Path) -> None:
+def test_an_event_deleted_from_the_outbox_is_reported_as_lost(tmp_path: Path) -> None:
     with endless(tmp_path) as process, closing(sqlite3.connect(tmp_path / "kept/shop.db", timeout=2)) as shop:
         [relay] = map(int, _children(process))
 
         def frozen() -> bool:
-            """In the middle of a transaction of its own it would keep everybody else from writing, too."""
+            """Stop the relay outside a transaction: inside one it would block every other writer."""
             os.kill(relay, signal.SIGSTOP)
-            wait_until(lambda: _is_stopped(relay), bound=BOUND, what="the relay stands still")
+            wait_until(lambda: _is_stopped(relay), bound=BOUND, what="the relay has stopped")
             try:
                 shop.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError:
@@ -130,23 +130,23 @@ def test_an_event_that_vanishes_from_the_outbox_is_missed(tmp_path: Path) -> Non
             shop.rollback()
             return True
 
-        wait_until(frozen, bound=BOUND, what="the relay is frozen between two transactions")
-        # From here on only the demo's writers compete for the database: wait for them as long as for anything else.
+        wait_until(frozen, bound=BOUND, what="the relay is stopped between two transactions")
+        # From here on only the order service competes for the lock.
         shop.execute(f"PRAGMA busy_timeout = {int(1000 * BOUND)}")
         [last] = shop.execute("SELECT max(position) FROM orders").fetchone()
         unseen = "event_id IN (SELECT event_id FROM orders WHERE position > ?)"
 
-        def thrown_away() -> int:
+        def delete_unseen() -> int:
             with shop:
                 return shop.execute(f"DELETE FROM outbox_message WHERE {unseen}", (last,)).rowcount
 
-        wait_until(lambda: thrown_away() > 0, bound=BOUND, what="events are there that no relay has seen")
+        wait_until(lambda: delete_unseen() > 0, bound=BOUND, what="events that no relay has fetched were deleted")
         os.kill(relay, signal.SIGCONT)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=BOUND)
         assert process.returncode == 1
     for receiver in ("mailer", "warehouse", "search"):
-        assert f"never reached {receiver}, such as" in said
+        assert f"never reached {receiver}, for example" in said
 
 
 def test_a_demo_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
@@ -155,11 +155,11 @@ def test_a_demo_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
         assert children
         process.kill()
         process.wait()
-        wait_until(lambda: not any(map(_runs, children)), bound=BOUND, what="the relay is gone, too")
+        wait_until(lambda: not any(map(_runs, children)), bound=BOUND, what="the relay has ended")
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether every thread has stopped: the signal is on its way for a moment."""
+    """Return whether every thread has stopped; the signal takes effect after a moment."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return all((thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads)
 

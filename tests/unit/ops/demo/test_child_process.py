@@ -1,0 +1,32 @@
+"""Child processes of the demo."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pillarbox.ops.demo.child_process import ChildProcess, ChildProcessFailedError
+from pillarbox.ops.demo.environment import DemoEnvironment
+
+
+class EndedAlready(subprocess.Popen[bytes]):
+    """A process that has ended when the constructor returns."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.wait()
+
+
+def test_a_child_that_ends_at_once_reports_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", EndedAlready)
+    child = ChildProcess(
+        "no_such_module_of_the_demo", DemoEnvironment(folder=tmp_path, name="x"), log=tmp_path / "child.log"
+    )
+    try:
+        with pytest.raises(
+            ChildProcessFailedError, match=r"ended with 1: .*No module named no_such_module_of_the_demo"
+        ):
+            child.check()
+    finally:
+        child.close()
