@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from pillarbox.core.event import Event
     from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry
-    from pillarbox.inbox.consumed import ConsumedEvent
+    from pillarbox.inbox.consumed_event import ConsumedEvent
     from pillarbox.inbox.consumer import Consumer
     from pillarbox.inbox.inbox import Inbox
     from pillarbox.plugins import open_store, open_transport
@@ -108,7 +108,7 @@ _HOMES = {
         "UnavailableError",
     ),
     "pillarbox.core.event": ("Event",),
-    "pillarbox.inbox.consumed": ("ConsumedEvent",),
+    "pillarbox.inbox.consumed_event": ("ConsumedEvent",),
     "pillarbox.inbox.consumer": ("Consumer",),
     "pillarbox.inbox.inbox": ("Inbox",),
     "pillarbox.plugins": ("open_store", "open_transport"),

@@ -1,11 +1,11 @@
-"""What a source is: where a consumer's messages come from, and the three answers each of them is given.
+"""The protocol of a source: where a consumer receives messages, and how the consumer acknowledges each of them.
 
-    ack      its effect is committed: the message is forgotten
-    retry    it comes again after a while; how often it failed is kept with it, whatever is restarted meanwhile
-    reject   it goes to the dead letters, with the reason
+    ack      the consumer's transaction is committed: the source deletes the message
+    retry    the source delivers it again after a delay and keeps its counts, also across restarts
+    reject   the source dead-letters it with the reason
 
-Until it is answered, a delivery belongs to whoever received it; if he dies or loses his connection, it comes again.
-At every step a message may come twice, and at none may it be lost.
+A delivery belongs to the consumer that received it until it is acknowledged. If the consumer crashes or loses its
+connection, the source delivers the message again: at least once, never lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """A message as it came. A source judges nothing: what the message lacks is None."""
+    """A message as it was received, not validated; None where the message has no such property."""
 
     event_id: str | None
     event_type: str | None
@@ -29,52 +29,54 @@ class Incoming:
     correlation_id: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS, repr=False)
     attempts: int = 0
-    """Failures charged to it so far."""
-    tries: int = 0
-    """Failures that were not its fault."""
+    """Failed attempts so far that count towards the limit of the retry policy."""
+    deferrals: int = 0
+    """Failed attempts so far that do not count, because something else was unavailable."""
 
 
 class Delivery(Protocol):
-    """One message in hand, to be answered once. Every answer raises UnavailableError if it can no longer be given: then
-    the message comes again."""
+    """A message in flight, to be acknowledged once by `ack`, `retry` or `reject`.
+
+    Each of them raises UnavailableError if the connection was lost since: then the source delivers the message again.
+    """
 
     @property
     def incoming(self) -> Incoming: ...
 
     @property
-    def alone(self) -> bool:
-        """Whoever had it died, or lost his connection, again and again: nothing else is to be at work beside it."""
+    def quarantined(self) -> bool:
+        """Whether several consumers crashed or lost their connection with this message in flight: handle it alone."""
         ...
 
     @property
-    def deaths(self) -> int:
-        """How often it was taken in hand alone and never answered."""
+    def crashes(self) -> int:
+        """How many consumers received it in quarantine and never acknowledged it."""
         ...
 
     async def ack(self) -> None:
-        """Forget it."""
+        """Delete the message: it was processed."""
         ...
 
-    async def retry(self, *, after: float, reason: str, charge: bool = True) -> None:
-        """Have it come again after so many seconds, or somewhat more; without `charge` its attempts stay as they are.
+    async def retry(self, *, delay: float, reason: str, counted: bool = True) -> None:
+        """Have it delivered again after at least `delay` seconds; counts an attempt, or else a deferral.
 
-        Returns when the message is as safe where it waits as it was before.
+        Returns when the message is stored as safely as before.
         """
         ...
 
     async def reject(self, reason: str) -> None:
-        """Put it with the dead letters. Returns when it is safe there."""
+        """Dead-letter the message. Returns when it is stored as safely as before."""
         ...
 
 
 class Source(Protocol):
-    """Where messages come from. Both verbs may be called from one event loop only, `receive` once at a time."""
+    """Where a consumer receives messages. Use it from one event loop; call `receive` once at a time."""
 
     async def receive(self) -> Delivery:
-        """The next message, as soon as there is one. It gives out no more than its prefetch before one is answered.
+        """Wait for the next message; at most as many as the prefetch are in flight.
 
-        Raises UnavailableError while there is no way to the broker, and then tries again when called again; raises
-        ConfigurationError if what exists there is not what was configured. May be cancelled: nothing is lost.
+        Raises UnavailableError while the broker cannot be reached; the next call connects again. Raises
+        ConfigurationError if a queue or an exchange differs from the settings. Can be cancelled without loss.
         """
         ...
 
@@ -83,5 +85,5 @@ class Source(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close what is open; closing twice is fine. What is not answered comes again, here or to another."""
+        """Close the connection; closing twice is fine. Messages in flight are delivered again, to any consumer."""
         ...

@@ -1,14 +1,14 @@
-"""Idempotent handling: a processed-event record in the transaction of the effect tells a repeat from a first delivery.
+"""Idempotent handling: an inbox record in the transaction of the handler identifies duplicates.
 
-inbox.py       the guard: admit an event once per consumer
-consumer.py    receive → admit → handle → commit → ack
-effects.py     the functions of a consumer, each called in a transaction of its own
-decisions.py   what becomes of a message that failed
-statistics.py  what a consumer did, counted and written every ten seconds
+inbox.py            admits an event once per consumer
+consumer.py         receive → admit → handle → commit → ack
+dispatch.py         calls the handler of an event in a transaction
+acknowledgement.py  decides between ack, retry and dead letter
+outages.py          retries while the broker or the database is unavailable
+statistics.py       counts what a consumer processes
 """
 
-from pillarbox.inbox.body_fields import BodyFields
-from pillarbox.inbox.consumed import ConsumedEvent
+from pillarbox.inbox.consumed_event import BodyFields, ConsumedEvent
 from pillarbox.inbox.consumer import Consumer
 from pillarbox.inbox.inbox import Inbox
 

@@ -1,13 +1,13 @@
-"""The consumer: receive → admit → handle → commit → ack, and what becomes of a message that fails.
+"""The consumer: receive → admit → handle → commit → ack.
 
-What must stay true: a message is acked only after its effect is committed, or after it is safe somewhere else. Whoever
-fails before the ack meets the message again, and the inbox tells whether it had its effect.
+Invariant: the consumer acks a message only after its transaction is committed, or after the message is safe elsewhere.
+If the consumer crashes before the ack, the source delivers the message again and the inbox detects the duplicate.
 
-    undecodable, PermanentError             a dead letter at once
-    no transaction                          stays in flight and is tried again within seconds, see holding.py
-    UnavailableError                        comes again, uncharged: an outage makes no dead letters
-    any other exception                     comes again by the retry policy, then a dead letter
-    had in hand alone by too many who died  a dead letter
+    undecodable, PermanentError       rejected: a dead letter at once
+    no transaction                    stays in flight and is retried within seconds, see outages.py
+    UnavailableError                  retried without limit as a deferral: an outage makes no dead letters
+    any other exception               retried by the retry policy, then a dead letter
+    too many crashes in quarantine    a dead letter
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
 from pillarbox.core.source import Delivery, Source
 from pillarbox.core.text import Upcast
-from pillarbox.inbox import holding
-from pillarbox.inbox.answers import Answers
-from pillarbox.inbox.body_fields import BodyFields
-from pillarbox.inbox.consumed import ConsumedEvent, read, received
-from pillarbox.inbox.decisions import Ended, GivenUp, Outcome, judge, told
-from pillarbox.inbox.effects import Around, Effects, Function, NotBegun, ends_the_task
+from pillarbox.inbox.acknowledgement import (
+    AckMessage,
+    Acknowledgement,
+    Acknowledger,
+    RejectMessage,
+    decide,
+    reason_of,
+)
+from pillarbox.inbox.admission import check_consumer
+from pillarbox.inbox.consumed_event import BodyFields, ConsumedEvent, read, read_received
+from pillarbox.inbox.dispatch import Around, Dispatcher, HandlerFunction, NoTransactionError, ends_the_task
 from pillarbox.inbox.exclusive_lock import ExclusiveLock
 from pillarbox.inbox.inbox import Inbox
-from pillarbox.inbox.intake import deliveries
 from pillarbox.inbox.observations import (
     ConsumerObservation,
     ConsumerObserver,
@@ -44,21 +48,21 @@ from pillarbox.inbox.observations import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.inbox.records import check_consumer
-from pillarbox.inbox.statistics import HURRY, StatisticsWriter
+from pillarbox.inbox.outages import handle_with_transaction, receive_all
+from pillarbox.inbox.statistics import FOREGROUND_TIMEOUT, StatisticsWriter
 from pillarbox.inbox.transactions import Transactions, opener
 
-MOST_DEATHS = 5
-"""A message that was in hand alone when its consumer died so often is what kills it."""
+MAX_CRASHES = 5
+"""Consumers that may crash with the same message in quarantine before it is dead-lettered."""
 DEFAULT_RETRY = ExponentialBackoff(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
 
-F = TypeVar("F", bound=Function)
+F = TypeVar("F", bound=HandlerFunction)
 
 
 class Consumer:
-    """A name, the functions that handle its events, and the transactions they work in.
+    """Calls a handler for each event that it receives, at most once per event, in a transaction with the inbox.
 
-    Runs on a source of its own, or as a handler in-process: `handlers.add(consumer)`. Raises ConfigurationError.
+    Runs on its own source, or in-process as a handler of a relay: `handlers.add(consumer)`. Raises ConfigurationError.
     """
 
     def __init__(
@@ -79,23 +83,24 @@ class Consumer:
         chance: Chance | None = None,
     ) -> None:
         """
-        name: what the inbox keeps receipts under: stable across releases, one for each effect of an event.
-        transaction: opens the transaction of one event: an engine, a sessionmaker, or a function that gives a block.
-        inbox: default: one on the tables of the default outbox.
-        retry: how often and when a failed message comes again; in-process the relay's policy decides instead.
-        body_fields: where to find the id and the type of a message whose properties say neither, as foreign producers'
-            do; None: such a message is a dead letter.
-        workers: threads for functions that are not async.
-        drain_timeout: how long a stop waits for what is in hand.
-        around: gives a block, such as a span of a trace, to be entered around each event and its transaction.
+        name: identifies the consumer in the inbox; keep it across releases. One consumer per effect of an event.
+        transaction: opens the transaction of an event: an engine, a sessionmaker, or a function that returns a context
+            manager.
+        inbox: default: an inbox with the default prefix and schema.
+        retry: when and how often failed messages are retried; in-process the relay's policy applies instead.
+        body_fields: the fields with the id and the type of messages whose properties lack them, as those of other
+            systems do; None: such messages are dead-lettered.
+        workers: threads for handlers that are not async.
+        drain_timeout: how long a stop waits for messages in flight.
+        around: returns a context manager, such as a span of a trace, to enter around each event and its transaction.
         """
         check_consumer(name)
         if workers < 1:
-            raise ConfigurationError(f"consumer {name}: workers is {workers}; at least one thread is needed")
+            raise ConfigurationError(f"consumer {name}: workers is {workers}; use at least 1")
         self.name = name
         self._source = source
-        self._effects = Effects(name, inbox=inbox or Inbox(), open_block=opener(transaction), workers=workers)
-        self._effects.around = around
+        self._dispatcher = Dispatcher(name, inbox=inbox or Inbox(), open_block=opener(transaction), workers=workers)
+        self._dispatcher.around = around
         self._retry = retry or DEFAULT_RETRY
         self._upcast = upcast
         self._body_fields = body_fields
@@ -104,69 +109,71 @@ class Consumer:
         self._clock = clock or SystemClock()
         self._chance = chance or system_chance()
         self._statistics = StatisticsWriter(
-            name, write=self._effects.add_statistics, tell=self._tell, clock=self._clock
+            name, write=self._dispatcher.add_statistics, announce=self._announce, clock=self._clock
         )
-        self._answers = Answers(name, tell=self._tell, clock=self._clock)
+        self._acknowledger = Acknowledger(name, announce=self._announce, clock=self._clock)
         self._stopping = asyncio.Event()
-        self._in_hand: set[asyncio.Task[None]] = set()
+        self._in_flight: set[asyncio.Task[None]] = set()
         self._dropped = False
-        """Something in hand was not answered: it comes again."""
-        self._exclusive = ExclusiveLock()
+        """A message in flight was not acknowledged: its source delivers it again."""
+        self._lock = ExclusiveLock()
         self._task: asyncio.Task[None] | None = None
 
     def on(self, *event_types: str) -> Callable[[F], F]:
-        """Decorate a function `(transaction, event)`, sync or async, as the effect of these types; patterns such as
-        `order.*` are welcome, and the first that fits has the event. Raises ConfigurationError for a type that is
-        taken: a second effect is a second consumer."""
+        """Decorate a function `(transaction, event)`, sync or async, as the handler of these event types.
+
+        Patterns such as `order.*` are allowed; the first handler that matches is called. Raises ConfigurationError if a
+        type has a handler already.
+        """
 
         def decorate(function: F) -> F:
-            self._effects.add(function, event_types)
+            self._dispatcher.add(function, event_types)
             return function
 
         return decorate
 
     def observe(self, observer: ConsumerObserver) -> None:
-        """Tell it everything that happens from now on."""
+        """Call the observer with every observation from now on."""
         self._observers.append(observer)
 
     def surround(self, around: Around) -> None:
-        """Enter its block around each event from now on, unless there is one already."""
-        self._effects.around = self._effects.around or around
+        """Enter this context manager around each event from now on, unless there is one already."""
+        self._dispatcher.around = self._dispatcher.around or around
 
     # -- on a source ----------------------------------------------------------------------------------------------
 
     async def run(self, *, fail_fast: bool = False) -> None:
-        """Consume until `stop` is called; then finish what is in hand and close the source.
+        """Consume until `stop` is called; then finish the messages in flight and close the source.
 
-        A source that cannot be reached is tried again for as long as it takes; with `fail_fast`, one that cannot be
-        reached at the start raises UnavailableError.
+        While the source is unavailable, the consumer retries without limit. With `fail_fast` it raises UnavailableError
+        if the source is unavailable at the start.
 
-        When cancelled it drops what is in hand, which then comes again. Raises ConfigurationError, also for a broker
-        on which something is not as configured.
+        When cancelled, it drops the messages in flight, and the source delivers them again. Raises ConfigurationError,
+        also if a queue or an exchange of the broker differs from the settings.
         """
         source = self._checked_source()
-        self._tell(ConsumerStarted(consumer=self.name))
+        self._announce(ConsumerStarted(consumer=self.name))
         self._dropped = False
         try:
             if fail_fast:
                 await source.connect()
             async with asyncio.TaskGroup() as group:
-                intake = group.create_task(self._take_in(source, group))
+                receiver = group.create_task(self._receive(source, group))
                 group.create_task(self._statistics.run(until=self._stopping))
                 await self._stopping.wait()
-                self._tell(ConsumerStopRequested(consumer=self.name))
-                intake.cancel()
+                self._announce(ConsumerStopRequested(consumer=self.name))
+                receiver.cancel()
                 await self._finish()
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
             await source.aclose()
-            await self._statistics.write(within=HURRY)
-            self._effects.close()
-            self._tell(ConsumerStopped(consumer=self.name, drained=not self._dropped))
+            await self._statistics.write(within=FOREGROUND_TIMEOUT)
+            self._dispatcher.close()
+            self._announce(ConsumerStopped(consumer=self.name, drained=not self._dropped))
 
     def stop(self) -> None:
-        """Receive no more, finish what is in hand, end. Call it from the event loop that runs the consumer."""
+        """Stop receiving and finish the messages in flight. Call it from the event loop that runs the consumer."""
         self._stopping.set()
 
     async def __aenter__(self) -> Self:
@@ -183,109 +190,110 @@ class Consumer:
     def _checked_source(self) -> Source:
         if self._source is None:
             raise ConfigurationError(
-                f"consumer {self.name} has no source to run on; give it one, or add it to Handlers for a relay to call"
+                f"consumer {self.name} has no source to run on; pass one, or add the consumer to `Handlers`"
             )
-        if not self._effects.event_types:
-            raise ConfigurationError(f"consumer {self.name} has no function; decorate one with @consumer.on(…)")
+        if not self._dispatcher.event_types:
+            raise ConfigurationError(f"consumer {self.name} has no handler; decorate a function with @consumer.on(…)")
         return self._source
 
-    async def _take_in(self, source: Source, group: asyncio.TaskGroup) -> None:
+    async def _receive(self, source: Source, group: asyncio.TaskGroup) -> None:
         def failed(error: UnavailableError, pause: float) -> None:
-            self._tell(SourceFailed(consumer=self.name, error=str(error), delay=pause))
+            self._announce(SourceFailed(consumer=self.name, error=str(error), delay=pause))
 
         def restored(seconds: float) -> None:
-            self._tell(SourceRestored(consumer=self.name, seconds=seconds))
+            self._announce(SourceRestored(consumer=self.name, seconds=seconds))
 
-        async for delivery in deliveries(
+        async for delivery in receive_all(
             source, failed=failed, restored=restored, clock=self._clock, chance=self._chance
         ):
-            task = group.create_task(self._answered(delivery))
-            self._in_hand.add(task)
-            task.add_done_callback(self._put_down)
+            task = group.create_task(self._process(delivery))
+            self._in_flight.add(task)
+            task.add_done_callback(self._finished)
 
-    def _put_down(self, task: asyncio.Task[None]) -> None:
-        self._in_hand.discard(task)
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._in_flight.discard(task)
         self._dropped |= task.cancelled() or task.exception() is not None
 
     async def _finish(self) -> None:
-        if self._in_hand:
-            _, late = await asyncio.wait(self._in_hand, timeout=self._drain)
+        if self._in_flight:
+            _, late = await asyncio.wait(self._in_flight, timeout=self._drain)
             for task in late:
                 task.cancel()
 
-    async def _answered(self, delivery: Delivery) -> None:
+    async def _process(self, delivery: Delivery) -> None:
         began = self._clock.monotonic()
-        async with self._exclusive.taken(alone=delivery.alone):
-            outcome, event = await self._outcome(delivery)
-        await self._answers.give(delivery, outcome, event, began=began)
+        async with self._lock.taken(exclusive=delivery.quarantined):
+            decision, event = await self._handle(delivery)
+        await self._acknowledger.acknowledge(delivery, decision, event, began=began)
 
-    async def _outcome(self, delivery: Delivery) -> tuple[Outcome, ConsumedEvent | None]:
-        """What becomes of it, and the event if it could be read."""
+    async def _handle(self, delivery: Delivery) -> tuple[Acknowledgement, ConsumedEvent | None]:
+        """How to acknowledge the message, and the event if it could be read."""
         event = None
-        if delivery.deaths >= MOST_DEATHS:
-            given_up = GivenUp(
-                error=f"{delivery.deaths} consumers that had it in hand, and nothing else, died or lost their "
-                "connection; find out what it does to them before it is sent again"
+        if delivery.crashes >= MAX_CRASHES:
+            rejected = RejectMessage(
+                error=f"{delivery.crashes} consumers crashed or lost their connection while they handled only this "
+                "message; find out why before you retry it"
             )
-            return given_up, event
+            return rejected, event
         try:
             event = read(delivery.incoming, self._upcast, self._body_fields)
-            return Ended(first=await self._carry_out(event, attempt=delivery.incoming.attempts + 1)), event
+            processed = await self._call_handler(event, attempt=delivery.incoming.attempts + 1)
+            return AckMessage(duplicate=not processed), event
         except BaseException as error:
             if ends_the_task(error):
                 raise
-            return judge(error, delivery.incoming, self._retry, self._chance), event
+            return decide(error, delivery.incoming, self._retry, self._chance), event
 
-    async def _carry_out(self, event: ConsumedEvent, *, attempt: int) -> bool:
-        def failed(error: NotBegun, pause: float) -> None:
+    async def _call_handler(self, event: ConsumedEvent, *, attempt: int) -> bool:
+        def failed(error: NoTransactionError, pause: float) -> None:
             about = {"consumer": self.name, "event_id": event.event_id, "event_type": event.event_type}
-            self._tell(HandlingFailed(**about, attempt=attempt, error=told(error), delay=pause, counted=False))
+            self._announce(HandlingFailed(**about, attempt=attempt, error=reason_of(error), delay=pause, counted=False))
 
-        return await holding.carry_out(
-            self._effects, event, failed=failed, stopping=self._stopping, clock=self._clock, chance=self._chance
+        return await handle_with_transaction(
+            self._dispatcher, event, failed=failed, stopping=self._stopping, clock=self._clock, chance=self._chance
         )
 
     # -- in-process -----------------------------------------------------------------------------------------------
 
     @property
     def event_type(self) -> tuple[str, ...]:
-        """The types of all functions: what `Handlers.add` asks for."""
-        return self._effects.event_types
+        """The event types of all handlers, for `Handlers.add`."""
+        return self._dispatcher.event_types
 
     async def handle(self, event: Any, context: Any) -> None:
-        """What `Handlers` calls: the same transaction, inbox and functions; the relay tries again and gives up.
+        """Process an event of a relay; `Handlers` calls it. The relay retries and dead-letters.
 
-        Raises UnavailableError if there was no transaction to work in, and whatever the function raises.
+        Raises UnavailableError if no transaction could be opened, and whatever the handler raises.
         """
         try:
-            await self._handled(event, context)
+            await self._handle_in_process(event, context)
         except UnavailableError:
             raise
         except (Exception, SystemExit) as error:
-            self._statistics.raised(error)
+            self._statistics.count_raised(error)
             await self._statistics.write_if_due()
             raise
         await self._statistics.write_if_due()
 
     async def aclose(self) -> None:
-        """Write what was counted in-process and is not written yet; `Handlers.aclose` calls it. It may go on."""
-        await self._statistics.write(within=HURRY)
+        """Write the statistics of in-process events; `Handlers.aclose` calls it. The consumer can be used further."""
+        await self._statistics.write(within=FOREGROUND_TIMEOUT)
 
-    async def _handled(self, event: Any, context: Any) -> None:
-        consumed = received(event, context, self._upcast)
+    async def _handle_in_process(self, event: Any, context: Any) -> None:
+        consumed = read_received(event, context, self._upcast)
         began = self._clock.monotonic()
-        told = {"consumer": self.name, "event_id": consumed.event_id, "event_type": consumed.event_type}
+        about = {"consumer": self.name, "event_id": consumed.event_id, "event_type": consumed.event_type}
         try:
-            first = await self._effects.carry_out(consumed)
-        except NotBegun as error:
+            first = await self._dispatcher.handle(consumed)
+        except NoTransactionError as error:
             raise UnavailableError(str(error)) from error
         took = self._clock.monotonic() - began
-        self._tell(
-            EventProcessed(**told, attempt=consumed.attempt, seconds=took) if first else DuplicateSkipped(**told)
+        self._announce(
+            EventProcessed(**about, attempt=consumed.attempt, seconds=took) if first else DuplicateSkipped(**about)
         )
 
-    def _tell(self, observation: ConsumerObservation) -> None:
+    def _announce(self, observation: ConsumerObservation) -> None:
         self._statistics.count(observation)
         for observer in self._observers:
-            with suppress(Exception):  # a listener's own trouble is no reason to stop consuming
+            with suppress(Exception):  # an observer that raises must not stop the consumer
                 observer(observation)

@@ -1,4 +1,4 @@
-"""A lock that many tasks hold together, or one task holds alone."""
+"""A lock with two modes: many tasks share it, or one task holds it exclusively."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from contextlib import asynccontextmanager
 
 
 class ExclusiveLock:
-    """A task that waits to hold it alone goes before tasks that come later."""
+    """A shared or exclusive lock. A task that waits for exclusive access precedes tasks that ask later."""
 
     def __init__(self) -> None:
         self._changed = asyncio.Condition()
         self._holders = 0
-        self._alone = 0
+        self._exclusive = 0
 
     @asynccontextmanager
-    async def taken(self, *, alone: bool) -> AsyncIterator[None]:
-        """Hold the lock in the block; `alone`: after all other holders have left, and before others come."""
-        if alone:
-            self._alone += 1
+    async def taken(self, *, exclusive: bool) -> AsyncIterator[None]:
+        """Hold the lock in the block; `exclusive`: after all other holders have released it, and before new ones."""
+        if exclusive:
+            self._exclusive += 1
         try:
             async with self._changed:
-                await self._changed.wait_for(lambda: not (self._holders if alone else self._alone))
+                await self._changed.wait_for(lambda: not (self._holders if exclusive else self._exclusive))
                 self._holders += 1
             try:
                 yield
             finally:
                 self._holders -= 1
         finally:
-            if alone:
-                self._alone -= 1
+            if exclusive:
+                self._exclusive -= 1
             async with self._changed:
                 self._changed.notify_all()

@@ -1,14 +1,17 @@
-"""The inbox as a consumer sees it: each event is admitted once, in the transaction of its effect.
+"""The inbox: admits each event once per consumer, in the transaction of the handler.
 
-The receipt is inserted first, never looked up beforehand, so that of two who come at once one waits and then learns
-that it is done. Nothing is ever committed here: a rollback forgets the receipt with the effect.
+The inbox record is inserted first and never looked up before. If two consumers of the same name admit an event at once,
+the second waits for the first and then learns that the event is processed. The inbox never commits: a rollback removes
+the inbox record together with what the handler wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TypeGuard
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeGuard, TypeVar, overload
 
 from pillarbox import connections
 from pillarbox.connections.accepted import Admitting, AsyncAdmitting
@@ -16,17 +19,28 @@ from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
 from pillarbox.core.row import INBOX_RETENTION, REDELIVERY_WINDOW, ConsumerStatistics, InboxRecord, InProcessInbox
 from pillarbox.core.store import Retention, Store
-from pillarbox.inbox.errors import RECORDS, STATISTICS, Deed, explain
-from pillarbox.inbox.once import Once
-from pillarbox.inbox.records import Identified, check_consumer, record_of
+from pillarbox.inbox.admission import (
+    ADD_STATISTICS,
+    ADMIT,
+    Identified,
+    InboxWrite,
+    check_consumer,
+    explain,
+    record_of,
+)
 from pillarbox.pruning import prune_in_batches
 from pillarbox.statements import Names, StatementSet, load
 
+ConnectionT = TypeVar("ConnectionT")
+EventT = TypeVar("EventT", bound=str | Identified)
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class Inbox:
-    """A consumer's guard against repeats. Holds no connection; one instance serves any number of consumers.
+    """Makes handling idempotent. Holds no connection; one instance serves any number of consumers.
 
-    Raises ConfigurationError for a setting that is wrong, and for receipts that would go before the last repeat comes.
+    Raises ConfigurationError for an invalid setting, and for a retention that is not longer than `redelivery`.
     """
 
     def __init__(
@@ -39,8 +53,8 @@ class Inbox:
     ) -> None:
         """
         prefix, schema: where the tables are, as in `Outbox`; the schema concerns PostgreSQL only.
-        retention: how long `prune` keeps receipts; None: for ever.
-        redelivery: the longest time after which an event may still come again.
+        retention: how long `prune` keeps inbox records; None: for ever.
+        redelivery: the longest time after which an event may be redelivered.
         """
         if not schema:
             raise ConfigurationError('schema is empty; name the PostgreSQL schema, usually "public"')
@@ -59,90 +73,147 @@ class Inbox:
         A new event counts as processed once the connection's transaction commits. The event is an id, or anything that
         has an `event_id`. The connection is a SQLAlchemy Session or Connection, a psycopg or psycopg2
         connection, a sqlite3.Connection or a transaction of the memory store.
-        Raises InvalidConnectionError for any other connection, NotInTransactionError if the receipt would commit by
-        itself, ConfigurationError for a consumer's name and InboxError for an id that is none, SchemaError if the table
-        is not there. Whatever else the driver raises passes as it is.
+
+        Raises InvalidConnectionError for any other connection, NotInTransactionError if the inbox record would commit
+        by itself, ConfigurationError for an invalid consumer name, InboxError for an invalid id, SchemaError if the
+        table is missing. Other exceptions of the driver pass unchanged.
         """
-        receipt = record_of(consumer, event)
+        record = record_of(consumer, event)
         if _is_in_process(connection):
-            return connection.admit_record(receipt)
+            return connection.admit_record(record)
         return connections.run(
-            connection, lambda dialect: self._admitting(dialect, receipt), instead="await inbox.aadmit(…)"
+            connection, lambda dialect: self._admit_steps(dialect, record), instead="await inbox.aadmit(…)"
         )
 
     async def aadmit(self, connection: AsyncAdmitting, consumer: str, event: str | Identified) -> bool:
         """`admit` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
-        receipt = record_of(consumer, event)
+        record = record_of(consumer, event)
         if _is_in_process(connection):
-            return connection.admit_record(receipt)
+            return connection.admit_record(record)
         return await connections.arun(
-            connection, lambda dialect: self._admitting(dialect, receipt), instead="inbox.admit(…)"
+            connection, lambda dialect: self._admit_steps(dialect, record), instead="inbox.admit(…)"
         )
 
-    def once(self, consumer: str) -> Once:
-        """Decorate a function `(connection, event, …)`, sync or async: a repeat is answered None without calling it.
+    def once(self, consumer: str) -> IdempotentDecorator:
+        """Decorate a function `(connection, event, …)`, sync or async: for a duplicate it returns None without a call.
 
-        Raises ConfigurationError for a name that no consumer can have.
+        Raises ConfigurationError for an invalid consumer name.
         """
         check_consumer(consumer)
-        return Once(consumer, admit=self.admit, aadmit=self.aadmit)
+        return IdempotentDecorator(consumer, admit=self.admit, aadmit=self.aadmit)
 
     @contextmanager
     def admission(self, connection: Admitting, consumer: str, event: str | Identified) -> Iterator[bool]:
-        """`admit` as a block around the effect: `with inbox.admission(session, "billing", event) as first:`."""
+        """`admit` as a context manager: `with inbox.admission(session, "billing", event) as first:`."""
         yield self.admit(connection, consumer, event)
 
     @asynccontextmanager
     async def aadmission(
         self, connection: AsyncAdmitting, consumer: str, event: str | Identified
     ) -> AsyncIterator[bool]:
-        """`aadmit` as a block around the effect."""
+        """`aadmit` as a context manager."""
         yield await self.aadmit(connection, consumer, event)
 
     def add_statistics(self, connection: Admitting, statistics: ConsumerStatistics) -> None:
-        """Add to the consumer statistics of this hour; a `Consumer` does so by itself. Raises as `admit` does."""
+        """Add to the consumer statistics of this hour; a `Consumer` does so itself. Raises what `admit` raises."""
         if _is_in_process(connection):
             connection.add_statistics(statistics)
         else:
             connections.run(
                 connection,
-                lambda dialect: self._counting(dialect, statistics),
+                lambda dialect: self._add_statistics_steps(dialect, statistics),
                 instead="await inbox.aadd_statistics(…)",
             )
 
     async def aadd_statistics(self, connection: AsyncAdmitting, statistics: ConsumerStatistics) -> None:
-        """`add_statistics` for connections that are awaited."""
+        """`add_statistics` for async connections."""
         if _is_in_process(connection):
             connection.add_statistics(statistics)
         else:
             await connections.arun(
-                connection, lambda dialect: self._counting(dialect, statistics), instead="inbox.add_statistics(…)"
+                connection,
+                lambda dialect: self._add_statistics_steps(dialect, statistics),
+                instead="inbox.add_statistics(…)",
             )
 
     async def prune(self, store: Store) -> int:
-        """Drop receipts and tallies older than the retention, in bites; returns how many went.
+        """Delete inbox records and consumer statistics past the retention period, in batches; returns how many rows.
 
-        The store is one on the same tables. A relay on them does this by itself, by its own setting.
+        The store must be one on the same tables. A relay on them prunes the inbox itself, by its own setting.
         """
         if self._retention is None:
             return 0
-        return sum([gone async for gone in prune_in_batches(store.upkeep, Retention(receipts=self._retention))])
+        return sum([deleted async for deleted in prune_in_batches(store.upkeep, Retention(receipts=self._retention))])
 
-    def _admitting(self, dialect: connections.Dialect, receipt: InboxRecord) -> connections.Steps[bool]:
-        return bool((yield from self._explained(self._admit[dialect], receipt, RECORDS)))
+    def _admit_steps(self, dialect: connections.Dialect, record: InboxRecord) -> connections.Steps[bool]:
+        return bool((yield from self._execute(self._admit[dialect], record, ADMIT)))
 
-    def _counting(self, dialect: connections.Dialect, statistics: ConsumerStatistics) -> connections.Steps[None]:
-        yield from self._explained(self._count[dialect], statistics, STATISTICS)
+    def _add_statistics_steps(
+        self, dialect: connections.Dialect, statistics: ConsumerStatistics
+    ) -> connections.Steps[None]:
+        yield from self._execute(self._count[dialect], statistics, ADD_STATISTICS)
 
-    def _explained(
-        self, sql: str, row: InboxRecord | ConsumerStatistics, deed: Deed
+    def _execute(
+        self, sql: str, row: InboxRecord | ConsumerStatistics, write: InboxWrite
     ) -> connections.Steps[connections.Rows]:
         try:
             return (yield connections.Statement(sql, row))
         except Exception as error:
-            if (refusal := explain(error, self._names, deed)) is None:
+            if (explained := explain(error, self._names, write)) is None:
                 raise
-            raise refusal from presentable(error)
+            raise explained from presentable(error)
+
+
+class _Admit(Protocol):
+    def __call__(self, connection: Any, consumer: str, event: str | Identified) -> bool: ...
+
+
+class _AsyncAdmit(Protocol):
+    def __call__(self, connection: Any, consumer: str, event: str | Identified) -> Awaitable[bool]: ...
+
+
+class IdempotentDecorator:
+    """The decorator of `Inbox.once`. The function's first two arguments are the connection and the event, or its id."""
+
+    def __init__(self, consumer: str, *, admit: _Admit, aadmit: _AsyncAdmit) -> None:
+        self._consumer = consumer
+        self._admit = admit
+        self._aadmit = aadmit
+
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[ConnectionT, EventT, P], Coroutine[Any, Any, R]]
+    ) -> Callable[Concatenate[ConnectionT, EventT, P], Coroutine[Any, Any, R | None]]: ...
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[ConnectionT, EventT, P], R]
+    ) -> Callable[Concatenate[ConnectionT, EventT, P], R | None]: ...
+    def __call__(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """Raises ConfigurationError for a generator: a call would do nothing, and the event be lost."""
+        if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+            raise ConfigurationError(
+                f"consumer {self._consumer}: {handler.__qualname__} is a generator, so calling it would do nothing; "
+                "remove the yield"
+            )
+        return self._async_once(handler) if inspect.iscoroutinefunction(handler) else self._once(handler)
+
+    def _once(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(handler)
+        def once(connection: Any, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
+            if self._admit(connection, self._consumer, event):
+                return handler(connection, event, *args, **kwargs)
+            return None
+
+        return once
+
+    def _async_once(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(handler)
+        async def once(connection: Any, event: str | Identified, /, *args: Any, **kwargs: Any) -> Any:
+            if await self._aadmit(connection, self._consumer, event):
+                return await handler(connection, event, *args, **kwargs)
+            return None
+
+        return once
 
 
 def _is_in_process(connection: object) -> TypeGuard[InProcessInbox]:
@@ -156,7 +227,8 @@ def _checked(retention: Duration | None, redelivery: Duration) -> float | None:
     kept = seconds(retention, field="retention")
     if kept <= longest:
         raise ConfigurationError(
-            f"retention {retention} must be longer than redelivery {redelivery}: an event that comes again after its "
-            "receipt is gone is handled again; raise retention, or lower redelivery if nothing is sent again that late"
+            f"retention {retention} must be longer than redelivery {redelivery}: an event redelivered after its "
+            "inbox record was deleted would be handled again; raise retention, or lower redelivery if no event is "
+            "redelivered that late"
         )
     return kept

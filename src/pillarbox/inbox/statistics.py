@@ -1,6 +1,6 @@
-"""What a consumer met since it last said so: counted as it is told, written every ten seconds and at the end.
+"""Counts what a consumer processes, and writes the counts every ten seconds and at the end.
 
-Figures never disturb consuming: what cannot be written is told once, kept, and tried again the next time.
+A failed write does not disturb consuming: it is announced once per outage, and the next write includes its counts.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from pillarbox.core.clock import Clock
 from pillarbox.core.row import ConsumerStatistics
-from pillarbox.inbox.decisions import told
-from pillarbox.inbox.effects import ends_the_task
+from pillarbox.inbox.acknowledgement import reason_of
+from pillarbox.inbox.dispatch import ends_the_task
 from pillarbox.inbox.observations import (
     ConsumerObservation,
     ConsumerObserver,
@@ -26,10 +26,10 @@ from pillarbox.inbox.observations import (
 
 EVERY = 10.0
 """Seconds between two writes."""
-PATIENCE = 30.0
-"""Seconds that a write may take beside the work: it waits for a thread and a connection, as events do."""
-HURRY = 5.0
-"""Seconds that it may take where somebody waits for it."""
+BACKGROUND_TIMEOUT = 30.0
+"""Seconds that a write in the background may take: it waits for a thread and a connection, as events do."""
+FOREGROUND_TIMEOUT = 5.0
+"""Seconds that a write may take while an event or a stop waits for it."""
 
 
 class _Failure(NamedTuple):
@@ -38,26 +38,27 @@ class _Failure(NamedTuple):
 
 
 class StatisticsWriter:
-    """Counts what one consumer does, and writes it to its statistics."""
+    """Counts the observations of one consumer and writes its statistics."""
 
     def __init__(
         self,
         consumer: str,
         *,
         write: Callable[[ConsumerStatistics], Awaitable[None]],
-        tell: ConsumerObserver,
+        announce: ConsumerObserver,
         clock: Clock,
     ) -> None:
         self._consumer = consumer
         self._write = write
-        self._tell = tell
+        self._announce = announce
         self._clock = clock
         self._counts = Counter[str]()
         self._failure: _Failure | None = None
         self._next = 0.0
-        self._complained = False
+        self._failure_announced = False
 
     def count(self, observation: ConsumerObservation) -> None:
+        """Count an observation."""
         match observation:
             case EventProcessed():
                 self._counts["handled"] += 1
@@ -70,29 +71,29 @@ class StatisticsWriter:
             case _:
                 pass
 
-    def raised(self, error: BaseException) -> None:
-        """Count what a function raised that a relay called: the relay decides, and tells, what becomes of the event."""
-        self._count_failure("failed", told(error))
+    def count_raised(self, error: BaseException) -> None:
+        """Count an exception of a handler that a relay calls in-process; the relay decides about the event."""
+        self._count_failure("failed", reason_of(error))
 
     async def run(self, *, until: asyncio.Event) -> None:
-        """Write now and then. What is counted after the last time is left for `write`."""
+        """Write every ten seconds until the event is set. `write` writes the rest."""
         while True:
             try:
                 async with asyncio.timeout(EVERY):
                     await until.wait()
                 return
             except TimeoutError:
-                await self.write(within=PATIENCE)
+                await self.write(within=BACKGROUND_TIMEOUT)
 
     async def write_if_due(self) -> None:
-        """`write`, if the last one that was due is ten seconds ago: for who has no `run`."""
+        """`write`, at most every ten seconds: for a consumer that a relay calls, which has no `run`."""
         now = self._clock.monotonic()
         if now >= self._next:
             self._next = now + EVERY
-            await self.write(within=HURRY)
+            await self.write(within=FOREGROUND_TIMEOUT)
 
     async def write(self, *, within: float) -> None:
-        """Write what was counted, if anything; raises nothing but a cancellation."""
+        """Write the counts, if there are any. Raises nothing but a cancellation."""
         counts, failure = self._counts, self._failure
         if not counts:
             return
@@ -104,9 +105,9 @@ class StatisticsWriter:
             self._put_back(counts, failure)
             if ends_the_task(error):
                 raise
-            self._complain(error)
+            self._announce_failure(error)
         else:
-            self._complained = False
+            self._failure_announced = False
 
     def _count_failure(self, kind: str, error: str) -> None:
         self._counts[kind] += 1
@@ -127,7 +128,7 @@ class StatisticsWriter:
             failed_ago=failure and round(self._clock.monotonic() - failure.at, 3),
         )
 
-    def _complain(self, error: BaseException) -> None:
-        if not self._complained:
-            self._complained = True
-            self._tell(StatisticsFailed(consumer=self._consumer, error=told(error)))
+    def _announce_failure(self, error: BaseException) -> None:
+        if not self._failure_announced:
+            self._failure_announced = True
+            self._announce(StatisticsFailed(consumer=self._consumer, error=reason_of(error)))

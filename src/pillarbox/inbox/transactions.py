@@ -1,7 +1,7 @@
-"""The transaction of an effect, as the application opens it: a block that commits when it ends well.
+"""Opens the transactions of a consumer's handlers: context managers that commit when they exit without an exception.
 
-The one mistake that could lose an event is a block that ends well and does not commit. Those that are known for it are
-refused by name.
+A context manager that exits without an exception and does not commit would lose events. Classes that are known to do so
+are rejected by name.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pillarbox.core.errors import ConfigurationError
 Block = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 Open = Callable[[], Block]
 Transactions: TypeAlias = TransactionFactory | AwaitedTransactionFactory | Open
-"""What opens the transaction of an event: SQLAlchemy's engines and session factories, or a function that gives a
-block."""
+"""Opens the transaction of an event: an engine or a session factory of SQLAlchemy, or a function that returns a context
+manager."""
 
-_GIVES = (
+_ACCEPTED = (
     "pass a SQLAlchemy engine or sessionmaker, a psycopg pool's `connection`, a memory store's `transaction`, "
     "or a function of yours decorated with @contextmanager or @asynccontextmanager that yields the open transaction"
 )
@@ -31,27 +31,32 @@ _NEVER_COMMIT = {
 
 
 def opener(transaction: Transactions) -> Open:
-    """How to open a transaction, given whatever can. Raises ConfigurationError for what cannot."""
+    """The function that opens a transaction. Raises ConfigurationError for an object that cannot open one."""
     if why := kind_of(transaction, _NEVER_COMMIT):
-        raise ConfigurationError(f"transaction is one {type(transaction).__name__} for all events: {why}")
+        raise ConfigurationError(f"transaction is a {type(transaction).__name__}, which all events would share: {why}")
     begin = getattr(transaction, "begin", None)
     if callable(begin):
         return begin  # type: ignore[no-any-return] # an engine or a sessionmaker: their `begin` is such a function
     if callable(transaction):
         return transaction
-    raise ConfigurationError(f"transaction is a {type(transaction).__name__}, which opens none; {_GIVES}")
+    raise ConfigurationError(f"transaction is a {type(transaction).__name__}, which opens no transaction; {_ACCEPTED}")
 
 
 def opened(open_block: Open) -> Block:
-    """A block that was not entered yet. Raises ConfigurationError for something that is none or never commits."""
+    """A transaction that is not entered yet.
+
+    Raises ConfigurationError for an object that is no context manager or never commits.
+    """
     block = open_block()
     if why := kind_of(block, _NEVER_COMMIT):
-        raise ConfigurationError(f"transaction gives a {type(block).__name__}: {why}")
+        raise ConfigurationError(f"transaction returns a {type(block).__name__}: {why}")
     if not (is_awaited(block) or hasattr(type(block), "__enter__")):
-        raise ConfigurationError(f"transaction gives a {type(block).__name__}, which is no block; {_GIVES}")
+        raise ConfigurationError(
+            f"transaction returns a {type(block).__name__}, which is no context manager; {_ACCEPTED}"
+        )
     return block
 
 
 def is_awaited(block: Block) -> TypeGuard[AbstractAsyncContextManager[Any]]:
-    """Whether it is entered by `async with`."""
+    """Whether `async with` enters it."""
     return hasattr(type(block), "__aenter__")

@@ -1,7 +1,7 @@
 """A source in this process: for tests of consumers, and the shortest example of a source.
 
-It keeps the contract of the real ones: no more than the prefetch in hand, waits by the clock, dead letters with their
-reason, and what was not answered when it closes is there for the next source on the same `MemoryQueue`.
+It keeps the contract of the real ones: at most the prefetch is in flight, delays follow the clock, dead letters
+have their reason, and the next source on the same `MemoryQueue` receives what this one did not acknowledge.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import UnavailableError
 from pillarbox.core.source import Incoming
 
-SUSPECT = 2
-"""A message that was given out so often and never answered is given out alone."""
+QUARANTINE_AFTER = 2
+"""Deliveries without acknowledgement after which a message is delivered in quarantine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadMessage:
-    """A message that was given up on."""
+    """A dead letter of a `MemoryQueue`."""
 
     incoming: Incoming
     reason: str
 
 
 @dataclass(slots=True, kw_only=True)
-class _Kept:
+class _QueuedMessage:
     incoming: Incoming
-    given_out: int = 0
+    unacknowledged: int = 0
+    """Deliveries without acknowledgement."""
 
 
 @dataclass(slots=True)
 class MemoryQueue:
-    """What outlives a source: messages that are ready, that wait until a time, and that were given up on."""
+    """The messages of any number of sources: ready, delayed and dead. It outlives the sources."""
 
-    ready: deque[_Kept] = field(default_factory=deque)
-    waiting: list[tuple[float, _Kept]] = field(default_factory=list)
+    ready: deque[_QueuedMessage] = field(default_factory=deque)
+    waiting: list[tuple[float, _QueuedMessage]] = field(default_factory=list)
     dead: list[DeadMessage] = field(default_factory=list)
 
     def put(self, incoming: Incoming) -> None:
-        """A new message."""
-        self.ready.append(_Kept(incoming=incoming))
+        """Add a new message."""
+        self.ready.append(_QueuedMessage(incoming=incoming))
 
 
 class MemorySource:
@@ -52,82 +53,82 @@ class MemorySource:
         self.queue = queue or MemoryQueue()
         self._prefetch = prefetch
         self._clock = clock or SystemClock()
-        self._in_hand: dict[int, _Kept] = {}
+        self._in_flight: dict[int, _QueuedMessage] = {}
         self._outage: UnavailableError | None = None
         self._closed = False
 
     def outage(self) -> None:
-        """Cut the way, until `heal`: what is in hand goes back, and its answers are not heard."""
-        self._outage = UnavailableError("memory source: cut off by outage(); call heal()")
-        self._give_back()
+        """Simulate an outage until `heal`: messages in flight return to the queue and cannot be acknowledged."""
+        self._outage = UnavailableError("memory source: outage() simulates an outage; call heal()")
+        self._requeue()
 
     def heal(self) -> None:
-        """Open the way again."""
+        """End the outage."""
         self._outage = None
 
     async def receive(self) -> MemoryDelivery:
         while True:
             await self.connect()
-            self._bring_back_what_is_due()
-            if self.queue.ready and len(self._in_hand) < self._prefetch:
-                kept = self.queue.ready.popleft()
-                self._in_hand[id(kept)] = kept
-                return MemoryDelivery(kept, self)
+            self._move_due_to_ready()
+            if self.queue.ready and len(self._in_flight) < self._prefetch:
+                message = self.queue.ready.popleft()
+                self._in_flight[id(message)] = message
+                return MemoryDelivery(message, self)
             await self._clock.sleep(0.005)
 
     async def connect(self) -> None:
         if self._closed:
-            raise UnavailableError("memory source: it is closed; make a new one")
+            raise UnavailableError("memory source: it is closed; create a new one")
         if self._outage is not None:
             raise self._outage.with_traceback(None)
 
     async def aclose(self) -> None:
         self._closed = True
-        self._give_back()
+        self._requeue()
 
-    def settle(self, kept: _Kept, into: Callable[[], None]) -> None:
-        """Take it out of hand; for its delivery. Raises UnavailableError if it is not there any more."""
-        if self._in_hand.pop(id(kept), None) is None:
-            raise UnavailableError("memory source: the way was cut since; the message comes again")
+    def settle(self, message: _QueuedMessage, into: Callable[[], None]) -> None:
+        """Remove a message from those in flight; for its delivery. Raises UnavailableError if it was requeued since."""
+        if self._in_flight.pop(id(message), None) is None:
+            raise UnavailableError("memory source: the message was requeued by an outage; it is delivered again")
         into()
 
-    def wait(self, kept: _Kept, after: float) -> None:
-        """Have it ready again after a while; for its delivery."""
-        self.queue.waiting.append((self._clock.monotonic() + after, kept))
+    def wait(self, message: _QueuedMessage, delay: float) -> None:
+        """Deliver a message after a delay; for its delivery."""
+        self.queue.waiting.append((self._clock.monotonic() + delay, message))
 
-    def _bring_back_what_is_due(self) -> None:
+    def _move_due_to_ready(self) -> None:
         now = self._clock.monotonic()
-        self.queue.ready.extend(kept for due, kept in self.queue.waiting if due <= now)
-        self.queue.waiting[:] = [(due, kept) for due, kept in self.queue.waiting if due > now]
+        self.queue.ready.extend(message for due, message in self.queue.waiting if due <= now)
+        self.queue.waiting[:] = [(due, message) for due, message in self.queue.waiting if due > now]
 
-    def _give_back(self) -> None:
-        for kept in reversed(self._in_hand.values()):
-            kept.given_out += 1
-            self.queue.ready.appendleft(kept)
-        self._in_hand.clear()
+    def _requeue(self) -> None:
+        for message in reversed(self._in_flight.values()):
+            message.unacknowledged += 1
+            self.queue.ready.appendleft(message)
+        self._in_flight.clear()
 
 
 class MemoryDelivery:
     """See `pillarbox.core.source.Delivery`."""
 
-    def __init__(self, kept: _Kept, source: MemorySource) -> None:
-        self._kept = kept
+    def __init__(self, message: _QueuedMessage, source: MemorySource) -> None:
+        self._message = message
         self._source = source
-        self.incoming = kept.incoming
-        self.deaths = max(0, kept.given_out - SUSPECT)
-        self.alone = kept.given_out >= SUSPECT
+        self.incoming = message.incoming
+        self.quarantined = message.unacknowledged >= QUARANTINE_AFTER
+        self.crashes = max(0, message.unacknowledged - QUARANTINE_AFTER)
 
     async def ack(self) -> None:
-        self._source.settle(self._kept, lambda: None)
+        self._source.settle(self._message, lambda: None)
 
-    async def retry(self, *, after: float, reason: str, charge: bool = True) -> None:
-        kept = _Kept(incoming=self._failed(charge=charge))
-        self._source.settle(self._kept, lambda: self._source.wait(kept, after))
+    async def retry(self, *, delay: float, reason: str, counted: bool = True) -> None:
+        retried = _QueuedMessage(incoming=self._failed(counted=counted))
+        self._source.settle(self._message, lambda: self._source.wait(retried, delay))
 
     async def reject(self, reason: str) -> None:
-        letter = DeadMessage(incoming=self._failed(charge=True), reason=reason)
-        self._source.settle(self._kept, lambda: self._source.queue.dead.append(letter))
+        dead = DeadMessage(incoming=self._failed(counted=True), reason=reason)
+        self._source.settle(self._message, lambda: self._source.queue.dead.append(dead))
 
-    def _failed(self, *, charge: bool) -> Incoming:
+    def _failed(self, *, counted: bool) -> Incoming:
         before = self.incoming
-        return replace(before, attempts=before.attempts + charge, tries=before.tries + (not charge))
+        return replace(before, attempts=before.attempts + counted, deferrals=before.deferrals + (not counted))

@@ -25,7 +25,7 @@ idle = Consumer(MemorySource(), name="billing", transaction=MemoryStore().transa
         ("shop:consumer", "module 'shop' has no object 'consumer'"),
         ("shop:nothing", "shop:nothing is a int, not Consumer"),
         ("shop:sourceless", "consumer billing has no source to run on"),
-        ("shop:idle", "consumer billing has no function"),
+        ("shop:idle", "consumer billing has no handler"),
     ],
 )
 def test_what_cannot_be_run_is_a_line_and_exit_code_two(tmp_path: Path, path: str, says: str) -> None:

@@ -62,7 +62,7 @@ def test_a_message_that_kills_its_consumer_is_found_out_and_its_neighbours_are_h
     assert effects() == [f"e{n}" for n in range(5)]
     [letter] = dead_letters(url, queue)
     assert letter.properties.message_id == "poison"
-    assert "died or lost their connection" in str((letter.properties.headers or {})["pillarbox-reason"])
+    assert "crashed or lost their connection" in str((letter.properties.headers or {})["pillarbox-reason"])
 
 
 def test_told_to_stop_it_finishes_what_it_has_in_hand(url: str, queue: str, start: Start, effects: Effects) -> None:

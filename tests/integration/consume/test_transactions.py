@@ -211,10 +211,10 @@ async def test_a_function_that_returns_something_to_await_has_no_effect(database
 
 @pytest.mark.parametrize("wrong", [None, "postgresql://db", 42])
 def test_what_opens_nothing_is_refused_at_once(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match="which opens none; pass a SQLAlchemy engine"):
+    with pytest.raises(ConfigurationError, match="which opens no transaction; pass a SQLAlchemy engine"):
         Consumer(name="billing", transaction=wrong)
 
 
 def test_one_session_for_all_events_is_refused_at_once() -> None:
-    with pytest.raises(ConfigurationError, match="one Session for all events"):
+    with pytest.raises(ConfigurationError, match="is a Session, which all events would share"):
         Consumer(name="billing", transaction=Session())

@@ -15,7 +15,7 @@ TRANSACTION = MemoryStore().transaction
     [
         ({"name": ""}, "consumer is empty"),
         ({"name": "a\nb"}, "control character"),
-        ({"workers": 0}, "at least one thread"),
+        ({"workers": 0}, "use at least 1"),
         ({"drain_timeout": "soon"}, "drain_timeout"),
     ],
 )
@@ -33,7 +33,11 @@ def _takes_too_little(event: object) -> None: ...
 
 @pytest.mark.parametrize(
     ("function", "says"),
-    [(_yields, "yields"), (_takes_too_little, r"must take \(transaction, event\)"), (42, "cannot be called")],
+    [
+        (_yields, "is a generator"),
+        (_takes_too_little, r"cannot be called with \(transaction, event\)"),
+        (42, "is not callable"),
+    ],
     ids=["generator", "one argument", "number"],
 )
 def test_what_could_never_be_called_is_refused(function: Any, says: str) -> None:
@@ -44,7 +48,7 @@ def test_what_could_never_be_called_is_refused(function: Any, says: str) -> None
 def test_a_second_effect_of_a_type_is_a_second_consumer() -> None:
     consumer = Consumer(name="billing", transaction=TRANSACTION)
     consumer.on("order.placed", "order.paid")(lambda transaction, event: None)
-    with pytest.raises(ConfigurationError, match="a second effect is a second consumer"):
+    with pytest.raises(ConfigurationError, match="for a second one create a second consumer"):
         consumer.on("order.paid")(lambda transaction, event: None)
     assert consumer.event_type == ("order.placed", "order.paid")
 

@@ -20,7 +20,7 @@ class Scene:
         self.tasks.append(asyncio.create_task(self._work(name, alone)))
 
     async def _work(self, name: str, alone: bool) -> None:
-        async with self.floor.taken(alone=alone):
+        async with self.floor.taken(exclusive=alone):
             self.at_work.add(name)
             await self.leave[name].wait()
             self.at_work.discard(name)

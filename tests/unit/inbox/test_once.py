@@ -57,12 +57,12 @@ def test_two_functions_with_names_of_their_own_both_have_their_effect() -> None:
 
 def test_an_effect_that_raises_is_not_remembered() -> None:
     store = MemoryStore()
-    tries: list[str] = []
+    calls: list[str] = []
 
     @inbox.once("billing")
     def bill(_transaction: MemoryTransaction, event: Event) -> None:
-        tries.append(event.event_id)
-        if len(tries) == 1:
+        calls.append(event.event_id)
+        if len(calls) == 1:
             raise ValueError("not yet")
 
     with pytest.raises(ValueError, match="not yet"), store.transaction() as transaction:
@@ -70,7 +70,7 @@ def test_an_effect_that_raises_is_not_remembered() -> None:
     for _ in range(2):
         with store.transaction() as transaction:
             bill(transaction, EVENT)
-    assert tries == ["e1", "e1"]
+    assert calls == ["e1", "e1"]
 
 
 def test_a_generator_is_refused_because_calling_it_would_do_nothing() -> None:
@@ -81,7 +81,7 @@ def test_a_generator_is_refused_because_calling_it_would_do_nothing() -> None:
         yield
 
     for generator in (sync_one, async_one):
-        with pytest.raises(ConfigurationError, match=r"billing: .*_one yields.*remove the yield"):
+        with pytest.raises(ConfigurationError, match=r"billing: .*_one is a generator.*remove the yield"):
             inbox.once("billing")(generator)
 
 

@@ -18,7 +18,7 @@ from pillarbox.inbox.observations import (
     SourceFailed,
     StatisticsFailed,
 )
-from pillarbox.inbox.statistics import EVERY, HURRY, StatisticsWriter
+from pillarbox.inbox.statistics import EVERY, FOREGROUND_TIMEOUT, StatisticsWriter
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.testing.simulation import Simulation, simulate
@@ -37,7 +37,7 @@ class Book:
         self.told: list[ConsumerObservation] = []
         self.broken: BaseException | None = None
         self.takes = 0.0
-        self.tallier = StatisticsWriter("billing", write=self.write, tell=self.told.append, clock=clock)
+        self.tallier = StatisticsWriter("billing", write=self.write, announce=self.told.append, clock=clock)
 
     async def write(self, tally: ConsumerStatistics) -> None:
         await asyncio.sleep(self.takes)
@@ -64,7 +64,7 @@ def test_each_kind_has_its_count_and_outages_have_none() -> None:
             SourceFailed(consumer="billing", error="cut", delay=1),
         )
         await asyncio.sleep(4)
-        await book.tallier.write(within=HURRY)
+        await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert book.written == [ConsumerStatistics("billing", 2, 1, 1, 1, "oh", 4.0)]
 
     simulate(story, seed=1)
@@ -73,10 +73,10 @@ def test_each_kind_has_its_count_and_outages_have_none() -> None:
 def test_where_there_is_nothing_to_say_nothing_is_written() -> None:
     async def story(simulation: Simulation) -> None:
         book = Book(simulation.clock)
-        await book.tallier.write(within=HURRY)
+        await book.tallier.write(within=FOREGROUND_TIMEOUT)
         book.count(HANDLED)
-        await book.tallier.write(within=HURRY)
-        await book.tallier.write(within=HURRY)
+        await book.tallier.write(within=FOREGROUND_TIMEOUT)
+        await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert book.written == [ConsumerStatistics("billing", handled=1)]
 
     simulate(story, seed=1)
@@ -89,16 +89,16 @@ def test_what_cannot_be_written_is_kept_and_told_once(broken: BaseException) -> 
         book.broken = broken
         for _ in range(3):
             book.count(HANDLED, MessageDeadLettered(**EVENT, attempt=7, error="never"))
-            await book.tallier.write(within=HURRY)
+            await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert [type(one) for one in book.told] == [StatisticsFailed]
         book.broken = None
-        await book.tallier.write(within=HURRY)
+        await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert book.written == [
             ConsumerStatistics("billing", handled=3, given_up=3, last_error="never", failed_ago=0.0)
         ]
         book.broken = broken
         book.count(HANDLED)
-        await book.tallier.write(within=HURRY)
+        await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert len(book.told) == 2
 
     simulate(story, seed=1)
@@ -109,8 +109,8 @@ def test_a_write_that_hangs_is_given_up_in_time() -> None:
         book = Book(simulation.clock)
         book.takes = 3600.0
         book.count(HANDLED)
-        await book.tallier.write(within=HURRY)
-        assert simulation.clock.monotonic() == HURRY
+        await book.tallier.write(within=FOREGROUND_TIMEOUT)
+        assert simulation.clock.monotonic() == FOREGROUND_TIMEOUT
         assert book.told == [StatisticsFailed(consumer="billing", error="TimeoutError")]
 
     simulate(story, seed=1)
@@ -121,12 +121,12 @@ def test_a_cancellation_passes_and_the_counts_stay() -> None:
         book = Book(simulation.clock)
         book.takes = 1.0
         book.count(HANDLED)
-        writing = asyncio.create_task(book.tallier.write(within=HURRY))
+        writing = asyncio.create_task(book.tallier.write(within=FOREGROUND_TIMEOUT))
         await asyncio.sleep(0.5)
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
-        await book.tallier.write(within=HURRY)
+        await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert (book.written, book.told) == ([ConsumerStatistics("billing", handled=1)], [])
 
     simulate(story, seed=1)
@@ -191,7 +191,7 @@ def test_a_transaction_that_is_not_to_be_had_keeps_no_consumer_from_stopping() -
                 source.queue.put(incoming(name))
                 await asyncio.sleep(EVERY / 2 + 1)
         drained = EVERY + 2 + 30
-        assert drained <= simulation.clock.monotonic() <= drained + HURRY
+        assert drained <= simulation.clock.monotonic() <= drained + FOREGROUND_TIMEOUT
         assert [view.handled for view in await store.admin.inspection.consumers()] == [1]
 
     simulate(story, seed=1)

@@ -143,7 +143,7 @@ def test_a_consumer_with_a_block_of_its_own_keeps_it(store: MemoryStore, provide
     mine = ConsumerTracing(provider)
     consumer = Consumer(name="billing", transaction=store.transaction, around=mine)
     consumer.surround(ConsumerTracing())
-    assert consumer._effects.around is mine
+    assert consumer._dispatcher.around is mine
 
 
 RECORD = """

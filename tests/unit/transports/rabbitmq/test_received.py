@@ -164,7 +164,7 @@ def test_a_note_is_text_whatever_it_says() -> None:
 )
 def test_a_failure_is_noted_within_bounds_and_the_first_one_remembered(first: bytes, kept: bool) -> None:
     found = received(Strange(GOOD, ((b"pillarbox-first-failed-at", first),)))
-    noted = failed(found, incoming_of(found, b""), queue="q", reason="é" * 5000, charge=True, frame_max=4096)
+    noted = failed(found, incoming_of(found, b""), queue="q", reason="é" * 5000, counted=True, frame_max=4096)
     headers = again(noted).headers
     assert (headers["pillarbox-reason"], headers["pillarbox-attempts"]) == ("é" * 500, 1)
     noted_at = headers["pillarbox-last-failed-at"]

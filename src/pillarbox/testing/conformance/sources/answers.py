@@ -23,23 +23,23 @@ class AnswersConformance:
             delivery = await take(harness.source)
             got = delivery.incoming
             assert (got.event_id, got.body, got.headers["h"], got.attempts) == ("a", b"whole", "1", attempts)
-            await delivery.retry(after=SOON, reason="not yet")
+            await delivery.retry(delay=SOON, reason="not yet")
 
     async def test_what_is_not_its_fault_is_counted_apart(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
-        await (await take(harness.source)).retry(after=SOON, reason="no database", charge=False)
-        await (await take(harness.source)).retry(after=SOON, reason="no idea")
+        await (await take(harness.source)).retry(delay=SOON, reason="no database", counted=False)
+        await (await take(harness.source)).retry(delay=SOON, reason="no idea")
         got = (await take(harness.source)).incoming
-        assert (got.attempts, got.tries) == (1, 1)
+        assert (got.attempts, got.deferrals) == (1, 1)
 
     async def test_others_do_not_wait_for_what_is_retried(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"), incoming("b"), incoming("c"))
-        await (await take(harness.source)).retry(after=SOON, reason="not yet")
+        await (await take(harness.source)).retry(delay=SOON, reason="not yet")
         assert sorted(str(one) for one in await taken_ids(harness.source, 3)) == ["a", "b", "c"]
 
     async def test_what_waits_does_not_need_the_one_who_sent_it_to_wait(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
-        await (await take(harness.source)).retry(after=SOON, reason="not yet")
+        await (await take(harness.source)).retry(delay=SOON, reason="not yet")
         await harness.source.aclose()
         assert (await take_patiently(harness.another())).incoming.attempts == 1
 
@@ -52,7 +52,7 @@ class AnswersConformance:
 
     async def test_a_dead_letter_tells_how_often_it_failed(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
-        await (await take(harness.source)).retry(after=SOON, reason="first")
+        await (await take(harness.source)).retry(delay=SOON, reason="first")
         await (await take(harness.source)).reject("second")
         [letter] = await letters(harness, 1)
         assert (letter.attempts, letter.reason) == (2, "second")

@@ -24,7 +24,7 @@ class ContentConformance:
         assert (got.event_id, got.event_type, got.content_type) == ("é 日本 🚀", "order.placed", "text/x")
         assert got.correlation_id == "correlation"
         assert {name: value for name, value in got.headers.items() if name in HEADERS} == HEADERS
-        assert (got.attempts, got.tries) == (0, 0)
+        assert (got.attempts, got.deferrals) == (0, 0)
 
     async def test_what_is_not_said_is_none_and_no_reason_to_fail(self, harness: SourceHarness) -> None:
         await harness.put(incoming(None, event_type=None, content_type=None, body=b"\xff"))

@@ -52,7 +52,7 @@ class HandsConformance:
             with pytest.raises(UnavailableError):
                 await delivery.ack()
             with pytest.raises(UnavailableError):
-                await delivery.retry(after=0, reason="late")
+                await delivery.retry(delay=0, reason="late")
             with pytest.raises(UnavailableError):
                 await delivery.reject("late")
         assert (await take_patiently(harness.another())).incoming.event_id == "a"
@@ -64,7 +64,7 @@ class HandsConformance:
             source = harness.another()
             while (delivery := await take_patiently(source)).incoming.event_id != "poison":
                 await delivery.ack()
-            alone.append((delivery.alone, delivery.deaths))
+            alone.append((delivery.quarantined, delivery.crashes))
             await source.aclose()
         assert alone == [(False, 0), (False, 0), (True, 0), (True, 1), (True, 2)]
 

@@ -54,8 +54,8 @@ class OutageConformance:
     async def test_what_waits_and_its_count_survive_a_restart(self, harness: SourceHarness) -> None:
         needs(harness, "survives_restart")
         await harness.put(incoming("a"), incoming("b"))
-        await (await take(harness.source)).retry(after=0.05, reason="first")
-        await (await take(harness.source)).retry(after=0.05, reason="first")
+        await (await take(harness.source)).retry(delay=0.05, reason="first")
+        await (await take(harness.source)).retry(delay=0.05, reason="first")
         await harness.restart()
         again = [await take_patiently(harness.source) for _ in range(2)]
         assert sorted((str(one.incoming.event_id), one.incoming.attempts) for one in again) == [("a", 1), ("b", 1)]

@@ -31,17 +31,17 @@ class RabbitMQDelivery:
         return self._incoming
 
     @property
-    def alone(self) -> bool:
+    def quarantined(self) -> bool:
         return self._arrival.queue == self._queues.suspects
 
     @property
-    def deaths(self) -> int:
-        return self._given_out if self.alone else 0
+    def crashes(self) -> int:
+        return self._given_out if self.quarantined else 0
 
     @property
     def suspect(self) -> bool:
         """Whether it should be isolated, and is not yet. A classic queue counts only to one."""
-        return not self.alone and self._given_out >= (SUSPECT if self._queues.work.type == "quorum" else 1)
+        return not self.quarantined and self._given_out >= (SUSPECT if self._queues.work.type == "quorum" else 1)
 
     @property
     def _given_out(self) -> int:
@@ -50,23 +50,23 @@ class RabbitMQDelivery:
     async def ack(self) -> None:
         self._intake.ack(self._arrival.tag)
 
-    async def retry(self, *, after: float, reason: str, charge: bool = True) -> None:
-        await self._move(self._queues.waiting(after), self._failed(reason, charge=charge))
+    async def retry(self, *, delay: float, reason: str, counted: bool = True) -> None:
+        await self._move(self._queues.waiting(delay), self._failed(reason, counted=counted))
 
     async def reject(self, reason: str) -> None:
-        await self._move(self._queues.dead, self._failed(reason, charge=True))
+        await self._move(self._queues.dead, self._failed(reason, counted=True))
 
     async def isolate(self) -> None:
         """Have it come again where one message at a time is given out."""
         await self._move(self._queues.suspects, moved(self._arrival.properties, frame_max=self._intake.frame_max))
 
-    def _failed(self, reason: str, *, charge: bool) -> Encoded:
+    def _failed(self, reason: str, *, counted: bool) -> Encoded:
         return failed(
             self._arrival.properties,
             self.incoming,
             queue=self._queues.work.name,
             reason=reason,
-            charge=charge,
+            counted=counted,
             frame_max=self._intake.frame_max,
         )
 

@@ -54,7 +54,7 @@ def incoming_of(properties: Received, body: bytes) -> Incoming:
         correlation_id=properties.correlation_id,
         headers={name: str(value) for name, value in headers.items() if isinstance(value, (str, int, float))},
         attempts=count_in(headers, ATTEMPTS),
-        tries=count_in(headers, TRIES),
+        deferrals=count_in(headers, TRIES),
     )
 
 
@@ -64,14 +64,14 @@ def delivery_count(properties: Received, *, redelivered: bool) -> int:
 
 
 def failed(
-    properties: Received, incoming: Incoming, *, queue: str, reason: str, charge: bool, frame_max: int
+    properties: Received, incoming: Incoming, *, queue: str, reason: str, counted: bool, frame_max: int
 ) -> Encoded:
     """Its properties after one more failure."""
     now = timestamp(datetime.now(UTC))
     first = properties.headers.get(FIRST_FAILED_AT)
     notes: dict[str, str | int] = {
-        ATTEMPTS: incoming.attempts + charge,
-        TRIES: incoming.tries + (not charge),
+        ATTEMPTS: incoming.attempts + counted,
+        TRIES: incoming.deferrals + (not counted),
         REASON: reason.encode("utf-8", "backslashreplace")[:_LONGEST_REASON].decode("utf-8", "ignore"),
         FIRST_FAILED_AT: first if isinstance(first, str) and len(first) <= len(now) else now,
         LAST_FAILED_AT: now,

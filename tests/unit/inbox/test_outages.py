@@ -1,4 +1,4 @@
-"""While its database is away an event stays in flight, and it is handled within seconds of the database's return."""
+"""While its database is unavailable an event stays in flight; it is handled within seconds of the database's return."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from pillarbox import Consumer
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.retry import LONGEST_PAUSE
-from pillarbox.inbox import ConsumedEvent, holding
+from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import ConsumerObservation, EventProcessed, HandlingFailed
+from pillarbox.inbox.outages import LONGEST_HOLD
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.transports.memory_source import MemoryQueue, MemorySource
@@ -43,7 +44,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[MemoryTransaction]:
         if self._clock.passed < self._back:
-            raise ConnectionRefusedError("the database is away")
+            raise ConnectionRefusedError("the database is unavailable")
         with self._store.transaction() as transaction:
             yield transaction
 
@@ -68,7 +69,7 @@ async def test_an_event_outlasts_the_outage_in_flight_and_is_handled_soon_after(
     assert outage <= handled[0] <= outage + LONGEST_PAUSE
     [failed] = [one for one in told if isinstance(one, HandlingFailed)]
     assert (failed.event_id, failed.counted) == ("e1", False)
-    assert "the database is away" in failed.error
+    assert "the database is unavailable" in failed.error
     assert [one.attempt for one in told if isinstance(one, EventProcessed)] == [1]
 
 
@@ -89,10 +90,10 @@ async def test_an_event_is_not_held_for_ever() -> None:
 
     @consumer.observe
     def stop(observation: ConsumerObservation) -> None:
-        if isinstance(observation, HandlingFailed) and clock.passed >= holding.LONGEST:
+        if isinstance(observation, HandlingFailed) and clock.passed >= LONGEST_HOLD:
             consumer.stop()
 
     queue.put(incoming("e1"))
     await asyncio.wait_for(consumer.run(), 60)
-    assert clock.passed <= holding.LONGEST + 2 * LONGEST_PAUSE
+    assert clock.passed <= LONGEST_HOLD + 2 * LONGEST_PAUSE
     assert [one.counted for one in told if isinstance(one, HandlingFailed)] == [False, False]

@@ -1,31 +1,31 @@
-"""An event that may have killed its consumer is handled with nothing else at work, and given up on in the end."""
+"""A message whose consumers crash is handled alone, and dead-lettered after too many crashes."""
 
 import asyncio
 
 from pillarbox import Consumer
 from pillarbox.inbox import ConsumedEvent
-from pillarbox.inbox.consumer import MOST_DEATHS
+from pillarbox.inbox.consumer import MAX_CRASHES
 from pillarbox.inbox.observations import ConsumerObservation, EventProcessed, MessageDeadLettered
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.sources import incoming
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.memory_source import SUSPECT, MemoryQueue, MemorySource
+from pillarbox.transports.memory_source import QUARANTINE_AFTER, MemoryQueue, MemorySource
 
 
-async def drop(queue: MemoryQueue, number: int) -> None:
-    """Take so many and die."""
+async def crash(queue: MemoryQueue, number: int) -> None:
+    """Receive so many messages and crash."""
     source = MemorySource(queue)
     for _ in range(number):
         await source.receive()
     await source.aclose()
 
 
-async def test_suspects_are_handled_one_at_a_time_and_others_side_by_side() -> None:
+async def test_quarantined_messages_are_handled_alone_and_others_concurrently() -> None:
     queue = MemoryQueue()
     for name in ("s1", "s2"):
         queue.put(incoming(name))
-    for _ in range(SUSPECT):
-        await drop(queue, 2)
+    for _ in range(QUARANTINE_AFTER):
+        await crash(queue, 2)
     for name in ("a", "b", "c"):
         queue.put(incoming(name))
     at_work: set[str] = set()
@@ -60,11 +60,11 @@ class _Nothing:
         self._block.__exit__(None, None, None)
 
 
-async def test_after_so_many_deaths_it_is_given_up_on_without_being_handled() -> None:
+async def test_after_too_many_crashes_a_message_is_dead_lettered_unhandled() -> None:
     queue, told = MemoryQueue(), list[ConsumerObservation]()
     queue.put(incoming("poison"))
-    for _ in range(SUSPECT + MOST_DEATHS):
-        await drop(queue, 1)
+    for _ in range(QUARANTINE_AFTER + MAX_CRASHES):
+        await crash(queue, 1)
     consumer = Consumer(
         MemorySource(queue), name="billing", transaction=MemoryStore().transaction, observers=[told.append]
     )
@@ -73,4 +73,4 @@ async def test_after_so_many_deaths_it_is_given_up_on_without_being_handled() ->
     async with consumer:
         await eventually(lambda: any(isinstance(one, MessageDeadLettered) for one in told))
     assert handled == []
-    assert "died or lost their connection" in queue.dead[0].reason
+    assert "crashed or lost their connection" in queue.dead[0].reason
