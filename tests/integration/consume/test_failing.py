@@ -110,7 +110,7 @@ async def test_a_type_that_nobody_handles_waits_for_a_deployment_and_then_dies(
     shop.consumer.on("order.placed")(shop.effect)
     async with shop.running():
         _, notes = await letter_of(shop, url, queue)
-    assert "no function for order.cancelled" in notes["pillarbox-reason"]
+    assert "no handler for event type order.cancelled" in notes["pillarbox-reason"]
     assert notes["pillarbox-attempts"] == 3
 
 
