@@ -12,7 +12,7 @@ from pillarbox.core.lane import Epochs, RelayCard, epochs_of
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Resolved, Retry, Split
 from pillarbox.core.store import LedgerKind
-from pillarbox.ops.monitor.looking import Lookout
+from pillarbox.ops.monitor.snapshot import SnapshotCache
 from pillarbox.stores.postgres import PostgresStore
 
 SIZES = [(1, 1), (10, 1), (10, 10), (500, 1), (500, 500)]
@@ -136,6 +136,6 @@ async def test_a_look_for_metrics_and_health_takes_as_many_whatever_waits(
     await store.writes.settle(epochs, [Decision(message, blocked, "x") for message in await read(store, epochs)])
     # Figures, lanes, relays and what people set.
     with counter.expecting(4):
-        seen = await Lookout(store).look()
+        seen = await SnapshotCache(store).get()
     assert seen.overview is not None
     assert seen.overview.blocked == messages

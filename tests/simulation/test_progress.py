@@ -23,8 +23,8 @@ from pillarbox.core.observations import (
 from pillarbox.core.store import EVERYWHERE, Ledger
 from pillarbox.core.transport import Pace
 from pillarbox.ops.doctor import symptoms
-from pillarbox.ops.monitor.judging import ready
-from pillarbox.ops.monitor.looking import Seen
+from pillarbox.ops.monitor.checks import ready
+from pillarbox.ops.monitor.snapshot import StoreSnapshot
 from pillarbox.ops.settings import Settings
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
@@ -473,7 +473,7 @@ def test_a_stall_shows_in_the_log_the_metrics_the_readiness_and_the_doctor(
         return (await check.ask()).result
 
     async def readiness(stage: Stage, relay: Relay) -> bool:
-        seen = Seen(overview=await stage.store.admin.inspection.overview())
+        seen = StoreSnapshot(overview=await stage.store.admin.inspection.overview())
         return ready(seen, relay.waits_for, stalled=relay.stalled).yes
 
     async def story(stage: Stage) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pillarbox.core.clock import SystemClock
-from pillarbox.ops.monitor.queues import GOOD, QueueDepths
+from pillarbox.ops.monitor.queues import MAX_AGE, QueueDepths
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.waiting import eventually
 from tests.integration.rabbitmq.consumer import channel
@@ -25,7 +25,7 @@ def watching(proxied: str, queue: str, folder: Path, clock: ByHand) -> QueueDept
     dead = f"dead_letter = {{ exchange = '', queue = '{queue}' }}"
     file.write_text(f"[transports.rabbit]\nurl = '{proxied}'\nqueues = [{{ name = 'work', {dead} }}]\n")
     settings = Settings.load(file, {})
-    return QueueDepths(settings, met=set, clock=clock)
+    return QueueDepths(settings, destinations=set, clock=clock)
 
 
 async def test_what_a_broker_told_stands_for_a_while(
@@ -37,11 +37,11 @@ async def test_what_a_broker_told_stands_for_a_while(
     clock = ByHand()
     depths = watching(proxied, queue, tmp_path, clock)
     assert depths.known == {}
-    await depths.ask()
+    await depths.query()
     assert depths.known == {queue: 1}
     await proxy.cut()
-    clock.at += GOOD - 1
-    await depths.ask()
+    clock.at += MAX_AGE - 1
+    await depths.query()
     assert depths.known == {queue: 1}
     clock.at += 1
     assert depths.known == {}
@@ -51,10 +51,10 @@ async def test_a_queue_that_is_gone_is_known_no_more(url: str, proxied: str, que
     depths = watching(proxied, queue, tmp_path, ByHand())
     with channel(url) as broker:
         broker.queue_declare(queue, durable=True)
-        await depths.ask()
+        await depths.query()
         broker.queue_delete(queue)
     assert depths.known == {queue: 0}
-    await depths.ask()
+    await depths.query()
     assert depths.known == {}
 
 
@@ -66,5 +66,5 @@ async def test_they_are_asked_for_in_the_background(url: str, proxied: str, queu
     async def known() -> bool:
         return depths.known == {queue: 0}
 
-    async with depths.watched():
+    async with depths.polling():
         await eventually(known)

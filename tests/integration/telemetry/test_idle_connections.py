@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pillarbox.core.event import Event
-from pillarbox.ops.monitor.serving import served
+from pillarbox.ops.monitor.http_server import served
 from pillarbox.telemetry import connections
 from tests.integration.cli.conftest import Stock, sqlite_url
 from tests.integration.telemetry.processes import Pages, running

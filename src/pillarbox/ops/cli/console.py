@@ -61,7 +61,7 @@ async def _serve(settings: Settings, *, read_only: bool) -> None:
     from pillarbox.ops.cli.signals import stop_on_signals
     from pillarbox.ops.console.opening import open_console
     from pillarbox.ops.console.serving import Service
-    from pillarbox.ops.monitor.serving import address_of, open_port
+    from pillarbox.ops.monitor.http_server import address_of, open_port
     from pillarbox.ops.wiring import open_store
 
     given = settings.console

@@ -63,7 +63,7 @@ async def _run(consumer: Consumer, listen: str | None, *, fail_fast: bool) -> No
     async with AsyncExitStack() as opened:
         if listen is not None:
             monitor = open_consumer_monitor(consumer, listen)
-            await opened.enter_async_context(monitor.shows())
+            await opened.enter_async_context(monitor.serve())
             click.echo(f"consumer {consumer.name}: metrics and health on http://{monitor.address}")
         stop_on_signals(consumer.stop)
         await consumer.run(fail_fast=fail_fast)

@@ -143,7 +143,7 @@ async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_f
             fail_fast=fail_fast,
         )
         if monitor is not None:
-            await opened.enter_async_context(monitor.shows(carrier, store))
+            await opened.enter_async_context(monitor.serve(carrier, store))
         stop_on_signals(carrier.stop)
         _print_start(settings, carrier.id, name, monitor.address if monitor else None, as_json)
         collect_rarely()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from pillarbox.ops.console.app import Console
-from pillarbox.ops.monitor.serving import SHUTDOWN_TIMEOUT
+from pillarbox.ops.monitor.http_server import SHUTDOWN_TIMEOUT
 
 try:
     from uvicorn import Config, Server

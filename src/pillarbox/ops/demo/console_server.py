@@ -17,7 +17,7 @@ async def serve_console(store: AdminStore) -> AsyncIterator[str]:
     try:
         from pillarbox.ops.console import Console, NoLogin
         from pillarbox.ops.console.serving import Service
-        from pillarbox.ops.monitor.serving import address_of, open_port
+        from pillarbox.ops.monitor.http_server import address_of, open_port
     except ImportError:
         yield MISSING
         return

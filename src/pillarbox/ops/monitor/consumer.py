@@ -14,9 +14,9 @@ from pillarbox.inbox.observations import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.ops.monitor.judging import Answer
+from pillarbox.ops.monitor.checks import CheckResult
+from pillarbox.ops.monitor.http_server import address_of, open_port, served
 from pillarbox.ops.monitor.pages import make_pages
-from pillarbox.ops.monitor.serving import address_of, open_port, served
 from pillarbox.telemetry.prometheus import ConsumerMetrics
 
 
@@ -25,28 +25,28 @@ class ConsumerState:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._works = False
+        self._ready = False
         self._last_error = ""
 
     def __call__(self, observation: ConsumerObservation) -> None:
         match observation:
             case ConsumerStarted():
-                self._works = True
+                self._ready = True
             case ConsumerStopRequested() | ConsumerStopped():
-                self._works = False
+                self._ready = False
             case SourceFailed(error=error):
                 self._last_error = error
             case SourceRestored():
                 self._last_error = ""
 
-    async def alive(self) -> Answer:
-        """Alive if it responds."""
-        return Answer(True, {"status": "UP"})
+    async def alive(self) -> CheckResult:
+        """Return UP: a process that responds is alive."""
+        return CheckResult(True, {"status": "UP"})
 
-    async def works(self) -> Answer:
+    async def ready(self) -> CheckResult:
         """Whether the consumer has started and is not draining; an unavailable broker does not change the result."""
         facts = {"consumer": self._name, "last_source_error": self._last_error or None}
-        return Answer(self._works, {"status": "UP" if self._works else "DOWN", **facts})
+        return CheckResult(self._ready, {"status": "UP" if self._ready else "DOWN", **facts})
 
 
 class ConsumerMonitor:
@@ -60,9 +60,9 @@ class ConsumerMonitor:
         self.address = address_of(self._port)
 
     @asynccontextmanager
-    async def shows(self) -> AsyncIterator[None]:
+    async def serve(self) -> AsyncIterator[None]:
         """Serve the pages while the block is open, then close the port."""
         state = self._state
-        pages = make_pages(self._metrics.registry, alive=state.alive, ready=state.works, healthy=state.works)
+        pages = make_pages(self._metrics.registry, alive=state.alive, ready=state.ready, healthy=state.ready)
         async with served(pages, self._port):
             yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from pillarbox.ops.monitor.judging import Answer
+from pillarbox.ops.monitor.checks import CheckResult
 
 try:
     from prometheus_client import CollectorRegistry
@@ -20,7 +20,7 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
 
 __all__ = ["Starlette", "make_pages"]
 
-Ask = Callable[[], Awaitable[Answer]]
+RunCheck = Callable[[], Awaitable[CheckResult]]
 Prepare = Callable[[], Awaitable[None]]
 
 UP, DOWN = 200, 503
@@ -31,9 +31,12 @@ async def _nothing() -> None:
 
 
 def make_pages(
-    registry: CollectorRegistry, *, alive: Ask, ready: Ask, healthy: Ask, before: Prepare = _nothing
+    registry: CollectorRegistry, *, alive: RunCheck, ready: RunCheck, healthy: RunCheck, before: Prepare = _nothing
 ) -> Starlette:
-    """before: awaited before each scrape, to update gauges that are computed on request."""
+    """Return the application with the four endpoints.
+
+    before: awaited before each scrape, to update gauges that are computed on request.
+    """
 
     async def metrics(request: Request) -> Response:
         await before()
@@ -50,11 +53,11 @@ def make_pages(
     )
 
 
-def _page(ask: Ask) -> Callable[[Request], Awaitable[Response]]:
+def _page(check: RunCheck) -> Callable[[Request], Awaitable[Response]]:
     async def page(request: Request) -> Response:
-        answer = await ask()
+        result = await check()
         return SafeJSONResponse(
-            answer.facts, status_code=UP if answer.yes else DOWN, headers={"cache-control": "no-store"}
+            result.facts, status_code=UP if result.yes else DOWN, headers={"cache-control": "no-store"}
         )
 
     return page

@@ -1,7 +1,7 @@
 """The depths of the brokers' dead-letter queues, queried in the background.
 
 Invariants: a request for metrics or health never waits for a broker. If a broker is unavailable, its last value is kept
-for a while and then dropped, because an old value would look like a current one.
+for a while and then dropped, because an old value would get like a current one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.ops.broker_queues import depths, known_queues
 from pillarbox.ops.settings import Settings
 
-EVERY = 30.0
+INTERVAL = 30.0
 """Seconds between two queries: each opens a connection."""
-GOOD = 4 * EVERY
+MAX_AGE = 4 * INTERVAL
 """Seconds for which the last value of a broker is kept."""
 QUERY_TIMEOUT = 3.0
 """Timeout of a broker query in seconds."""
@@ -25,39 +25,41 @@ QUERY_TIMEOUT = 3.0
 class QueueDepths:
     """The depths of the queues that the settings name or that relays have sent to."""
 
-    def __init__(self, settings: Settings, *, met: Callable[[], Collection[str]], clock: Clock | None = None) -> None:
-        """met: destinations known to relays."""
+    def __init__(
+        self, settings: Settings, *, destinations: Callable[[], Collection[str]], clock: Clock | None = None
+    ) -> None:
+        """destinations: returns the destinations known to relays."""
         self._settings = settings
-        self._met = met
+        self._destinations = destinations
         self._clock = clock or SystemClock()
         self._known: dict[str, tuple[int, float]] = {}
 
     @property
     def known(self) -> Mapping[str, int]:
         """Depth by queue name, without missing queues and without outdated values."""
-        oldest = self._clock.monotonic() - GOOD
+        oldest = self._clock.monotonic() - MAX_AGE
         return {name: letters for name, (letters, at) in self._known.items() if at > oldest}
 
     @asynccontextmanager
-    async def watched(self) -> AsyncIterator[None]:
+    async def polling(self) -> AsyncIterator[None]:
         """Query periodically while the block is open."""
-        asking = asyncio.create_task(self._watch())
+        polling = asyncio.create_task(self._poll())
         try:
             yield
         finally:
-            asking.cancel()
-            await asyncio.wait([asking])
+            polling.cancel()
+            await asyncio.wait([polling])
 
-    async def ask(self) -> None:
+    async def query(self) -> None:
         """Query once; an unavailable broker raises nothing."""
-        queues = known_queues(self._settings, met=self._met())
+        queues = known_queues(self._settings, met=self._destinations())
         for depth in await depths(self._settings, queues, within=QUERY_TIMEOUT):
             if depth.letters is not None:
                 self._known[depth.queue.name] = depth.letters, self._clock.monotonic()
             elif depth.error is None:
                 self._known.pop(depth.queue.name, None)
 
-    async def _watch(self) -> None:
+    async def _poll(self) -> None:
         while True:
-            await self.ask()
-            await self._clock.sleep(EVERY)
+            await self.query()
+            await self._clock.sleep(INTERVAL)

@@ -8,11 +8,11 @@ from contextlib import aclosing, asynccontextmanager
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import seconds
 from pillarbox.core.statistics import COUNTED
-from pillarbox.ops.monitor.judging import Answer, Limits, alive, healthy, ready
-from pillarbox.ops.monitor.looking import Lookout
+from pillarbox.ops.monitor.checks import CheckResult, HealthLimits, alive, healthy, ready
+from pillarbox.ops.monitor.http_server import address_of, open_port, served
 from pillarbox.ops.monitor.pages import Starlette, make_pages
 from pillarbox.ops.monitor.queues import QueueDepths
-from pillarbox.ops.monitor.serving import address_of, open_port, served
+from pillarbox.ops.monitor.snapshot import SnapshotCache
 from pillarbox.ops.settings import Settings
 from pillarbox.relay.relay import Relay
 from pillarbox.telemetry.prometheus import RelayMetrics, StoreMetrics
@@ -29,42 +29,42 @@ class RelayMonitor:
         self.address = address_of(self._port)
 
     @asynccontextmanager
-    async def shows(self, relay: Relay, store: AdminStore) -> AsyncIterator[None]:
+    async def serve(self, relay: Relay, store: AdminStore) -> AsyncIterator[None]:
         """Serve the pages while the block is open, then close the port."""
-        async with aclosing(store.beside()) as looked_at:
+        async with aclosing(store.beside()) as store_view:
             # If a store cannot estimate, a limit above the default count could never be exceeded.
             counted = max(COUNTED, self._settings.relay.health.most_waiting or 0)
-            lookout = Lookout(looked_at, counted=counted)
-            queues = QueueDepths(self._settings, met=lambda: lookout.destinations)
-            pages = self._pages(relay, lookout, queues)
-            async with queues.watched(), served(pages, self._port):
+            cache = SnapshotCache(store_view, counted=counted)
+            queues = QueueDepths(self._settings, destinations=lambda: cache.destinations)
+            pages = self._pages(relay, cache, queues)
+            async with queues.polling(), served(pages, self._port):
                 yield
 
     def close(self) -> None:
-        """Close the port without serving."""
+        """Close the port without serve."""
         self._port.close()
 
-    def _pages(self, relay: Relay, lookout: Lookout, queues: QueueDepths) -> Starlette:
-        figures = StoreMetrics(self.metrics.registry)
+    def _pages(self, relay: Relay, cache: SnapshotCache, queues: QueueDepths) -> Starlette:
+        store_metrics = StoreMetrics(self.metrics.registry)
         stall_limit = seconds(self._settings.relay.config.stall_limit)
         health = self._settings.relay.health
-        limits = Limits(
+        limits = HealthLimits(
             backlog=health.most_waiting, age=health.longest_wait, allowed=seconds(self._settings.console.slo)
         )
 
-        async def bring_up_to_date() -> None:
-            seen = await lookout.look()
-            figures.show(seen.overview, queues=queues.known)
+        async def update_store_metrics() -> None:
+            snapshot = await cache.get()
+            store_metrics.show(snapshot.overview, queues=queues.known)
 
-        async def is_alive() -> Answer:
+        async def is_alive() -> CheckResult:
             return alive(relay.silence, limit=stall_limit)
 
-        async def is_ready() -> Answer:
-            return ready(await lookout.look(), relay.waits_for, stalled=relay.stalled)
+        async def is_ready() -> CheckResult:
+            return ready(await cache.get(), relay.waits_for, stalled=relay.stalled)
 
-        async def is_healthy() -> Answer:
-            return healthy(await lookout.look(), limits, queues=queues.known)
+        async def is_healthy() -> CheckResult:
+            return healthy(await cache.get(), limits, queues=queues.known)
 
         return make_pages(
-            self.metrics.registry, before=bring_up_to_date, alive=is_alive, ready=is_ready, healthy=is_healthy
+            self.metrics.registry, before=update_store_metrics, alive=is_alive, ready=is_ready, healthy=is_healthy
         )

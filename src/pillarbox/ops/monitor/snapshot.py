@@ -17,25 +17,25 @@ from pillarbox.core.errors import PillarboxError
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.store import Override
 
-FRESH = 5.0
+MAX_AGE = 5.0
 """Seconds for which a snapshot is cached."""
-RETRY = 1.0
-"""Seconds after which a failed query is repeated."""
+RETRY_INTERVAL = 1.0
+"""Seconds after which a failed query is retried."""
 QUERY_TIMEOUT = 3.0
 """Timeout of a snapshot in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class StoreSnapshot:
     """A snapshot of the store."""
 
     overview: Overview | None
     """None: the query failed; `error` gives the reason."""
-    steering: Sequence[Override] = ()
+    overrides: Sequence[Override] = ()
     error: str = ""
 
 
-class Lookout:
+class SnapshotCache:
     """Takes a snapshot on request, unless the last one is recent."""
 
     def __init__(self, store: AdminStore, *, counted: int = COUNTED, clock: Clock | None = None) -> None:
@@ -43,33 +43,35 @@ class Lookout:
         self._store = store
         self._counted = counted
         self._clock = clock or SystemClock()
-        self._turn = asyncio.Lock()
-        self._seen: Seen | None = None
-        self._stale_at = 0.0
+        self._lock = asyncio.Lock()
+        self._snapshot: StoreSnapshot | None = None
+        self._expires_at = 0.0
 
     @property
     def destinations(self) -> set[str]:
         """Destinations known to relays at the last snapshot."""
-        seen = self._seen.overview if self._seen is not None else None
-        return {name for relay in seen.relays for name in relay.breakers} if seen is not None else set()
+        snapshot = self._snapshot.overview if self._snapshot is not None else None
+        return {name for relay in snapshot.relays for name in relay.breakers} if snapshot is not None else set()
 
-    async def look(self) -> Seen:
+    async def get(self) -> StoreSnapshot:
         """Return a snapshot at most a few seconds old; an unavailable store raises nothing."""
-        async with self._turn:
-            if self._seen is None or self._clock.monotonic() >= self._stale_at:
-                self._seen = await self._look()
+        async with self._lock:
+            if self._snapshot is None or self._clock.monotonic() >= self._expires_at:
+                self._snapshot = await self._take()
                 # A relay that waits for its store is ready as soon as the store is back.
-                self._stale_at = self._clock.monotonic() + (FRESH if self._seen.overview is not None else RETRY)
-            return self._seen
+                self._expires_at = self._clock.monotonic() + (
+                    MAX_AGE if self._snapshot.overview is not None else RETRY_INTERVAL
+                )
+            return self._snapshot
 
-    async def _look(self) -> Seen:
+    async def _take(self) -> StoreSnapshot:
         try:
             async with asyncio.timeout(QUERY_TIMEOUT):
                 await self._store.schema.check()
                 overview = await self._store.admin.inspection.overview(counted=self._counted)
-                steering = await self._store.destinations.overrides()
+                overrides = await self._store.destinations.overrides()
         except TimeoutError:
-            return Seen(overview=None, error=f"the store did not respond within {QUERY_TIMEOUT:g} s")
+            return StoreSnapshot(overview=None, error=f"the store did not respond within {QUERY_TIMEOUT:g} s")
         except PillarboxError as error:
-            return Seen(overview=None, error=str(error))
-        return Seen(overview=overview, steering=steering)
+            return StoreSnapshot(overview=None, error=str(error))
+        return StoreSnapshot(overview=overview, overrides=overrides)

@@ -29,8 +29,10 @@ SHUTDOWN_TIMEOUT = 1
 
 
 def open_port(listen: str, *, called: str) -> socket.socket:
-    """listen: host:port; port 0 takes any that is free. Raises ConfigurationError, which says what `called` asked for
-    and why it cannot be had."""
+    """Open a port for listening. Raises ConfigurationError if that fails.
+
+    listen: host:port; port 0 takes any free port. called: the setting or option, for the error.
+    """
     host, _, port = listen.rpartition(":")
     try:
         return socket.create_server((host.strip("[]"), int(port)), family=_family(host), backlog=128)
@@ -50,7 +52,7 @@ def address_of(port: socket.socket) -> str:
 
 @asynccontextmanager
 async def served(pages: Starlette, port: socket.socket) -> AsyncIterator[None]:
-    """Answer on `port` while the block is open; then close it."""
+    """Serve on `port` while the block is open, then close it."""
     limit_descriptor_logs()
     config = Config(
         pages,

@@ -18,12 +18,12 @@ from pillarbox.admin.overview import Overview
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.text import plural
 from pillarbox.ops.flow import LONG, destinations_of, flow
-from pillarbox.ops.monitor.looking import Seen
+from pillarbox.ops.monitor.snapshot import StoreSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Limits for the health check."""
+class HealthLimits:
+    """Limits of the health check."""
 
     backlog: int | None
     """Maximum number of pending events; None: no limit."""
@@ -34,53 +34,60 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CheckResult:
     """The result of a check; `facts` is the JSON of the response."""
 
     yes: bool
     facts: dict[str, object]
 
 
-def alive(silence: float | None, *, limit: float) -> Answer:
-    """silence: seconds since the last iteration of the relay's loop; None: it has not started."""
+def alive(silence: float | None, *, limit: float) -> CheckResult:
+    """Check that the relay's loop runs.
+
+    silence: seconds since its last iteration; None: it has not started.
+    """
     silent = silence is not None and silence > limit
     facts: dict[str, object] = {"status": "DOWN" if silent else "UP"}
     if silent:
         facts["why"] = f"the relay loop has not run for {silence:.0f} s, more than relay.stall_limit"
-    return Answer(not silent, facts)
+    return CheckResult(not silent, facts)
 
 
-def ready(seen: Seen, waits_for: Mapping[str, str] = MappingProxyType({}), *, stalled: str = "") -> Answer:
-    """Whether the store can be reached and has the right tables, and the relay makes progress where it could; `stalled`
-    tells why it does not. `waits_for` tells what the relay has not reached since its start (the store or a transport →
-    why), and a broker that is missing does not make it unready."""
-    if seen.overview is None:
-        return Answer(False, {"status": "DOWN", "why": seen.error})
+def ready(
+    snapshot: StoreSnapshot, waits_for: Mapping[str, str] = MappingProxyType({}), *, stalled: str = ""
+) -> CheckResult:
+    """Check that the store is available with the right schema, and that the relay makes progress.
+
+    waits_for: what the relay has not reached since its start (the store or a transport → why); an unavailable broker
+    does not make the relay unready. stalled: why the relay makes no progress although it could.
+    """
+    if snapshot.overview is None:
+        return CheckResult(False, {"status": "DOWN", "why": snapshot.error})
     if stalled:
-        return Answer(False, {"status": "DOWN", "why": f"the relay makes no progress: {stalled}"})
-    return Answer(True, {"status": "UP"} | ({"waits_for": dict(waits_for)} if waits_for else {}))
+        return CheckResult(False, {"status": "DOWN", "why": f"the relay makes no progress: {stalled}"})
+    return CheckResult(True, {"status": "UP"} | ({"waits_for": dict(waits_for)} if waits_for else {}))
 
 
-def healthy(seen: Seen, limits: Limits, *, queues: Mapping[str, int]) -> Answer:
+def healthy(snapshot: StoreSnapshot, limits: HealthLimits, *, queues: Mapping[str, int]) -> CheckResult:
     """Check backlog and age against their limits, with further statistics; queues: the depths of dead-letter queues."""
-    if seen.overview is None:
-        return Answer(False, {"status": "DOWN", "why": [seen.error]})
-    wrong = list(_wrong(seen.overview, limits))
-    facts = _statistics(seen, seen.overview, limits) | {"dead_letter_queues": dict(queues)}
-    return Answer(not wrong, {"status": "DOWN" if wrong else "UP", "why": wrong, **facts})
+    if snapshot.overview is None:
+        return CheckResult(False, {"status": "DOWN", "why": [snapshot.error]})
+    exceeded = list(_exceeded(snapshot.overview, limits))
+    facts = _statistics(snapshot, snapshot.overview, limits) | {"dead_letter_queues": dict(queues)}
+    return CheckResult(not exceeded, {"status": "DOWN" if exceeded else "UP", "why": exceeded, **facts})
 
 
-def _wrong(overview: Overview, limits: Limits) -> Iterator[str]:
+def _exceeded(overview: Overview, limits: HealthLimits) -> Iterator[str]:
     if limits.backlog is not None and overview.backlog > limits.backlog:
-        waits = plural(overview.backlog, "event is pending", "events are pending")
-        yield f"{waits}, more than relay.health.max_backlog ({limits.backlog})"
+        pending = plural(overview.backlog, "event is pending", "events are pending")
+        yield f"{pending}, more than relay.health.max_backlog ({limits.backlog})"
     if limits.age is not None and overview.oldest is not None and overview.oldest > limits.age:
         yield f"the oldest event is pending for {overview.oldest:.0f} s, more than relay.health.max_age"
 
 
-def _statistics(seen: Seen, overview: Overview, limits: Limits) -> dict[str, object]:
-    destinations = destinations_of(overview.relays, seen.steering)
-    paused = any(row.destination == EVERYWHERE and row.paused for row in seen.steering)
+def _statistics(snapshot: StoreSnapshot, overview: Overview, limits: HealthLimits) -> dict[str, object]:
+    destinations = destinations_of(overview.relays, snapshot.overrides)
+    paused = any(row.destination == EVERYWHERE and row.paused for row in snapshot.overrides)
     answer = flow(overview, destinations, paused=paused, allowed=limits.allowed)
     return {
         "flow": {"state": answer.state, "why": answer.why},

@@ -8,16 +8,16 @@ import pytest
 
 from pillarbox.admin.overview import LaneView, Overview, RelayView
 from pillarbox.core.store import Override
-from pillarbox.ops.monitor.judging import Limits, alive, healthy, ready
-from pillarbox.ops.monitor.looking import Seen
+from pillarbox.ops.monitor.checks import HealthLimits, alive, healthy, ready
+from pillarbox.ops.monitor.snapshot import StoreSnapshot
 
 QUIET = Overview(backlog=0, oldest=None, exact=True, dead=0, lanes=[LaneView(0, "a", 1, 0)], relays=[])
-GONE = Seen(overview=None, error="the store is away")
-LIMITS = Limits(backlog=100, age=300.0)
+GONE = StoreSnapshot(overview=None, error="the store is away")
+LIMITS = HealthLimits(backlog=100, age=300.0)
 
 
-def seen(**changes: Any) -> Seen:
-    return Seen(overview=QUIET._replace(**changes))
+def seen(**changes: Any) -> StoreSnapshot:
+    return StoreSnapshot(overview=QUIET._replace(**changes))
 
 
 @pytest.mark.parametrize(("silence", "yes"), [(None, True), (0.5, True), (60.0, True), (60.1, False)])
@@ -58,7 +58,7 @@ def test_both_limits_may_be_exceeded_at_once() -> None:
 
 
 def test_without_limits_everything_may_wait() -> None:
-    assert healthy(seen(backlog=10**9, oldest=1e9), Limits(backlog=None, age=None), queues={}).yes
+    assert healthy(seen(backlog=10**9, oldest=1e9), HealthLimits(backlog=None, age=None), queues={}).yes
 
 
 def test_without_a_store_nobody_is_healthy() -> None:
@@ -72,7 +72,7 @@ def test_health_tells_what_a_person_would_ask_next() -> None:
     relay = RelayView(id="a", name="", host="", lease=10.0, breakers={"orders": "open", "mail": "closed"})
     overview = QUIET._replace(backlog=3, oldest=1.5, dead=2, relays=[relay])
     paused = Override(destination="audit", paused=True, breaker=None, rate_limit=None, last_error=None)
-    facts = healthy(Seen(overview=overview, steering=[paused]), LIMITS, queues={"orders.dlq": 4}).facts
+    facts = healthy(StoreSnapshot(overview=overview, overrides=[paused]), LIMITS, queues={"orders.dlq": 4}).facts
     assert {name: facts[name] for name in ("backlog", "oldest_seconds", "exact", "dead", "relays")} == {
         "backlog": 3,
         "oldest_seconds": 1.5,

@@ -10,7 +10,7 @@ from pillarbox.admin.overview import Overview
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.statistics import COUNTED
-from pillarbox.ops.monitor.looking import FRESH, Lookout, Seen
+from pillarbox.ops.monitor.snapshot import MAX_AGE, SnapshotCache, StoreSnapshot
 from pillarbox.stores.memory import MemoryStore
 
 
@@ -29,25 +29,25 @@ def record(store: MemoryStore) -> None:
         Outbox().record(transaction, Event("order.placed", {}))
 
 
-def backlog(seen: Seen) -> int:
+def backlog(seen: StoreSnapshot) -> int:
     assert seen.overview is not None
     return seen.overview.backlog
 
 
 async def test_a_look_is_good_for_a_while() -> None:
     store, clock = MemoryStore(), ByHand()
-    lookout = Lookout(store, clock=clock)
-    assert backlog(await lookout.look()) == 0
+    cache = SnapshotCache(store, clock=clock)
+    assert backlog(await cache.get()) == 0
     record(store)
-    clock.at += FRESH - 0.1
-    assert backlog(await lookout.look()) == 0
+    clock.at += MAX_AGE - 0.1
+    assert backlog(await cache.get()) == 0
     clock.at += 0.1
-    assert backlog(await lookout.look()) == 1
+    assert backlog(await cache.get()) == 1
 
 
 async def test_many_who_ask_at_once_share_a_look() -> None:
-    lookout = Lookout(MemoryStore(), clock=ByHand())
-    first, *others = await asyncio.gather(*(lookout.look() for _ in range(20)))
+    cache = SnapshotCache(MemoryStore(), clock=ByHand())
+    first, *others = await asyncio.gather(*(cache.get() for _ in range(20)))
     assert all(other is first for other in others)
 
 
@@ -77,9 +77,9 @@ class Away(MemoryStore):
 
 async def test_a_store_that_is_away_is_no_reason_to_raise() -> None:
     store, clock = Away(), ByHand()
-    lookout = Lookout(store, clock=clock)
-    seen = await lookout.look()
+    cache = SnapshotCache(store, clock=clock)
+    seen = await cache.get()
     assert (seen.overview, seen.error) == (None, "nobody is at home")
     store.away = False
-    clock.at += FRESH
-    assert (await lookout.look()).overview is not None
+    clock.at += MAX_AGE
+    assert (await cache.get()).overview is not None
