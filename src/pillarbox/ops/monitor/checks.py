@@ -34,14 +34,14 @@ class HealthLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class ProbeResult:
     """The result of a check; `facts` is the JSON of the response."""
 
     yes: bool
     facts: dict[str, object]
 
 
-def alive(silence: float | None, *, limit: float) -> CheckResult:
+def alive(silence: float | None, *, limit: float) -> ProbeResult:
     """Check that the relay's loop runs.
 
     silence: seconds since its last iteration; None: it has not started.
@@ -50,31 +50,31 @@ def alive(silence: float | None, *, limit: float) -> CheckResult:
     facts: dict[str, object] = {"status": "DOWN" if silent else "UP"}
     if silent:
         facts["why"] = f"the relay loop has not run for {silence:.0f} s, more than relay.stall_limit"
-    return CheckResult(not silent, facts)
+    return ProbeResult(not silent, facts)
 
 
 def ready(
     snapshot: StoreSnapshot, waits_for: Mapping[str, str] = MappingProxyType({}), *, stalled: str = ""
-) -> CheckResult:
+) -> ProbeResult:
     """Check that the store is available with the right schema, and that the relay makes progress.
 
     waits_for: what the relay has not reached since its start (the store or a transport → why); an unavailable broker
     does not make the relay unready. stalled: why the relay makes no progress although it could.
     """
     if snapshot.overview is None:
-        return CheckResult(False, {"status": "DOWN", "why": snapshot.error})
+        return ProbeResult(False, {"status": "DOWN", "why": snapshot.error})
     if stalled:
-        return CheckResult(False, {"status": "DOWN", "why": f"the relay makes no progress: {stalled}"})
-    return CheckResult(True, {"status": "UP"} | ({"waits_for": dict(waits_for)} if waits_for else {}))
+        return ProbeResult(False, {"status": "DOWN", "why": f"the relay makes no progress: {stalled}"})
+    return ProbeResult(True, {"status": "UP"} | ({"waits_for": dict(waits_for)} if waits_for else {}))
 
 
-def healthy(snapshot: StoreSnapshot, limits: HealthLimits, *, queues: Mapping[str, int]) -> CheckResult:
+def healthy(snapshot: StoreSnapshot, limits: HealthLimits, *, queues: Mapping[str, int]) -> ProbeResult:
     """Check backlog and age against their limits, with further statistics; queues: the depths of dead-letter queues."""
     if snapshot.overview is None:
-        return CheckResult(False, {"status": "DOWN", "why": [snapshot.error]})
+        return ProbeResult(False, {"status": "DOWN", "why": [snapshot.error]})
     exceeded = list(_exceeded(snapshot.overview, limits))
     facts = _statistics(snapshot, snapshot.overview, limits) | {"dead_letter_queues": dict(queues)}
-    return CheckResult(not exceeded, {"status": "DOWN" if exceeded else "UP", "why": exceeded, **facts})
+    return ProbeResult(not exceeded, {"status": "DOWN" if exceeded else "UP", "why": exceeded, **facts})
 
 
 def _exceeded(overview: Overview, limits: HealthLimits) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pillarbox.inbox.observations import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.ops.monitor.checks import CheckResult
+from pillarbox.ops.monitor.checks import ProbeResult
 from pillarbox.ops.monitor.http_server import address_of, open_port, served
 from pillarbox.ops.monitor.pages import make_pages
 from pillarbox.telemetry.prometheus import ConsumerMetrics
@@ -39,14 +39,14 @@ class ConsumerState:
             case SourceRestored():
                 self._last_error = ""
 
-    async def alive(self) -> CheckResult:
+    async def alive(self) -> ProbeResult:
         """Return UP: a process that responds is alive."""
-        return CheckResult(True, {"status": "UP"})
+        return ProbeResult(True, {"status": "UP"})
 
-    async def ready(self) -> CheckResult:
+    async def ready(self) -> ProbeResult:
         """Whether the consumer has started and is not draining; an unavailable broker does not change the result."""
         facts = {"consumer": self._name, "last_source_error": self._last_error or None}
-        return CheckResult(self._ready, {"status": "UP" if self._ready else "DOWN", **facts})
+        return ProbeResult(self._ready, {"status": "UP" if self._ready else "DOWN", **facts})
 
 
 class ConsumerMonitor:

@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import seconds
 from pillarbox.core.statistics import COUNTED
-from pillarbox.ops.monitor.checks import CheckResult, HealthLimits, alive, healthy, ready
+from pillarbox.ops.monitor.checks import ProbeResult, HealthLimits, alive, healthy, ready
 from pillarbox.ops.monitor.http_server import address_of, open_port, served
 from pillarbox.ops.monitor.pages import Starlette, make_pages
 from pillarbox.ops.monitor.queues import QueueDepths
@@ -56,13 +56,13 @@ class RelayMonitor:
             snapshot = await cache.get()
             store_metrics.show(snapshot.overview, queues=queues.known)
 
-        async def is_alive() -> CheckResult:
+        async def is_alive() -> ProbeResult:
             return alive(relay.silence, limit=stall_limit)
 
-        async def is_ready() -> CheckResult:
+        async def is_ready() -> ProbeResult:
             return ready(await cache.get(), relay.waits_for, stalled=relay.stalled)
 
-        async def is_healthy() -> CheckResult:
+        async def is_healthy() -> ProbeResult:
             return healthy(await cache.get(), limits, queues=queues.known)
 
         return make_pages(
