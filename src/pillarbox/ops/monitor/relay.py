@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import seconds
 from pillarbox.core.statistics import COUNTED
-from pillarbox.ops.monitor.checks import ProbeResult, HealthLimits, alive, healthy, ready
+from pillarbox.ops.monitor.checks import HealthLimits, ProbeResult, alive, healthy, ready
 from pillarbox.ops.monitor.http_server import address_of, open_port, served
 from pillarbox.ops.monitor.pages import Starlette, make_pages
 from pillarbox.ops.monitor.queues import QueueDepths
