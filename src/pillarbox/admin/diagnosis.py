@@ -150,15 +150,15 @@ def _version(status: SchemaStatus) -> CheckResult:
         return failed("there are no tables", "`pillarbox schema apply`")
     if status.version > status.wanted:
         return failed(
-            f"the tables are at version {status.version}, this release knows {status.wanted}",
-            "upgrade Pillarbox here first",
+            f"the tables are at version {status.version}, this release supports {status.wanted}",
+            "upgrade Pillarbox first",
         )
     if status.pending:
         return failed(
-            f"the tables are at version {status.version}, this release wants {status.wanted}",
+            f"the tables are at version {status.version}, this release needs {status.wanted}",
             "`pillarbox schema apply`",
         )
-    return passed(f"the tables are at version {status.version}, as this release wants them")
+    return passed(f"the tables are at version {status.version}, as this release needs them")
 
 
 def commonest(errors: Iterable[tuple[str, str]]) -> Tried:

@@ -1,1 +1,1 @@
-"""The vocabulary: values and protocols that every other layer speaks; the standard library and nothing else."""
+"""The values, protocols and errors that all other packages use. Imports the standard library only."""

@@ -1,6 +1,6 @@
-"""Time and chance: the injected clock and randomness, durations and timestamps.
+"""Time and randomness: the injected clock and chance, durations and timestamps.
 
-Components decide by an injected `Clock` and `Chance` only, so that a simulation can repeat a run exactly.
+Components use an injected `Clock` and `Chance` for every decision, so that a simulation can repeat a run exactly.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _TIMESTAMP = "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ"
 
 
 class Clock(Protocol):
-    """What a component may ask about time."""
+    """The time, as components read it."""
 
     def now(self) -> datetime:
-        """The wall clock, in UTC: for timestamps that operators read, never for a decision of the relay."""
+        """The wall clock, in UTC: for timestamps that operators read, never for decisions of the relay."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that only grow, also while the machine sleeps where the system can tell."""
+        """Seconds that never go back; they include suspended time, where the system counts it."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -58,7 +58,7 @@ _ELAPSED: Callable[[], float] = (
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the operating system."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -87,7 +87,7 @@ def system_chance() -> Chance:
 
 
 def seconds(value: Duration, *, field: str = "duration") -> float:
-    """`value` in seconds. Raises ConfigurationError, naming `field`, for anything else or anything negative."""
+    """`value` in seconds. Raises ConfigurationError, naming `field`, if it is negative or no duration."""
     if isinstance(value, timedelta):
         return _not_negative(value.total_seconds(), value, field)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -102,7 +102,7 @@ def seconds(value: Duration, *, field: str = "duration") -> float:
 
 def _not_negative(number: float, value: object, field: str) -> float:
     if not 0 <= number < float("inf"):
-        raise ConfigurationError(f"{field}: {value!r} must be a finite number of seconds, zero or more")
+        raise ConfigurationError(f"{field}: {value!r} must be a finite number of seconds, zero or more; change it")
     return number
 
 
@@ -122,10 +122,10 @@ def timestamp(at: datetime | None) -> str | None:
     """`at` as text: UTC, six digits of fraction and `Z`, as in `2026-11-30T09:00:00.000000Z`. None stays None.
 
     Every output uses it: commands, logs, the console and its API, exports, headers and bodies of messages. The width
-    is fixed, so timestamps sort as text. A time without zone is taken for UTC, as every store keeps it.
+    is fixed, so timestamps sort as text. A time without zone is UTC, as in every store.
     """
     if at is None:
         return None
     utc = at if at.tzinfo is UTC or at.tzinfo is None else at.astimezone(UTC)
-    # Every event has one: `isoformat` takes half as long again, most of it for the zone.
+    # On the hot path: `isoformat` takes 50 % longer, most of it for the zone.
     return _TIMESTAMP % (utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond)

@@ -1,21 +1,21 @@
-"""Every error Pillarbox raises on purpose.
+"""Every error that Pillarbox raises.
 
 PillarboxError
 ├── ConfigurationError            a setting, a name or a relation between settings is wrong
-├── RecordError                   an event was refused inside the caller's transaction; `field` names the culprit
-│   ├── InvalidConnectionError    the object passed is no connection in a transaction; an InboxError as well
-│   │   └── NotInTransactionError     … because the INSERT would commit by itself
+├── RecordError                   an event was rejected inside the caller's transaction; `field` names the invalid field
+│   ├── InvalidConnectionError    the object passed is no connection in a transaction; also an InboxError
+│   │   └── NotInTransactionError     … because the INSERT would commit on its own
 │   └── DuplicateEventError       an event with this id is pending already
-├── InboxError                    the inbox could not tell whether an event was processed
+├── InboxError                    the inbox could not determine whether an event was processed
 ├── SchemaError                   the tables are missing, too old or too new
 ├── StoreUnavailableError       * the database cannot be reached or took too long
-│   └── RowsRefusedError          … because it refuses a row for its content
+│   └── RowsRefusedError          … because it rejects the content of a row
 ├── SendError                   * a transport did not accept a message
 │   ├── RejectedError           * this one message is at fault
 │   │   └── PermanentError        … and a retry is pointless
 │   └── UnavailableError        * the destination is at fault; no attempt of the message is counted
 │       └── NackedError         * … and it refused this one message for now (a full queue)
-└── RelayFailedError              a relay stopped by itself; its cause says why
+└── RelayFailedError              a relay stopped because of an error; see its cause
 
 `retryable` is True for the errors marked *: the same call may succeed later without a change by an operator.
 A message has three parts: what failed, with its value; why; what to do next.
@@ -39,7 +39,7 @@ class ConfigurationError(PillarboxError):
 
 
 class RecordError(PillarboxError):
-    """An event was refused; nothing of it was written."""
+    """An event was rejected; nothing was written."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class RecordError(PillarboxError):
 
 
 class InboxError(PillarboxError):
-    """The inbox could not tell whether an event was processed."""
+    """The inbox could not determine whether an event was processed."""
 
 
 class InvalidConnectionError(RecordError, InboxError):
@@ -58,7 +58,7 @@ class InvalidConnectionError(RecordError, InboxError):
 
 
 class NotInTransactionError(InvalidConnectionError):
-    """The INSERT would commit by itself, apart from the business rows it belongs to."""
+    """The INSERT would commit on its own, not together with the business rows."""
 
 
 class DuplicateEventError(RecordError):
@@ -76,14 +76,14 @@ class StoreUnavailableError(PillarboxError):
 
 
 class RowsRefusedError(StoreUnavailableError):
-    """The database refuses a row for its content, and would refuse it again; other rows are not affected."""
+    """The database rejects the content of a row. A retry of this row is pointless; other rows are not affected."""
 
     retryable = False
 
     def __init__(self, message: str, *, positions: Iterable[tuple[int, str]] = ()) -> None:
         super().__init__(message)
         self.positions = frozenset(positions)
-        """The messages concerned, as `Message.position` names them, where that is known."""
+        """The positions (`Message.position`) of the messages concerned, where they are known."""
 
 
 class SendError(PillarboxError):
@@ -112,17 +112,17 @@ class NackedError(UnavailableError):
 
 
 class RelayFailedError(PillarboxError):
-    """A relay stopped by itself: its event loop hung, or something failed that no outage explains."""
+    """A relay stopped because of an error: its event loop hung, or an unexpected exception was raised."""
 
 
-# What the exception of a database driver may tell is the server's primary message: PostgreSQL's DETAIL and CONTEXT show
-# whole rows, and SQLAlchemy adds the statement with its parameters. Payloads must not reach a log line, a dead letter's
-# error or a page. This package imports no driver, so drivers are recognised by the attributes of their exceptions.
+# Payloads must not appear in log lines, errors of dead letters or pages. PostgreSQL's DETAIL and CONTEXT contain whole
+# rows, and SQLAlchemy adds the statement with its parameters. So only the server's primary message is shown. This
+# package imports no driver: it recognises drivers by the attributes of their exceptions.
 _MARKS = ("sqlstate", "pgcode", "sqlite_errorname")
 
 
 def layers(error: BaseException) -> Iterator[BaseException]:
-    """The exception, and the driver's own below SQLAlchemy's. Whoever raised it may have linked it to itself."""
+    """The exception and its causes, among them the driver's exception inside SQLAlchemy's. Cycles end the iteration."""
     layer: BaseException | None = error
     seen: set[int] = set()
     while layer is not None and id(layer) not in seen:
@@ -133,7 +133,7 @@ def layers(error: BaseException) -> Iterator[BaseException]:
 
 
 def primary_text(error: BaseException) -> str:
-    """What an exception says; of a database's, its first line only. Raises whatever its `__str__` raises."""
+    """The text of an exception; for a database error its first line only. Raises whatever its `__str__` raises."""
     layer, seen = error, {id(error)}
     while isinstance(below := getattr(layer, "orig", None), BaseException) and id(below) not in seen:
         layer = below
@@ -144,8 +144,8 @@ def primary_text(error: BaseException) -> str:
 
 
 def presentable(error: BaseException) -> BaseException | None:
-    """The driver's own exception as the cause of ours, for tracebacks; None if it would show a row."""
+    """The driver's exception, to be raised from; None if its text would contain a row."""
     *_, innermost = layers(error)
     state = getattr(innermost, "sqlstate", None) or getattr(innermost, "pgcode", None) or ""
-    # A unique violation shows its key only, which is the event's id.
+    # The text of a unique violation contains only the key: the id of the event.
     return None if state[:2] in ("22", "23") and state != "23505" else innermost

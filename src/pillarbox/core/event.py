@@ -1,6 +1,6 @@
-"""An event: what the business says happened, checked before anything is written.
+"""An event of the application, validated before anything is written.
 
-Whatever a broker, a database or a log line could choke on is refused here, with the field's name and what to do.
+Text that a broker, a database or a log line cannot handle is rejected here, with the name of the field and a remedy.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pillarbox.core.errors import RecordError
 
 LONGEST_ID = 200
 LONGEST_TEXT = 255
-"""The limit of a short string on the wire of AMQP, in bytes of UTF-8; it fits every other broker too."""
+"""The limit of a short string in AMQP, in bytes of UTF-8; other brokers accept it, too."""
 LONGEST_HEADER = 8192
 MOST_HEADERS = 64
 HIGHEST_SCHEMA_VERSION = 2**31 - 1
 
-# C0 and C1 controls, DEL, and the two Unicode line ends that break log lines.
+# C0 and C1 controls, DEL, and the two Unicode line separators, which break log lines.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _OPTIONAL_TEXTS = (
@@ -47,20 +47,20 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 def uuid7() -> str:
-    """A new event id: a UUIDv7 as text, of 48 bits of milliseconds, 12 bits of their fraction and 62 random bits.
+    """A new event id: a UUIDv7 as text, with 48 bits of milliseconds, 12 bits of their fraction and 62 random bits.
 
-    Ids made one after another sort in that order, so index pages stay warm.
+    Ids sort by their time of creation, so inserts touch few index pages.
     """
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
     fraction = rest * 4096 // 1_000_000
     number = milliseconds << 80 | 0x7 << 76 | fraction << 64
     number |= 0b10 << 62 | int.from_bytes(os.urandom(8), "big") >> 2
-    digits = f"{number:032x}"  # by hand: uuid.UUID costs another microsecond
+    digits = f"{number:032x}"  # not uuid.UUID, which takes a microsecond longer
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 class Cause(Protocol):
-    """What an event may follow from: another event, or one as a handler receives it."""
+    """An event that caused another one: an `Event`, or an event that a handler received."""
 
     @property
     def event_id(self) -> str: ...
@@ -72,37 +72,37 @@ class Cause(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened: a type and a payload, and, if you like, whose it is and how it travels.
+    """An event: a type, a payload, and optionally its aggregate, ordering key, destination and headers.
 
-    The payload is a dict, a list, a dataclass or a pydantic model (it becomes JSON), or bytes (they stay as they
-    are). Raises RecordError, naming the field, for anything that could not be stored and sent faithfully.
+    The payload is a dict, a list, a dataclass or a pydantic model (encoded as JSON), or bytes (unchanged). Raises
+    RecordError, naming the field, for a value that cannot be stored and sent unchanged.
     """
 
     event_type: str
     payload: Any
     event_id: str = field(default_factory=uuid7, kw_only=True)
-    """The same on every try; consumers tell repeats by it. Any text of 1 to 200 bytes; a UUIDv7 if you give none.
+    """The same on every attempt; consumers detect duplicates by it. Text of 1 to 200 bytes; default: a UUIDv7.
 
-    As an idempotency key it holds while the event is pending. Recorded again after its delivery it is sent again,
-    unless the relay asks the history or a ledger (`store.ledger`); the consumer's inbox skips it in any case."""
+    It is an idempotency key while the event is pending. If it is recorded again after the delivery, the relay sends it
+    again unless it checks the history or a ledger (`store.ledger`); the inbox of a consumer skips it in any case."""
     aggregate_type: str | None = field(default=None, kw_only=True)
     aggregate_id: str | None = field(default=None, kw_only=True)
     key: str | None = field(default=None, kw_only=True)
     """Events of one key are delivered in order. Default: aggregate_type:aggregate_id, else the aggregate_id."""
     destination: str = field(default="", kw_only=True)
-    """A destination by name, past all routes; '' lets the routes decide."""
+    """The name of a destination, which overrides all routes; '': the routes decide."""
     content_type: str | None = field(default=None, kw_only=True)
     """Default: application/json, for bytes application/octet-stream."""
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS, kw_only=True)
     schema_version: int | None = field(default=None, kw_only=True)
-    """Default: what the registry says, else 1."""
+    """Default: the version in `EventTypes`, else 1."""
     correlation_id: str | None = field(default=None, kw_only=True)
     causation_id: str | None = field(default=None, kw_only=True)
     trace_id: str | None = field(default=None, kw_only=True)
     occurred_at: datetime | None = field(default=None, kw_only=True)
     """Default: the database's clock when the event is recorded."""
     available_at: datetime | None = field(default=None, kw_only=True)
-    """Not to be sent before this time."""
+    """The relay does not send the event before this time."""
 
     def __post_init__(self) -> None:
         check_text("event_type", self.event_type, LONGEST_TEXT)
@@ -123,9 +123,9 @@ class Event:
             _check_time("available_at", self.available_at)
 
     def caused_by(self, cause: Cause) -> Self:
-        """This event as one that follows from another: causation id, correlation id and trace id lead back to it.
+        """This event, linked to its cause by causation id, correlation id and trace id.
 
-        The first of a chain gives its own id as the correlation id. What this event says itself stays.
+        The correlation id of a chain is the id of its first event. Values that this event already has stay.
         """
         return replace(
             self,
@@ -136,9 +136,9 @@ class Event:
 
 
 def check_text(name: str, value: object, longest: int, *, optional: bool = False, field: str | None = None) -> None:
-    """Refuse anything that is not clean, non-empty text of at most `longest` bytes."""
+    """Raise RecordError unless `value` is non-empty text of at most `longest` bytes without control characters."""
     if type(value) is str and value.isascii() and value.isprintable() and 0 < len(value) <= longest:
-        return  # nearly every text there is, without a search
+        return  # nearly every text, without a regular expression
     field = field or name
     if value is None and optional:
         return
@@ -148,7 +148,7 @@ def check_text(name: str, value: object, longest: int, *, optional: bool = False
         raise RecordError(f"{name} is empty; give it a value" + (" or leave it out" if optional else ""), field=field)
     _check_clean(name, value, field)
     if (size := len(value.encode())) > longest:
-        raise RecordError(f"{name} has {size} bytes of UTF-8; at most {longest} are possible", field=field)
+        raise RecordError(f"{name} has {size} bytes of UTF-8; at most {longest} are possible; shorten it", field=field)
 
 
 def _check_clean(name: str, value: str, field: str) -> None:
@@ -172,7 +172,9 @@ def _check_headers(given: object) -> None:
         raise RecordError(f"headers must be a mapping of text to text, not {type(given).__name__}", field="headers")
     headers = cast("Mapping[object, object]", given)
     if len(headers) > MOST_HEADERS:
-        raise RecordError(f"headers has {len(headers)} entries; at most {MOST_HEADERS} are possible", field="headers")
+        raise RecordError(
+            f"headers has {len(headers)} entries; at most {MOST_HEADERS} are possible; remove some", field="headers"
+        )
     for name, value in headers.items():
         if not isinstance(name, str):
             raise RecordError(f"headers: the name {name!r} must be text", field="headers")
@@ -195,20 +197,20 @@ def _check_time(name: str, value: object) -> None:
         raise RecordError(f"{name} must be a datetime, not {type(value).__name__}", field=name)
     if value.utcoffset() is None:
         raise RecordError(
-            f"{name} has no time zone, so nobody knows when it is; pass datetime.now(UTC) or .replace(tzinfo=…)",
+            f"{name} has no time zone, so its time is ambiguous; pass datetime.now(UTC) or .replace(tzinfo=…)",
             field=name,
         )
     try:
         in_utc = value.astimezone(UTC)
     except OverflowError:
         in_utc = _FIRST
-    if in_utc in (_FIRST, _LAST):  # asyncpg takes them for infinity
+    if in_utc in (_FIRST, _LAST):  # asyncpg stores them as infinity
         raise RecordError(f"{name} is at the end of the calendar or beyond; pass a time in between", field=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsRecorded:
-    """Events were appended to the caller's transaction, which may still be rolled back."""
+    """Events were recorded in the caller's transaction, which may still be rolled back."""
 
     events: tuple[Event, ...]
 

@@ -11,25 +11,26 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import KeyQueue, Message, Probe
 
 MAX_BYTES = 8 * 1024 * 1024
-"""The most bytes of payload and headers that one fetch brings, whatever its limit."""
+"""The most bytes of payload and headers that one fetch returns, whatever its limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much one fetch may bring, and what it leaves out.
+    """The limits of one fetch, and what it leaves out.
 
-    With `recorded_after` or `recorded_before` (each with a time zone) it brings only messages that were recorded from
-    the one on and before the other, and nothing of a key from its first message outside that range on: whatever the
-    state of that message, and per destination, where '' counts for all. Raises ConfigurationError.
+    With `recorded_after` or `recorded_before` (each with a time zone) a fetch returns only messages that were recorded
+    from the one on and before the other. To keep the order of a key, it also leaves out every message after the first
+    one of that key outside the range; per destination, where '' counts for all. Raises ConfigurationError.
     """
 
     limit: int = 500
     quota: int = 500
-    """The most of one lane (of one ordering queue, for `NextInQueues`): confines a hot key to its lane."""
+    """The most messages of one lane (for `NextInQueues`: of one ordering queue), so that a hot key does not use up the
+    whole limit."""
     max_bytes: int = MAX_BYTES
-    """Payload and headers, bounded before anything is transferred."""
+    """Payload and headers; the database applies it before it transfers rows."""
     alone: bool = True
-    """Bring the first message even if it is larger than `max_bytes`: alone."""
+    """If the first message is larger than `max_bytes`, return it alone."""
     in_flight: Collection[tuple[int, str]] = ()
     """Positions of messages to leave out, see `Message.position`. A fetch never continues from a position."""
     recorded_after: datetime | None = None
@@ -45,7 +46,7 @@ class Bounds:
         if self.recorded_after and self.recorded_before and self.recorded_after >= self.recorded_before:
             raise ConfigurationError(
                 f"recorded_after {self.recorded_after} is not before recorded_before {self.recorded_before}: "
-                "nothing could lie in between"
+                "the range is empty; swap them or widen it"
             )
 
     @property
@@ -53,7 +54,7 @@ class Bounds:
         return self.recorded_after is not None or self.recorded_before is not None
 
     def covers(self, recorded_at: datetime) -> bool:
-        """Whether a message recorded then lies in the range."""
+        """Whether a message recorded at this time is in the range."""
         return (self.recorded_after is None or recorded_at >= self.recorded_after) and (
             self.recorded_before is None or recorded_at < self.recorded_before
         )
@@ -68,7 +69,7 @@ class Fetched(list[Message]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """Messages that wait for nothing, by sequence."""
+    """Messages that can be sent now, by sequence."""
 
     lanes: Sequence[int]
     bounds: Bounds = Bounds()
@@ -111,11 +112,11 @@ class OrphanedQueues(NamedTuple):
 
 
 class Messages(Protocol):
-    """What there is to do. Reads lock nothing."""
+    """Fetches messages. Reads take no locks."""
 
     async def read(self, query: FetchQuery) -> Fetched:
-        """The messages of one fetch, each ordering queue in order, within its bounds; earlier lanes of the query first,
-        where a bound cuts it off."""
+        """Fetch messages within the bounds, each ordering queue in order. If a bound ends the fetch, the earlier lanes
+        of the query come first."""
         ...
 
     async def earlier(self, probes: Sequence[Probe]) -> list[bool]:

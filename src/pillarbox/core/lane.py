@@ -1,7 +1,7 @@
-"""Ownership: lanes, leases and epochs.
+"""Lanes, leases and epochs: which relay may send and write.
 
-A relay lives by one lease. It owns lanes, never rows. Each change of a lane's owner raises the lane's epoch,
-and everything a relay writes names the epoch under which it took the lane: an older one writes nothing.
+A relay has one lease and owns lanes, not rows. Each change of owner increments the epoch of the lane. Every write of a
+relay contains the epoch under which it acquired the lane; the store rejects writes with an older epoch (fencing).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 LANES = 64
-"""How many lanes a store with many writers has: the most relays that can share the work."""
+"""The number of lanes of a store with many writers, and so the most relays that can share the work."""
 
 EVERY_RELAY = "*"
-"""Instead of a relay: all that are alive."""
+"""In place of a relay id: all relays that are alive."""
 
 Epochs = Mapping[int, int]
 """Lane → epoch under which its owner acquired it: the fencing token of everything a relay writes."""
@@ -22,7 +22,7 @@ Epochs = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayCard:
-    """How a relay registers. The id is random per process start; the name is only a label."""
+    """The registration of a relay. The id is random per start; the name is only a label."""
 
     id: str
     name: str = ""
@@ -41,24 +41,25 @@ class InHand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What a relay's heartbeat holds while its process is alive: a database session, or a lock on a file.
+    """What a relay's heartbeat holds while its process runs: a database session, or a lock on a file.
 
-    A session that ended shows that the process is dead or disconnected; only the epochs decide who may write.
+    If the session ends, the process has crashed or is disconnected. Only the epochs decide which relay may write.
     """
 
     relay: str
     token: str
-    """Which session of the relay it was: a heartbeat that reconnects has another one."""
+    """Identifies one session of the relay: a heartbeat that reconnects has another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
-    """A heartbeat that found the relay alive."""
+    """The result of a heartbeat of a relay that is alive."""
 
     relays: int
-    """Relays whose lease runs, this one included: the divisor of the fair share."""
+    """Relays with a valid lease, this one included: the divisor of the fair share."""
     others: tuple[Mapping[str, str], ...] = ()
-    """The breakers of each other relay (destination → state): which of them could send what this one cannot."""
+    """The breakers of each other relay (destination → state): another relay may reach a destination that this one
+    cannot."""
     drain: bool = False
     """An operator asked this relay to drain."""
 
@@ -70,7 +71,7 @@ class Lease:
     lane: int
     epoch: int
     crashes: int = 0
-    """How often in a row the lane was taken from an owner whose lease ran out, without progress in between."""
+    """How many owners in a row crashed: their lease expired before they settled anything."""
 
 
 def epochs_of(leases: Sequence[Lease]) -> dict[int, int]:
@@ -93,12 +94,12 @@ class Settled:
 
 
 class Lanes(Protocol):
-    """Who works. One lease per relay; lanes change only with their owner."""
+    """Distributes the lanes among relays. Each relay has one lease."""
 
     count: int
 
     async def join(self, card: RelayCard, *, lease: float) -> None:
-        """Begin to live: a row for this relay whose lease runs for `lease` seconds."""
+        """Register the relay with a lease of `lease` seconds."""
         ...
 
     async def renew(
@@ -110,40 +111,40 @@ class Lanes(Protocol):
         breakers: Mapping[str, str] = {},
         stalled: str = "",
     ) -> Renewal | None:
-        """Live on, and tell the others what is in hand, how this relay's breakers stand (destination → state)
-        and, if it is `stalled`, why it makes no progress.
+        """Renew the lease, and report the messages in flight, the breakers of this relay (destination → state) and, if
+        it is `stalled`, why it makes no progress.
 
-        None means that the relay was declared dead: everything is lost, drop what is in hand. The connection that
-        renews is the relay's session, by which others notice its death before its lease ends.
+        None: the lease has expired. The relay owns no lane any more and must drop the messages in flight. The
+        connection that renews is the relay's session, by which others detect its crash before the lease ends.
         """
         ...
 
     async def ended(self, relay: str) -> list[Session]:
-        """The sessions of other relays that ended although their lease runs."""
+        """The sessions of other relays that ended although their lease is valid."""
         ...
 
     async def expire(self, sessions: Sequence[Session]) -> int:
-        """End the leases of relays whose session, that very one, is still gone; returns how many.
+        """End the leases of relays that have not opened a new session since; returns how many.
 
-        A relay that lives all the same has lost nothing before another one takes its lanes, under a new epoch.
+        A relay that is still alive loses nothing until another one acquires its lanes under a new epoch.
         """
         ...
 
     async def session_ended(self) -> None:
-        """Return once the session of the last renewal has ended; never where a store cannot tell."""
+        """Return when the session of the last renewal has ended; never, if the store cannot detect that."""
         ...
 
     async def take(self, relay: str, *, most: int) -> list[Lease]:
-        """Take up to `most` lanes that are free or whose owner's lease ended; each under a new epoch.
+        """Acquire up to `most` lanes that are free or whose owner's lease has expired; each under a new epoch.
 
-        Never waits for a lane that somebody settles right now, and gives nothing to a relay that is not alive.
-        A lane taken from an owner that did not leave counts one crash more.
+        Skips lanes that another transaction has locked. Returns nothing for a relay that is not alive. A lane whose
+        owner did not release it counts one more crash.
         """
         ...
 
     async def release(self, relay: str, epochs: Epochs | None = None) -> None:
-        """Give these lanes back; those under another epoch belong to another relay and stay.
+        """Release these lanes; lanes with another epoch belong to another relay and stay.
 
-        Without `epochs` the relay gives all its lanes back and leaves. To leave twice is fine.
+        Without `epochs` the relay releases all its lanes and its registration. Calling it twice is fine.
         """
         ...

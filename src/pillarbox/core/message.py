@@ -1,4 +1,4 @@
-"""A message: an event as it is stored and moved.
+"""A message: an event in the outbox, for one destination once it is routed.
 
     ready ──────────────── held is None, available_at is None: the next fetch may bring it
     scheduled ──────────── held is None, available_at set: a delayed event (no attempt yet) or a retry
@@ -7,7 +7,7 @@
     blocked ────────────── held = blocked: dead-lettered with `on_exhausted = "block"`; an operator must decide; FAILED
 
 Within a key, and per destination ('' counts for all), a message waits for every earlier one that is a retry, due, or
-held. A delayed event takes its position in the key when it is due, and holds nothing back before.
+held. A delayed event that is not due holds back no other event.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
-"""What a store returns for a time before Python's calendar begins, or for one that is no time at all."""
+"""What a store returns for a time before Python's calendar begins, or for an invalid time."""
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
-"""What a store returns for a time after Python's calendar ends. `record` refuses both."""
+"""What a store returns for a time after Python's calendar ends. `record` rejects both."""
 _ENDS = (EARLIEST, LATEST)
 
 
@@ -36,7 +36,7 @@ class Status(StrEnum):
 
 
 class Held(StrEnum):
-    """Why no fetch for ready messages brings a message, although it is not scheduled."""
+    """Why a fetch for ready messages skips a message that is not scheduled."""
 
     BEHIND = "behind"
     ASIDE = "aside"
@@ -46,8 +46,8 @@ class Held(StrEnum):
 class Message(NamedTuple):
     """One message as a store reads it.
 
-    A named tuple, not a dataclass: it is made once per event on the hot path straight from a database row
-    (0.5 µs against 2.5). The order of fields is the order of columns in every store's reads.
+    A named tuple, not a dataclass: the relay creates one per event from a database row (0.5 µs instead of 2.5). The
+    order of the fields is the order of the columns in the reads of every store.
     """
 
     id: int
@@ -85,19 +85,18 @@ class Message(NamedTuple):
 
     @property
     def fault(self) -> str | None:
-        """Why no transport could send it as it is stored; None for every message that `record` accepted."""
+        """Why no transport can send the stored message; None for every message that `record` accepted."""
         if self.occurred_at not in _ENDS and self.recorded_at not in _ENDS and self.available_at not in _ENDS:
             return None
         beyond = [name for name in ("occurred_at", "recorded_at", "available_at") if getattr(self, name) in _ENDS]
         return (
             f"{' and '.join(beyond)} cannot be decoded: not between the years 1 and 9999; the dead letter has the "
-            "nearest time that can be; correct the producer, then retry or discard it"
+            "nearest valid time; correct the producer, then retry or discard it"
         )
 
     @property
     def size(self) -> int:
-        """Bytes of payload, headers and the texts that a plain INSERT may give any length: what it counts for where
-        bytes are bounded."""
+        """Bytes of payload, headers and the texts whose length a plain INSERT does not limit: for limits in bytes."""
         headers = self.headers_json
         size = len(self.payload) + (len(headers) if headers.isascii() else _bytes_of(headers))
         if self.correlation_id is not None:
@@ -109,7 +108,7 @@ class Message(NamedTuple):
         return size
 
     def without_content(self) -> Message:
-        """The same message without what counts for its size."""
+        """The same message without payload, headers and other texts that count for its size."""
         return self._replace(payload=b"", headers_json="{}", correlation_id=None, causation_id=None, trace_id=None)
 
     @property
@@ -123,7 +122,7 @@ class Message(NamedTuple):
         return self.event_id, self.destination
 
     def to(self, destination: str) -> Message:
-        """The same message as the table knows it once its destination is written."""
+        """The same message with its resolved destination."""
         return self._replace(destination=destination)
 
     @property
@@ -133,7 +132,7 @@ class Message(NamedTuple):
 
 
 message_of: Callable[[Iterable[Any]], Message] = partial(tuple.__new__, Message)  # pyright: ignore[reportUnknownMemberType]
-"""Makes a message of its fields. As `Message._make`, without counting them: a store's reads name every one."""
+"""Creates a message from its fields, as `Message._make` does, without checking their number."""
 
 
 def _bytes_of(text: str) -> int:
@@ -149,7 +148,7 @@ class KeyQueue(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A question: is anything earlier than `id` pending in this ordering queue?"""
+    """Asks whether a message earlier than `id` is pending in this ordering queue."""
 
     lane: int
     key: str

@@ -1,8 +1,8 @@
-"""What becomes of a message: closed types, matched exhaustively.
+"""The outcomes of a message: closed types, matched exhaustively.
 
 Delivered   the transport confirmed it: it moves to the history
-Retry       it is sent again later; counted as an attempt, or as a deferral (an outage, a nack)
-Dead        it moves to the dead letters, or blocks its key where `on_exhausted` says so
+Retry       the relay sends it again later; counts as an attempt, or as a deferral (an outage, a nack)
+Dead        it moves to the dead letters, or blocks its key (`on_exhausted = "block"`)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dead:
-    """Dead-letter it. With `block` it stays first in its key, shown as FAILED, until an operator decides."""
+    """Dead-letter it. With `block` it stays pending, shown as FAILED, and blocks its key until an operator decides."""
 
     error: str
     block: bool = False
@@ -61,86 +61,86 @@ class Decision(NamedTuple):
 
 
 class Split(NamedTuple):
-    """One message to become one per destination; the copies keep the event's id and its sequence."""
+    """A message to replace by one per destination; the copies keep the event id and the sequence."""
 
     message: Message
     destinations: tuple[str, ...]
 
 
 class Resolved(NamedTuple):
-    """A message that has to wait, with the destination it waits for."""
+    """A message and the destination that it was resolved to."""
 
     message: Message
     destination: str
 
 
 LONGEST_DELAY = 100 * 365.25 * 86_400
-"""A hundred years in seconds: beyond it a database's clock may overflow, and a settlement must not fail for that."""
+"""A hundred years in seconds: a longer delay could overflow the database's clock and make a settlement fail."""
 
 LONGEST_ERROR = 8000
 _ILLEGIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def legible(error: str) -> str:
-    """`error` as every database and log can keep it: a failure must not make its own recording fail."""
+    """`error` shortened, with control characters escaped, so that every database and log can store it."""
     return _ILLEGIBLE.sub(lambda found: f"\\x{ord(found[0]):02x}", error[:LONGEST_ERROR])
 
 
 class CarriedOut(NamedTuple):
-    """What became of requests of operators."""
+    """The result of carrying out operator requests."""
 
     done: int
     """How many requests were closed."""
     deferred: list[tuple[int, str]]
-    """Positions of messages in flight for which a request is open."""
+    """Positions of messages in flight with an open request."""
 
 
 class Writes(Protocol):
-    """What became of it. Each verb locks its lanes, compares epochs and writes in one statement.
+    """Writes the outcomes of messages. Each method locks the lanes, compares the epochs and writes in one statement.
 
-    A message whose new (event id, destination) already waits is a repeat: it is dropped if its bytes are the
-    same, else it becomes a dead letter; it is never an error.
+    A message whose new (event id, destination) is already pending is a duplicate: it is dropped if its content is the
+    same, else dead-lettered. Duplicates raise no error.
     """
 
     async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
-        """Write decisions. The first settlement after a takeover clears the lane's crashes.
+        """Write decisions. The first settlement after a takeover clears the crashes of the lane.
 
-        A decision concerns the row that was read: one with the same event id and destination in another place, such as
-        a dead letter that was edited and sent again meanwhile, is left alone. So do all verbs here.
+        A decision applies only to the row that was read, not to one with the same event id and destination at another
+        position, such as a dead letter that an operator edited and retried meanwhile. This holds for all methods.
 
-        What counts a try is written only if the message has failed as often as it says itself: a decision that
-        is written again, because the answer to the first time was lost, is not charged twice. The same goes for `note`.
+        A failed send is counted only if the counts of the row equal those of the message: a decision that is written
+        twice, because the first response was lost, counts once. This holds for `note`, too.
         """
         ...
 
     async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
-        """Put messages behind their key or aside for their destination, out of the reader's way."""
+        """Mark messages as waiting for their key or parked for their destination; `Ready` skips them."""
         ...
 
     async def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
-        """Replace each message by one per destination, in its place."""
+        """Replace each message by one per destination, at the same position."""
         ...
 
     async def note(
         self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
     ) -> Settled:
-        """Note a try that failed, or that is about to begin, and leave the messages where they are.
+        """Count a send that failed or is about to begin; the messages stay where they are.
 
-        `noted`: it was charged before it began, and that is taken back now unless it is to be charged.
-        They carry their resolved destination from then on: whoever keeps one in hand goes on with `message.to(…)`.
+        `noted`: an attempt was counted before the send; it is taken back now unless `charge` is set. The rows contain
+        the resolved destination from now on: the caller continues with `message.to(…)`.
         """
         ...
 
     async def carry_out(
         self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
     ) -> CarriedOut:
-        """Do what operators asked for pending messages of these lanes.
+        """Carry out operator requests for pending messages of these lanes.
 
-        A request for a message in flight (by its place) stays open until that message is decided: what is being sent
-        cannot be discarded, and what is changed in the table would be sent as it was.
+        A request for a message in flight stays open until that message is settled, because a message that is being
+        sent can be neither discarded nor changed.
         """
         ...
 
     async def request_retry(self, events: Sequence[tuple[str, str]], *, by: str) -> None:
-        """Ask the owners of their lanes to retry pending messages, each an event id and a destination."""
+        """Request a retry of pending messages, each an event id and a destination, from the owners of their lanes."""
         ...

@@ -1,6 +1,6 @@
-"""When to retry: pure arithmetic with injected chance. Whether to retry is the decision of `relay.decide`.
+"""Retry policies and backoff: pure functions with injected randomness.
 
-`attempt` is the number of sends that failed and count, from 1. A policy returns the delay before the next send, or None
+`attempt` is the number of failed sends that count, from 1. A policy returns the delay before the next send, or None
 after the last attempt.
 """
 
@@ -30,10 +30,10 @@ LONGEST_PAUSE = 2.0
 
 
 class RetryPolicy(Protocol):
-    """One pure function."""
+    """Computes the delay of a retry; must be a pure function."""
 
     def delay(self, attempt: int, chance: Chance) -> float | None:
-        """Seconds until the next send after `attempt` failed ones; None: no more."""
+        """Seconds until the next send after `attempt` failed ones; None: dead-letter the event."""
         ...
 
 
@@ -140,7 +140,7 @@ class FixedDelay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoRetry:
-    """One send; an event that fails is dead-lettered."""
+    """No retries: an event whose first send fails is dead-lettered."""
 
     def delay(self, attempt: int, chance: Chance) -> float | None:
         return None

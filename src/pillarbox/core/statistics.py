@@ -1,6 +1,6 @@
-"""How things went over time: what relays carried, ten seconds by ten seconds, and how much lay there meanwhile.
+"""Statistics over time: each relay writes a sample of its deliveries and of the backlog every ten seconds.
 
-Figures are for people who look at a chart: those of the last seconds of a relay that died are missing.
+They are meant for charts: the last seconds of a relay that crashed are missing.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ EVERY = 10.0
 KEPT = 86_400.0
 """Seconds that samples are kept."""
 MOST = 20_000
-"""Samples that are brought at most, the newest."""
+"""The most samples that a query returns: the newest."""
 
 COUNTED = 10_000
-"""Rows that are counted one by one; a store may estimate what is beyond."""
+"""The most rows that a store counts exactly; beyond, it may estimate."""
 
 LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
-"""Upper bounds, in seconds from recording to confirmation; one more bucket takes what was slower."""
+"""Upper bounds of the buckets, in seconds from recording to confirmation; one more bucket has no upper bound."""
 
 
 def bucket(lag: float) -> int:
-    """The place of a lag among `Carried.lags`."""
+    """The index of the bucket of a lag."""
     return bisect_left(LAGS, lag)
 
 

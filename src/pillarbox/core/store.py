@@ -1,18 +1,18 @@
-"""What a relay needs of a store: a bundle of facets, each of a few methods.
+"""The protocol of a store: what a relay needs, in facets of a few methods each.
 
-    lanes          join · renew · ended · expire · session_ended · take · release     who works
-    messages       read · earlier · orphaned_queues · parked_destinations                         what is there to do
-    writes         settle · hold · split · note · carry_out · request_retry           what became of it
-    destinations   report · overrides                                                 how destinations are doing
-    statistics     add · backlog                                                      what relays report
-    upkeep         prune                                                              retention
-    ledger         begin                                                              what was sent before
-    wakeup         request · wait                                                     a hint, never relied on
-    schema         sql · apply · check · status · prepare                             the tables themselves
+    lanes          join · renew · ended · expire · session_ended · take · release   ownership of lanes
+    messages       read · earlier · orphaned_queues · parked_destinations           fetches
+    writes         settle · hold · split · note · carry_out · request_retry         outcomes and operator requests
+    destinations   report · overrides                                               errors and overrides
+    statistics     add · backlog                                                    samples of relays
+    upkeep         prune                                                            retention
+    ledger         begin                                                            what was sent before
+    wakeup         request · wait                                                   wakes up idle relays
+    schema         sql · apply · check · status · statements · prepare              the tables
 
-What operators need is in `pillarbox.admin`. Recording is not here: it runs in the caller's transaction and never uses
-a store's own connections. Every method raises StoreUnavailableError when the database cannot be reached, and
-SchemaError when the tables are missing. All times are told and compared by the database's clock.
+`pillarbox.admin` has the operators' half. Recording needs no store: it runs on the caller's connection. Every method
+raises StoreUnavailableError if the database cannot be reached, and SchemaError if the tables are missing. All times are
+those of the database's clock.
 """
 
 from __future__ import annotations
@@ -51,43 +51,43 @@ class Override(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """In seconds since a row was done with; None keeps it for ever."""
+    """Retention periods in seconds, from the time a row was settled or written; None: keep for ever."""
 
     history: float | None = None
     """Delivered messages."""
     dead: float | None = None
-    """Messages that were given up on."""
+    """Dead letters."""
     receipts: float | None = None
-    """What the inbox admitted, and what consumers tallied."""
+    """Inbox records and consumer statistics."""
     ledger: float | None = None
-    """What the ledger noted as sent or given up on."""
+    """Entries of the ledger."""
     audit: float | None = None
-    """What people did and asked for."""
+    """The audit log, and operator requests that were carried out."""
     samples: float | None = None
-    """Figures over time."""
+    """Statistics over time."""
 
     @property
     def attempts(self) -> float | None:
-        """A failed attempt may explain something as long as history or dead letters are kept."""
+        """Failed attempts are kept as long as the history and the dead letters that they explain."""
         return None if self.history is None or self.dead is None else max(self.history, self.dead)
 
     def since(self, seconds: float) -> Retention:
-        """What it meant so many seconds ago: nothing is too old now that was not then."""
+        """The same retention as of so many seconds ago: rows that expired since are kept."""
         ages = {field.name: getattr(self, field.name) for field in fields(self)}
         return Retention(**{name: None if age is None else age + seconds for name, age in ages.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaStatus:
-    """What the database has, and what this release wants."""
+    """The version of the tables, and the version that this release needs."""
 
     version: int
     """0 = no tables."""
     wanted: int
     pending: tuple[str, ...] = ()
-    """Migrations still to run, in order."""
+    """Migrations to run, in order."""
     problems: tuple[str, ...] = ()
-    """What is wrong besides, each with its remedy."""
+    """Other problems, each with its remedy."""
 
     @property
     def ok(self) -> bool:
@@ -97,16 +97,16 @@ class SchemaStatus:
         """Raise SchemaError if the tables come from a later release."""
         if self.version > self.wanted:
             raise SchemaError(
-                f"the tables are at version {self.version}, this release knows {self.wanted}: "
-                "upgrade Pillarbox here first"
+                f"the tables are at version {self.version}, this release supports {self.wanted}: "
+                "upgrade Pillarbox first"
             )
 
     def demand(self) -> None:
-        """Raise SchemaError, saying what to do, unless the tables are as they should be."""
+        """Raise SchemaError with a remedy unless the tables are those of this release."""
         self.refuse_newer()
         if self.pending:
             raise SchemaError(
-                f"the tables are at version {self.version}, this release wants {self.wanted}: "
+                f"the tables are at version {self.version}, this release needs {self.wanted}: "
                 "run `pillarbox schema apply`"
             )
         if self.problems:
@@ -114,31 +114,31 @@ class SchemaStatus:
 
 
 LedgerKind = bool | Literal["history"]
-"""Where the relay reads whether an event was sent before. False: nowhere. "history": in the history, for as long as it
-is kept, at the first send only. True: in a ledger of its own, written before every send and at every settlement."""
+"""Where the relay checks whether an event was sent before. False: nowhere. "history": in the history, as far back as it
+is kept, at the first send only. True: in a ledger, which it writes before every send and at every settlement."""
 
 
 class Before(Enum):
-    """What became of an event earlier, as far as is known."""
+    """Whether an event was sent before."""
 
     NOT_SENT = "not sent"
     SENT = "sent"
     UNKNOWN = "unknown"
-    """This very send was begun and never settled: a relay died or lost its lane in between."""
+    """This send began and was never settled: a relay crashed or lost its lane in between."""
 
 
 def begun(message: Message) -> int:
-    """Which send of the message this is: another one after every answer that was settled."""
+    """Identifies one send of the message: another number after every settled result."""
     return (message.attempts << 32) + message.tries
 
 
 def is_first(message: Message) -> bool:
-    """Whether it was never sent, and no operator wants it sent again."""
+    """Whether the message was never sent and no operator retried it."""
     return message.attempts == message.tries == 0
 
 
 class Destinations(Protocol):
-    """How destinations are doing: relays report, operators override; neither touches what the other wrote."""
+    """The state of destinations: relays report errors, operators set overrides."""
 
     async def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
         """Write the error of a destination and the seconds until the next attempt; None clears them."""
@@ -150,7 +150,7 @@ class Destinations(Protocol):
 
 
 class Statistics(Protocol):
-    """What relays report, and what they read to report it."""
+    """Samples that relays write, and the backlog that they contain."""
 
     async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
         """Add a sample of a relay, by destination; `OUTBOX` for a `Level`."""
@@ -162,74 +162,74 @@ class Statistics(Protocol):
 
 
 class Ledger(Protocol):
-    """What was sent, kept beyond the message itself: a repeat of an event that went out is not sent again.
+    """Remembers which events were sent, beyond their delivery: a duplicate is not sent again.
 
-    A store with a ledger of its own also notes every delivery and every dead letter in it, in the same write as the
-    settlement. The history answers without notes: it tells SENT from NOT_SENT, and never UNKNOWN.
+    A store with a ledger also writes every delivery and every dead letter to it, in the transaction of the settlement.
+    A history used as ledger distinguishes SENT from NOT_SENT, and never returns UNKNOWN.
     """
 
     keeps_notes: bool
-    """Whether it can tell UNKNOWN."""
+    """Whether it writes entries of its own and can return UNKNOWN."""
 
     async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
-        """Note that these are about to be sent; for each: what became of it before?
+        """Write that these messages are about to be sent; returns for each whether it was sent before.
 
-        SENT: it is not to be sent again. UNKNOWN: this very send was begun and never settled, so that it may have been
-        sent, or not; whether to send it is the relay's decision.
+        SENT: the relay does not send it again. UNKNOWN: this send began and was never settled, so it may or may not
+        have been sent; the relay decides.
         """
         ...
 
 
 class Upkeep(Protocol):
-    """Retention in small steps."""
+    """Deletes data past its retention period in small batches."""
 
     async def prune(self, kept: Retention, *, most: int = 1000) -> int:
         """Delete data past its retention period.
 
         Deletes at most `most` rows of each kind, or whole days of history; returns how many rows or days. Never
-        touches what is pending.
+        deletes pending messages.
         """
         ...
 
 
 class Wakeup(Protocol):
-    """Wake-up of a sleeping relay by producers: a hint, lost or spurious at times: the relay also fetches itself."""
+    """Lets producers wake up an idle relay. Notifications may be lost or spurious: the relay also polls."""
 
     @property
     def notifies(self) -> bool:
-        """Whether producers notify this relay now. When the store ends that by itself, `wait` returns True."""
+        """Whether producers notify this relay now. If the store stops that, `wait` returns True."""
         ...
 
     async def request(self, relay: str, seconds: float) -> None:
-        """Ask producers to notify this relay for at least so long; 0: not any more."""
+        """Ask producers to notify this relay for at least so many seconds; 0: no longer."""
         ...
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a notification, at most so long; True if one came, or events may have come without one."""
+        """Wait at most so many seconds for a notification; True if one arrived or may have been missed."""
         ...
 
 
 class Schema(Protocol):
-    """The tables themselves."""
+    """Creates and checks the tables."""
 
     def sql(self, *, aliases: bool = False) -> str:
-        """Everything `apply` would run on an empty database, as one script for the database's own shell."""
+        """Everything that `apply` runs on an empty database, as one script for the database's shell."""
         ...
 
     async def apply(self, *, aliases: bool = False) -> list[str]:
-        """Bring the tables up to date; returns the migrations that ran. Safe twice and from several processes.
+        """Run the pending migrations; returns their names. Safe to repeat, also concurrently.
 
-        `aliases` adds views under the names that other outboxes use. Raises SchemaError if the database is newer
-        than this release.
+        `aliases` adds compatibility views with the table names of other outboxes. Raises SchemaError if the tables are
+        newer than this release.
         """
         ...
 
     async def check(self) -> None:
-        """Raise SchemaError, saying what to do, unless the tables are as this release wants them."""
+        """Raise SchemaError with a remedy unless the tables are those of this release."""
         ...
 
     async def status(self) -> SchemaStatus:
-        """What is there and what is wanted."""
+        """The version of the tables, pending migrations and problems."""
         ...
 
     def statements(self) -> StatementSet | None:
@@ -237,7 +237,7 @@ class Schema(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Create the partitions of the coming days, where the store has partitions."""
+        """Create the partitions of the coming days, if the store has partitions."""
         ...
 
 
@@ -251,10 +251,10 @@ class Capabilities:
 
     lanes: int
     many_writers: bool
-    """Transactions of several producers run side by side."""
+    """Transactions of several producers run concurrently."""
     survives_restart: bool
     partitions: bool
-    """History is dropped by whole days."""
+    """The history is deleted by whole days."""
     admin: bool = False
     """The store has the whole operators' half, see `pillarbox.admin`."""
     requests: frozenset[str] = frozenset()
@@ -262,7 +262,7 @@ class Capabilities:
 
 
 class Store(Protocol):
-    """Where messages wait."""
+    """Stores pending messages, history and dead letters."""
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -280,7 +280,7 @@ class Store(Protocol):
     def upkeep(self) -> Upkeep: ...
     @property
     def ledger(self) -> Ledger | None:
-        """None where none is kept."""
+        """None if the store keeps no ledger."""
         ...
 
     @property
@@ -289,10 +289,9 @@ class Store(Protocol):
     def schema(self) -> Schema: ...
 
     def beside(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> Store:
-        """Another store on the same data with connections of its own, for another event loop; whoever asks closes it.
+        """Another store on the same data with its own connections, for another event loop; the caller closes it.
 
-        It has the settings of this one, except that it keeps delivered messages and a ledger or not as `history` and
-        `ledger` say, if they do.
+        It has the settings of this one; `history` and `ledger` override what it keeps.
         """
         ...
 

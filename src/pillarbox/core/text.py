@@ -1,4 +1,4 @@
-"""Text as people read and write it: content types, JSON, sizes, counts, and characters that are unsafe to show."""
+"""Text: content types, JSON, sizes, counts, and characters that are unsafe to display."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_json(content_type: str) -> bool:
 
 
 def parse_json(document: str | bytes) -> Any:
-    """The values of a JSON document. Raises ValueError, also for NaN and Infinity and for one nested too deeply."""
+    """The value of a JSON document. Raises ValueError, also for NaN, Infinity and too deep nesting."""
     try:
         return json.loads(document, parse_constant=refuse_constant)
     except RecursionError:
@@ -28,28 +28,28 @@ def parse_json(document: str | bytes) -> Any:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Raises ValueError: NaN and Infinity are no JSON, though Python reads them. For `parse_constant`."""
+    """Raise ValueError: NaN and Infinity are no JSON, though Python reads them. For `parse_constant`."""
     raise ValueError(f"{name} is not a JSON number")
 
 
 Upcast = Callable[[str, int, Any], Any]
-"""(event type, schema version, payload) → the payload as the current version has it: `EventTypes.upcast` is one."""
+"""(event type, schema version, payload) → the payload in the current version, for example `EventTypes.upcast`."""
 
 
 def decoded(
     body: bytes, content_type: str, *, event_id: str, event_type: str, version: int, upcast: Upcast | None = None
 ) -> Any:
-    """The payload of an event, upcast if it is JSON. Raises PermanentError for one that says JSON and is none, and
-    whatever the upcaster raises."""
+    """The payload of an event, upcast if it is JSON. Raises PermanentError for invalid JSON, and whatever the
+    upcaster raises."""
     if not is_json(content_type):
         return body
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError) as error:
-        # The cause is left out: it carries the whole document.
+        # Without the cause, which contains the whole document.
         raise PermanentError(
-            f"the payload of {event_id} says {content_type} and does not decode: "
-            f"{type(error).__name__}; correct its producer"
+            f"the payload of {event_id} has the content type {content_type} and does not decode: "
+            f"{type(error).__name__}; correct the producer"
         ) from None
     return payload if upcast is None else upcast(event_type, version, payload)
 
@@ -83,12 +83,12 @@ def payload_limit(value: Size, *, field: str = "max_payload") -> int:
 
 
 def noun(count: int, one: str, many: str = "") -> str:
-    """What is counted, without the count; `many` where more than an s is to be added."""
+    """The noun for a count; `many`: its plural, if it is not formed with an s."""
     return one if count == 1 else many or f"{one}s"
 
 
 def plural(count: int, one: str, many: str = "", *, most: int | None = None) -> str:
-    """A count and what is counted; a count beyond `most` stands for that many or more."""
+    """A count and its noun; a count beyond `most` becomes "more than `most`"."""
     if most is not None and count > most:
         return f"more than {most:,} {noun(count, one, many)}"
     return f"{count:,} {noun(count, one, many)}"
@@ -102,17 +102,17 @@ _LINE_ENDS = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def escaped(text: str, *, keep: str = "") -> str:
-    """The text with these characters written out as `\\x1b` or `\\u202e`, except those to keep."""
+    """The text with unsafe characters escaped as `\\x1b` or `\\u202e`, except those in `keep`."""
     return UNSAFE.sub(lambda found: found[0] if found[0] in keep else _written(found[0]), text)
 
 
 def safe_json(value: object) -> str:
-    """JSON on one line, of characters that are safe to show; it says the same as any other JSON of this value."""
+    """JSON on one line without unsafe characters: they are escaped inside strings."""
     return escape_json(json.dumps(value, ensure_ascii=False))
 
 
 def escape_json(text: str) -> str:
-    """JSON text that says the same without these characters: what it has of them is in strings, or between values."""
+    """Equivalent JSON text without unsafe characters: they are escaped inside strings."""
     return UNSAFE.sub(lambda found: found[0] if found[0] in "\t\n\r" else json.dumps(found[0])[1:-1], text)
 
 

@@ -1,7 +1,7 @@
-"""What a transport is: three methods. `send` takes a batch and returns one result per message, in order.
+"""The protocol of a transport: `send` takes a batch and returns one result per message, in order.
 
-Accepted means *durably accepted*. Every other result is an error that says who is at fault, so that the relay never
-looks at a driver's exception:
+None means *durably accepted*. Every other result is an error that says whether the message or the destination is at
+fault, so that the relay does not need to know the exceptions of drivers:
 
     UnavailableError   the destination accepts nothing now: no connection, timeout, blocked, no such exchange, forbidden
       NackedError      … and it refused this one message for now (a full queue)
@@ -24,66 +24,66 @@ Result = SendError | None
 
 
 class Outgoing(NamedTuple):
-    """A message on its way out: what it is, where exactly it goes, and what is on the wire."""
+    """A message to send: its address, encoded body and headers."""
 
     message: Message
     address: Address
     body: bytes
     content_type: str
     headers: Mapping[str, str]
-    """The producer's headers and what the relay adds to them."""
+    """The headers of the producer and those that the relay adds."""
     attempt: int = 1
-    """Which send of the message this is, from 1; those that an outage ended count."""
+    """The number of this send, from 1; attempts and deferrals count."""
     epoch: int = 0
-    """The fencing token of the message's lane: for handlers that guard something of their own."""
+    """The fencing token of the message's lane, for handlers that fence their own writes."""
 
 
 outgoing_of: Callable[[tuple[Message, Address, bytes, str, Mapping[str, str], int, int]], Outgoing] = partial(
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
     Outgoing,
 )
-"""Of its fields, in half the time of `Outgoing(…)`."""
+"""Creates an `Outgoing` from its fields, in half the time of `Outgoing(…)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A place as its transport understands it. Each transport has an address type of its own."""
+    """Where a transport sends a message. Each transport has its own address type."""
 
     transport: str = ""
-    """Which of several transports of one kind; '' where there is only one."""
+    """The name of one of several transports of the same kind; '': the only one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How a transport likes its work."""
+    """How the relay should call `send`: sizes, concurrency and timeouts."""
 
     batch_size: int = 500
     """The most messages in one `send`."""
     concurrency: int = 4
     """The most `send`s at once."""
     in_order: bool = False
-    """The messages of one `send` to one queue arrive in their order, those that are refused excepted; and if its
-    connection is lost, none arrives unless all before it did. Destinations with pipelined ordering need this."""
+    """The accepted messages of one `send` to one queue arrive in order; if the connection is lost, a message arrives
+    only if all before it arrived. Destinations with pipelined ordering need this."""
     bytes: int | None = None
-    """About how many bytes of payload and headers go in one `send`; None: any number."""
+    """About how many bytes of payload and headers one `send` takes; None: no limit."""
     progress: Callable[[], object] | None = None
-    """Answers something else whenever a send got anywhere, such as bytes that left or a message that was confirmed: a
-    send that takes long is waited for as long as it does. None: it cannot tell."""
+    """Returns another value whenever a send makes progress, such as bytes written or a message confirmed: a send does
+    not time out as long as the value changes. None: progress is unknown."""
     bounded: bool = False
-    """It bounds its sends itself and takes its time by nature, as handlers do: nobody else is to set a timeout."""
+    """The transport has its own timeout, as handlers do: the relay sets none."""
     apart: bool = False
-    """Every message is a `send` of its own, so that a slow one delays no other's answer; `batch_size` times
-    `concurrency` at once. A transport that has `answers`, see `AnswersApart`, is given them together all the same."""
+    """Each message is sent by its own `send`, so that a slow one does not delay the results of others; at most
+    `batch_size` × `concurrency` at once. A `StreamingTransport` receives them in one call all the same."""
     room: Callable[[Address, Mapping[Address, int]], int] | None = None
-    """How many more messages an address takes, given how many are being sent to each: a share per address. None: any
-    number."""
+    """How many more messages an address accepts, given how many are in flight to each: a share per address. None: no
+    limit."""
     overdue: float | None = None
-    """Seconds after which a bounded send counts as hanging: its destination takes no more until something is accepted.
-    None: never."""
+    """Seconds after which a send with its own timeout counts as hanging: its destination is unavailable until a message
+    is accepted. None: never."""
 
 
 class Transport(Protocol):
-    """A way out. All verbs may be called from one event loop only; `send` may be called several times at once."""
+    """Sends messages. Use it from one event loop; `send` may be called concurrently."""
 
     @property
     def pace(self) -> Pace: ...
@@ -91,28 +91,27 @@ class Transport(Protocol):
     def address_type(self) -> type[Address]: ...
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
-        """Where events of a type go when nobody configured any route: destination name → address; empty = nowhere."""
+        """The default route of an event type: destination name → address; empty: none."""
         ...
 
     async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        """Send, and wait for the answers; one per message, in order. Raises nothing but cancellation and, once closed,
+        """Send and wait for the results; one per message, in order. Raises nothing but a cancellation and, once closed,
         UnavailableError."""
         ...
 
     async def ping(self) -> None:
-        """Raise UnavailableError unless something could be sent now."""
+        """Raise UnavailableError if nothing can be sent now."""
         ...
 
     async def aclose(self) -> None:
-        """Close what is open; closing twice is fine. What is being sent is answered with UnavailableError."""
+        """Close all connections; closing twice is fine. The result of messages in flight is UnavailableError."""
         ...
 
 
 @runtime_checkable
 class AnswersApart(Protocol):
-    """What a transport whose messages go apart may add, to spare the relay a `send` for each of them."""
+    """A transport with `Pace.apart` that takes all messages in one call and returns results as they arrive."""
 
     def answers(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
-        """Send as `send` does, and give each answer as soon as it is there, with the position of its message; together
-        those that came together."""
+        """Send as `send` does; yields results as soon as they arrive, each with the index of its message."""
         ...
