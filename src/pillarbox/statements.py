@@ -138,8 +138,8 @@ class Statement:
     purpose: str
     text: str
     is_fragment: bool = False
-    values: Mapping[str, str] = field(default_factory=dict)
-    variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict[str, str])
+    variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
 
 @cache

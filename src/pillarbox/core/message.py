@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 """What a store returns for a time before Python's calendar begins, or for an invalid time."""
@@ -131,7 +131,7 @@ class Message(NamedTuple):
         return self.id, self.destination
 
 
-message_of: Callable[[Iterable[Any]], Message] = partial(tuple.__new__, Message)  # pyright: ignore[reportUnknownMemberType]
+message_of: Callable[[Iterable[Any]], Message] = partial(cast(Any, tuple).__new__, Message)
 """Creates a message from its fields, as `Message._make` does, without checking their number."""
 
 

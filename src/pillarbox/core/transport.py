@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from pillarbox.core.errors import SendError
 from pillarbox.core.message import Message
@@ -39,8 +39,7 @@ class Outgoing(NamedTuple):
 
 
 outgoing_of: Callable[[tuple[Message, Address, bytes, str, Mapping[str, str], int, int]], Outgoing] = partial(
-    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
-    Outgoing,
+    cast(Any, tuple).__new__, Outgoing
 )
 """Creates an `Outgoing` from its fields, in half the time of `Outgoing(…)`."""
 

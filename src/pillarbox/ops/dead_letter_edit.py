@@ -39,7 +39,7 @@ def amendment(
     change = Amendment.of(bytes(letter.payload), letter.headers_json, payload=payload, headers=wanted)
     if payload is not None and is_json(letter.content_type):
         compact(payload)  # validates only: the bytes stay as given
-    checked = change.headers if headers or removed else {}
+    checked = change.headers if headers or removed else dict[str, Any]()
     event = Event(letter.event_type, change.payload, content_type=letter.content_type, headers=checked)
     row_of(event, registry=None, max_payload=max_payload)
     return change

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pillarbox.core.errors import ConfigurationError
 
@@ -16,6 +16,21 @@ T = TypeVar("T")
 
 def import_object(path: str, kind: type[T]) -> T:
     """Import an object and check its type. Raises ConfigurationError."""
+    found = _import(path)
+    if not isinstance(found, kind):
+        raise ConfigurationError(f"{path} is a {type(found).__name__}, not {kind.__name__}")
+    return found
+
+
+def import_callable(path: str) -> Callable[..., object]:
+    """Import a function. Raises ConfigurationError."""
+    found = _import(path)
+    if not callable(found):
+        raise ConfigurationError(f"{path} is a {type(found).__name__}, not Callable")
+    return found
+
+
+def _import(path: str) -> object:
     module, _, attribute = path.partition(":")
     if not (module and attribute):
         raise ConfigurationError(
@@ -25,7 +40,7 @@ def import_object(path: str, kind: type[T]) -> T:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = getattr(import_module(module), attribute)
+        return cast(object, getattr(import_module(module), attribute))
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
             raise
@@ -34,9 +49,6 @@ def import_object(path: str, kind: type[T]) -> T:
         ) from None
     except AttributeError:
         raise ConfigurationError(f"module {module!r} has no object {attribute!r}; check the name") from None
-    if not isinstance(found, kind):
-        raise ConfigurationError(f"{path} is a {type(found).__name__}, not {kind.__name__}")
-    return found
 
 
 @contextmanager

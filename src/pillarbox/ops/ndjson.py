@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.core.errors import RecordError
 from pillarbox.core.event import Event
@@ -27,13 +27,14 @@ def event_of(line: str) -> Event:
         raise RecordError(f"the line is not JSON: {error}") from None
     if not isinstance(given, dict):
         raise RecordError(f"the line is a JSON {type(given).__name__}; write an object with event_type and payload")
-    for name in given:
+    named = cast("dict[str, Any]", given)
+    for name in named:
         if name not in NAMES:
             near = get_close_matches(name, NAMES, n=1, cutoff=0.0)[0]
             raise RecordError(f"an event has no field {name!r}; did you mean {near}?", field=name)
-    if "event_type" not in given:
+    if "event_type" not in named:
         raise RecordError("event_type is missing", field="event_type")
-    fields_given = {name: value for name, value in given.items() if value is not None}
+    fields_given = {name: value for name, value in named.items() if value is not None}
     fields_given |= {name: _time(name, fields_given[name]) for name in _TIMES if name in fields_given}
     payload = payload_of(fields_given)
     if payload is None:

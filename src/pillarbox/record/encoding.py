@@ -38,11 +38,13 @@ else:
 # orjson writes differently; or the reference has to look at it.
 _PLAIN, _FLOATS, _OTHER = range(3)
 
+_type: Callable[[object], type[object]] = type
+
 
 def encode(payload: Any) -> bytes:
     """The bytes of a payload. Raises RecordError, naming the path, for what JSON cannot carry faithfully."""
     if isinstance(payload, (bytes, bytearray, memoryview)):
-        return bytes(payload)
+        return bytes(payload)  # pyright: ignore[reportUnknownArgumentType]  # a memoryview of any items
     form = _form(payload, DEEPEST)
     try:
         if form == _PLAIN and _fast is not None:
@@ -55,7 +57,7 @@ def encode(payload: Any) -> bytes:
 
 
 def _form(value: Any, depth: int) -> int:
-    kind: type[Any] = type(value)
+    kind = _type(value)
     if not depth or (kind is not dict and kind is not list):
         return _OTHER
     if kind is dict:
@@ -65,7 +67,7 @@ def _form(value: Any, depth: int) -> int:
         value = value.values()
     form = _PLAIN
     for item in value:
-        kind = type(item)
+        kind = _type(item)
         if kind not in _ATOMS:
             form = max(form, _FLOATS if kind is float else _form(item, depth - 1))
     return form
@@ -110,7 +112,7 @@ def _normal(value: Any, depth: int) -> Any:
             raise _Refused(f"{value!r} is no JSON number; leave it out or say null")
         return float(value)
     if isinstance(value, (dict, list, tuple)):
-        return _container(value, depth)
+        return _container(value, depth)  # pyright: ignore[reportUnknownArgumentType]  # it takes any items
     return _object(value, depth)
 
 
@@ -175,7 +177,7 @@ def _object(value: Any, depth: int) -> Any:
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return _container({field.name: getattr(value, field.name) for field in fields(value)}, depth)
-    if callable(dump := getattr(type(value), "model_dump", None)):
+    if callable(dump := getattr(_type(value), "model_dump", None)):
         return _normal(_dumped(dump, value), depth)
     raise _Refused(f"{type(value).__name__} cannot become JSON; {_hint(value)}")
 

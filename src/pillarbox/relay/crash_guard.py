@@ -26,7 +26,7 @@ from pillarbox.core.store import Before, Ledger
 if TYPE_CHECKING:
     from pillarbox.relay.decide import Decider
     from pillarbox.relay.in_flight import Item
-    from pillarbox.relay.send import Batch
+    from pillarbox.relay.send import Batch, Sent
     from pillarbox.relay.settle import Settlement
     from pillarbox.relay.supervisor import RelayContext
 
@@ -182,7 +182,7 @@ class LedgerGuard:
     async def check(self, batch: Batch) -> tuple[Batch, Batch]:
         """What of a batch to send, entered in the ledger, and what not, which is settled or released."""
         context, ownership = self._context, self._context.ownership
-        to_send = await self._not_sent_before(batch)
+        to_send: Batch = await self._not_sent_before(batch)
         # The write takes as long as the database does: too little of the lease may be left for a send to end in it.
         if not ownership.may_send():
             for _, item in to_send:
@@ -215,7 +215,7 @@ class LedgerGuard:
             return []
         finally:
             self._writing -= 1
-        rest = []
+        rest: list[Sent] = []
         for (state, item), before in zip(batch, known, strict=True):
             if not context.in_flight.sends(item):
                 # Its lane was lost meanwhile.

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from pillarbox.core.clock import Chance
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError, primary_text
@@ -188,7 +188,7 @@ class Decider:
                 self._settlement.defer(item, outage, self._in_flight.stopped(item))
                 noted.append(item)
             else:
-                self.settle(item, outcome, result)
+                self.settle(item, outcome)
         if passed:
             self._destinations.accepted(state)
         elif outage is not None:
@@ -235,7 +235,7 @@ class Decider:
             error = f"no answer to event {message.event_id} after {limit:g} s; its key waits for it"
             self.close(state, error, at_fault=True)
 
-    def settle(self, item: Item, outcome: Outcome, result: Result = None) -> None:
+    def settle(self, item: Item, outcome: Outcome) -> None:
         """Decide on a message: its settlement writes the outcome."""
         if item.noted and isinstance(outcome, Retry | Dead):
             outcome = replace(outcome, noted=True)
@@ -249,7 +249,7 @@ class Decider:
                 self._in_flight.confirmed(item)
                 self._settlement.add(item, outcome)
             case _:
-                raise AssertionError(f"{outcome} is no answer to {result}")
+                assert_never(outcome)
         announce(self._context, item, outcome)
         self._context.wakeups.send()
 
@@ -335,4 +335,4 @@ def announce(context: RelayContext, item: Item, outcome: Outcome, *, probe: bool
                 )
             )
         case _:
-            raise AssertionError(f"{outcome} cannot be announced")
+            assert_never(outcome)

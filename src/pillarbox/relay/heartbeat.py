@@ -53,7 +53,7 @@ class Pulse:
     """The thread of the relay's loop."""
 
     def stack(self) -> str:
-        frame = sys._current_frames().get(self.thread)
+        frame = sys._current_frames().get(self.thread)  # pyright: ignore[reportPrivateUsage]  # a documented function
         return "".join(traceback.format_stack(frame, limit=20)) if frame is not None else "(its thread has ended)"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
@@ -76,7 +76,7 @@ class Destination:
         rate_limit: str | float | None = None,
         ordering: Ordering = "strict",
     ) -> None:
-        if not isinstance(address, Address):
+        if not isinstance(cast(object, address), Address):
             raise ConfigurationError(f"{address!r} is no address; take what a transport's `to` gives")
         object.__setattr__(self, "address", address)
         object.__setattr__(self, "body", body_of(body))

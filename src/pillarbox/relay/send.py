@@ -253,7 +253,7 @@ class Sender:
         overdue = self._overdue_timer(transport.pace, batch)
         try:
             async with self._in_time(transport.pace):
-                answers = list(await transport.send(list(prepared.values()))) if prepared else []
+                answers: list[Result] = list(await transport.send(list(prepared.values()))) if prepared else []
             if len(answers) != len(prepared):
                 raise RuntimeError(f"{len(answers)} answers to {len(prepared)} messages")
         except TimeoutError:

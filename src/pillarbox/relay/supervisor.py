@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pillarbox import failpoints
 from pillarbox.core.clock import Chance, Clock, seconds
@@ -175,7 +175,7 @@ class Supervisor:
         except Exception as error:
             cause: BaseException = error
             while isinstance(cause, BaseExceptionGroup):
-                cause = cause.exceptions[0]
+                cause = cast("BaseExceptionGroup[BaseException]", cause).exceptions[0]
             self.fail(f"{type(cause).__name__}: {cause}", cause)
 
     def fail(self, reason: str, cause: BaseException | None = None) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import resource
 import time
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -51,15 +51,16 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def _between_requests(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
         return cycle is None or cycle.response_complete
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast(asyncio.Transport, transport))
         self.opened = time.monotonic()
         self._start_timeout()
         if len(self.connections) > self._most:
-            idle = [one for one in self.connections if isinstance(one, BoundedProtocol) and one.idle]
+            others = cast("set[object]", self.connections)
+            idle = [one for one in others if isinstance(one, BoundedProtocol) and one.idle]
             oldest = min(idle, key=lambda one: one.opened, default=self)
             oldest.refuse()
 

@@ -77,6 +77,8 @@ class RelayTracing(BatchObserver):
                 self._span(message, destination, seconds, error)
             case EventDeadLettered(message=message, destination=destination, seconds=seconds, error=error) if seconds:
                 self._span(message, destination, seconds, error)
+            case _:
+                pass
 
     def delivered(self, batch: BatchDelivered) -> None:
         """Create the spans of a batch; skips the events if no provider exports spans."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import TypeVar, overload
+from typing import TypeVar, cast, overload
 
 T = TypeVar("T")
 
@@ -38,4 +38,4 @@ async def eventually(condition: Callable[[], Awaitable[T] | T], *, within: float
 
 async def _evaluated(condition: Callable[[], Awaitable[T] | T]) -> T:
     result = condition()
-    return await result if isawaitable(result) else result
+    return cast(T, await result if isawaitable(result) else result)

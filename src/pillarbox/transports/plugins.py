@@ -115,7 +115,7 @@ def _exchanges(given: Any) -> list[Exchange]:
 def _queues(given: Any) -> list[Queue]:
     from pillarbox.transports.rabbitmq import Binding, DeadLetter, Queue
 
-    queues = []
+    queues: list[Queue] = []
     for one in given:
         if isinstance(one, Queue):
             queues.append(one)

@@ -131,7 +131,7 @@ class Bench:
                 results = await broker.send(broker.kept)
                 sent += results.count(None)
                 if any(results):
-                    raise BenchFailed(f"the broker refused messages: {next(filter(None, results))}")
+                    raise BenchFailed(f"the broker refused messages: {next(one for one in results if one is not None)}")
 
         await asyncio.gather(*(send() for _ in range(broker.pace.concurrency)))
         return sent / (time.monotonic() - began)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pika
+from pika.exceptions import AMQPError
 
 from pillarbox.core.clock import Duration
 from pillarbox.core.transport import Outgoing, Result
@@ -68,5 +69,5 @@ def delete_queue(url: str, name: str) -> None:
     try:
         with pika.BlockingConnection(parameters) as connection:
             connection.channel().queue_delete(name)
-    except pika.exceptions.AMQPError:
+    except AMQPError:
         return

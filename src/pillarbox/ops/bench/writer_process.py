@@ -18,7 +18,7 @@ from pillarbox.ops.settings import Settings
 
 
 async def write(job: dict[str, Any]) -> dict[str, float]:
-    recorded = {}
+    recorded: dict[str, float] = {}
     async with aclosing(Recorder(Settings.load(None, {}, job["flags"]))) as recorder:
         began = 0.0
         for number in range(job["events"]):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 
 def main() -> None:
     """Entry point of `pillarbox`."""
     try:
-        import click  # noqa: F401 - only to see whether it is there
+        import_module("click")
     except ImportError:
         print('The command line needs click: pip install "pillarbox[cli]"', file=sys.stderr)
         raise SystemExit(1) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -75,4 +75,4 @@ def _checked() -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from contextlib import aclosing, closing
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ def console(context: click.Context, read_only: bool, listen: str | None) -> None
     from pillarbox.ops.importing import installed
 
     with installed():
-        import pillarbox.ops.console  # noqa: F401  # fails early if a package is missing
+        import_module("pillarbox.ops.console")  # fails early if a package is missing
     if context.invoked_subcommand is not None:
         return
 

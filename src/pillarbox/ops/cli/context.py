@@ -20,8 +20,8 @@ class Invocation:
     """The global options. Settings are loaded on first use, so that help works with invalid settings."""
 
     config: str | None = None
-    flags: Mapping[str, str] = field(default_factory=dict)
-    spelt: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict[str, str])
+    spelt: Mapping[str, str] = field(default_factory=dict[str, str])
     """Flags that were given as a separate option → that option, for error messages."""
     verbose: bool = False
 

@@ -135,7 +135,7 @@ def _edited(letter: EventDetail) -> bytes | None:
 def _describe(change: Amendment) -> str:
     """Describe the changes."""
     told = change.told
-    parts = []
+    parts: list[str] = []
     if change.payload != change.old_payload:
         parts.append(f"another payload ({len(change.payload):,} bytes instead of {len(change.old_payload):,})")
     if told["headers"]["set"]:

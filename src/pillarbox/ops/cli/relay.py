@@ -47,7 +47,8 @@ class TimeRange:
     @classmethod
     def of(cls, settings: Settings, after: str | None, before: str | None) -> Self:
         """Combine options and settings; options take precedence."""
-        relay, names = settings.relay, []
+        relay = settings.relay
+        names: list[str] = []
         for option, name, configured in (
             (after, "recorded_after", relay.recorded_after),
             (before, "recorded_before", relay.recorded_before),

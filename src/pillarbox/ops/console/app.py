@@ -9,11 +9,12 @@ It opens nothing but the store it was given, and leaves closing that to whoever 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 try:
-    import jinja2  # noqa: F401  # the templates need it, and this is where its absence is told
+    import_module("jinja2")  # the templates need it, and this is where its absence is told
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response

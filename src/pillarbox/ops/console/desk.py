@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -63,7 +64,7 @@ class Desk:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        made.globals["release"] = version("pillarbox")
+        cast("dict[str, Any]", made.globals)["release"] = version("pillarbox")
         names = (
             "ago",
             "at_most",
@@ -77,10 +78,11 @@ class Desk:
             "span",
             "tail",
         )
-        made.filters |= {name: getattr(words, name) for name in names} | {
+        filters: dict[str, Any] = {name: getattr(words, name) for name in names} | {
             "latency": format_latency,
             "masked": self.masks.text,
             "limit": rate_text,
             "size": format_bytes,
         }
+        made.filters.update(filters)
         return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from typing import cast
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.settings import Flag
@@ -57,9 +58,11 @@ def _texts(value: object) -> Iterator[str]:
         case str():
             yield value
         case list():
-            for one in value:
+            for one in cast(list[object], value):
                 yield from _texts(one)
         case dict():
-            for name, one in value.items():
+            for name, one in cast(dict[str, object], value).items():
                 yield name
                 yield from _texts(one)
+        case _:
+            pass

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.json_text import Members, Node
@@ -82,9 +82,9 @@ class Masks:
             case str():
                 return self.text(value)
             case dict():
-                return {name: self.everywhere(one) for name, one in value.items()}
+                return {name: self.everywhere(one) for name, one in cast("dict[str, Any]", value).items()}
             case list():
-                return [self.everywhere(one) for one in value]
+                return [self.everywhere(one) for one in cast(list[object], value)]
             case _:
                 return value
 
@@ -114,9 +114,9 @@ class Masks:
             case str() if name in _SAID:
                 return self.text(value)
             case dict():
-                return self.answer(value)
+                return self.answer(cast("dict[str, Any]", value))
             case list():
-                return [self._told(name, one) for one in value]
+                return [self._told(name, one) for one in cast(list[object], value)]
             case _:
                 return value
 

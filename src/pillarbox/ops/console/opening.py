@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
@@ -12,7 +12,7 @@ from pillarbox.ops.console.app import Console
 from pillarbox.ops.console.guard import is_local
 from pillarbox.ops.console.logins import Ask, HostLogin, Login, NoLogin, ProxyLogin, UserLogin, UsersFile
 from pillarbox.ops.console.users import parse
-from pillarbox.ops.importing import import_object
+from pillarbox.ops.importing import import_callable
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.settings.console import ConsoleSettings
 
@@ -65,8 +65,7 @@ def make_login(given: ConsoleSettings) -> Login:
                 return UserLogin(lambda: users, proxies=given.trusted_proxies)
             return UserLogin(UsersFile(Path(given.users_file)), proxies=given.trusted_proxies)
         case path if ":" in path:
-            ask: Ask = import_object(path, Callable)  # type: ignore[arg-type]  # isinstance knows what is callable
-            return HostLogin(ask)
+            return HostLogin(cast(Ask, import_callable(path)))
         case other:
             raise ConfigurationError(f"console.login is {other!r}: write file, proxy, none, or MODULE:OBJECT")
 

@@ -91,7 +91,7 @@ def hides(detail: EventDetail, masks: Masks) -> bool:
 
 
 def hex_dump(raw: bytes) -> str:
-    lines = []
+    lines: list[str] = []
     for start in range(0, len(raw), 16):
         row = raw[start : start + 16]
         letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)

@@ -6,9 +6,12 @@ before the end can be laid out on a text; parts that never go back (`a++`, `(?>â
 
 from __future__ import annotations
 
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from importlib import import_module
 from typing import Any
+
+# Private modules of `re`: nothing else takes a pattern apart.
+codes: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 SEARCHED = 1000
 """Characters of one text that rules search; the rest is not shown."""

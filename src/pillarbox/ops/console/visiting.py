@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.background import BackgroundTask
@@ -67,7 +67,7 @@ class Visit:
     desk: Desk
     request: Request
     known: Known
-    form: Mapping[str, Any] = field(default_factory=dict)
+    form: Mapping[str, Any] = field(default_factory=dict[str, Any])
     later: BackgroundTask | None = None
     """What is still to be done once the answer is given."""
 
@@ -284,7 +284,8 @@ def _posted(parse: Callable[[], Any]) -> Mapping[str, Any]:
         posted = parse()
         if not isinstance(posted, dict):
             raise ValueError
-        check_texts(posted)
+        fields = cast("dict[str, Any]", posted)
+        check_texts(fields)
     except (ValueError, RecursionError):
         raise Refused(400, "What was posted cannot be read.") from None
-    return posted
+    return fields

@@ -59,7 +59,7 @@ class Verification:
     @property
     def failures(self) -> tuple[str, ...]:
         """One sentence per violated guarantee."""
-        found = []
+        found: list[str] = []
         for result in self.results:
             name = result.receiver
             if events := result.lost:

@@ -31,7 +31,7 @@ class Report:
     @property
     def worst(self) -> Result:
         """`fail`, `warn` or `pass`."""
-        return next((result for result in ("fail", "warn") if self.of(result)), "pass")
+        return "fail" if self.of("fail") else "warn" if self.of("warn") else "pass"
 
 
 def unreadable(error: ConfigurationError) -> Report:
@@ -78,7 +78,7 @@ async def _run(
 
     failed: the name of an earlier check that these depend on and that failed. Returns the findings and that name.
     """
-    findings = []
+    findings: list[Finding] = []
     for check in checks:
         answer = await _ask(check) if failed is None else CheckResult("skip", f"skipped, because {failed} failed")
         findings.append(

@@ -65,7 +65,8 @@ def ready(
         return ProbeResult(False, {"status": "DOWN", "why": snapshot.error})
     if stalled:
         return ProbeResult(False, {"status": "DOWN", "why": f"the relay makes no progress: {stalled}"})
-    return ProbeResult(True, {"status": "UP"} | ({"waits_for": dict(waits_for)} if waits_for else {}))
+    missing: dict[str, object] = {"waits_for": dict(waits_for)} if waits_for else {}
+    return ProbeResult(True, {"status": "UP", **missing})
 
 
 def healthy(snapshot: StoreSnapshot, limits: HealthLimits, *, queues: Mapping[str, int]) -> ProbeResult:

@@ -38,6 +38,8 @@ class ConsumerState:
                 self._last_error = error
             case SourceRestored():
                 self._last_error = ""
+            case _:
+                pass
 
     async def alive(self) -> ProbeResult:
         """Return UP: a process that responds is alive."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from pillarbox import plugins
 from pillarbox.core.errors import ConfigurationError
@@ -41,7 +41,9 @@ class FlagOr(Choice):
 class Rate(Text):
     """Messages per second, minute or hour."""
 
-    word: ClassVar[str] = "rate above zero"
+    @property
+    def word(self) -> str:
+        return "rate above zero"
 
     def check(self, value: Any) -> None:
         try:
@@ -54,7 +56,9 @@ class Rate(Text):
 class Listen(Text):
     """Where to listen: a host and a port."""
 
-    word: ClassVar[str] = "host:port"
+    @property
+    def word(self) -> str:
+        return "host:port"
 
     def check(self, value: Any) -> None:
         found = re.fullmatch(r"(?:[\w.-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})", value) if isinstance(value, str) else None
@@ -66,7 +70,9 @@ class Listen(Text):
 class Moment(Text):
     """A time, or an age that is counted back from the start."""
 
-    word: ClassVar[str] = "time or age"
+    @property
+    def word(self) -> str:
+        return "time or age"
 
     def read(self, value: Any) -> str:
         written = value.isoformat() if isinstance(value, datetime) else value
@@ -85,7 +91,9 @@ class Moment(Text):
 class Import(Text):
     """An object of the application."""
 
-    word: ClassVar[str] = "MODULE:OBJECT"
+    @property
+    def word(self) -> str:
+        return "MODULE:OBJECT"
 
     def check(self, value: Any) -> None:
         if not isinstance(value, str) or not re.fullmatch(r"[\w.]+:\w+", value):
@@ -100,7 +108,10 @@ class Url(Text):
     group: str
     """The group of entry points that know a scheme."""
     examples: str
-    word: ClassVar[str] = "URL"
+
+    @property
+    def word(self) -> str:
+        return "URL"
 
     def check(self, value: Any) -> None:
         if not isinstance(value, str):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.settings.masking import masked
@@ -41,16 +41,17 @@ class Reader:
         if not isinstance(written, Mapping):
             self._wrong(f"{dotted(path)} in {self.file} is not a table: write [{dotted(path)}] and its keys below it")
             return None
-        for name in written:
+        table = cast("Mapping[str, Any]", written)
+        for name in table:
             if name not in keys_of(section) and name not in parts_of(section):
                 place = (*path, name)
                 near = nearest_key(self.root, place, section)
                 self._wrong(f"{dotted(place)} in {self.file} is not a setting{near}")
         values: dict[str, dict[str, Any]] = {"": {}, **{holder: {} for holder in inlined_of(section)}}
         for name, key in keys_of(section).items():
-            values[key.holder][key.attribute] = self._value(key, written, (*path, name))
+            values[key.holder][key.attribute] = self._value(key, table, (*path, name))
         for name, inner in parts_of(section).items():
-            values[inner.holder][name] = self._part(inner, written, path)
+            values[inner.holder][name] = self._part(inner, table, path)
         if len(self.problems) > before:
             return None
         return self._made(section, values, path)
@@ -107,15 +108,19 @@ class Reader:
         if not isinstance(written, Mapping):
             self._wrong(f"{dotted(path)} in {self.file} is not a table: write [{dotted(path)}.NAME]")
             return {}
-        names = dict.fromkeys([*written, *(above[len(path)] for above in self.above if above[: len(path)] == path)])
-        return MappingProxyType({name: self._section(section, written.get(name, {}), (*path, name)) for name in names})
+        table = cast("Mapping[str, Any]", written)
+        names = dict.fromkeys([*table, *(above[len(path)] for above in self.above if above[: len(path)] == path)])
+        return MappingProxyType({name: self._section(section, table.get(name, {}), (*path, name)) for name in names})
 
     def _listed(self, section: type[Any], written: Any, path: Path) -> tuple[Any, ...]:
         if not isinstance(written, Sequence) or isinstance(written, str):
             self._wrong(f"{dotted(path)} in {self.file} is not a list: write [[{dotted(path)}]] for each")
             return ()
         *before, name = path
-        return tuple(self._section(section, one, (*before, f"{name}[{at}]")) for at, one in enumerate(written))
+        return tuple(
+            self._section(section, one, (*before, f"{name}[{at}]"))
+            for at, one in enumerate(cast("Sequence[object]", written))
+        )
 
     def _note(self, key: Setting, path: Path, value: Any, origin: Origin) -> None:
         shown = masked(value) if key.secret and isinstance(value, str) else value

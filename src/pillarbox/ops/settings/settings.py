@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.text import payload_limit
@@ -95,9 +95,10 @@ class Settings:
 
 
 def _preset(above: Mapping[Path, Given], written: Mapping[str, Any]) -> dict[Path, Given]:
-    relay = written.get("relay", {})
+    relay = written.get("relay")
+    table = cast("Mapping[str, Any]", relay if isinstance(relay, Mapping) else {})
     given = above.get(("relay", "preset"))
-    name = given.value if given is not None else relay.get("preset") if isinstance(relay, Mapping) else None
+    name = given.value if given is not None else table.get("preset")
     if not isinstance(name, str) or name not in PRESETS:
         return {}
     preset, origin = PRESETS[name], Origin("preset", name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path as File
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.settings.masking import masked
@@ -138,8 +138,9 @@ def _named_as_written(path: Path, written: Any) -> Path:
     found: list[str] = []
     for name in path:
         if isinstance(written, Mapping):
-            name = next((one for one in written if one.lower().replace("-", "_").replace(".", "_") == name), name)
-            written = written.get(name)
+            table = cast("Mapping[str, Any]", written)
+            name = next((one for one in table if one.lower().replace("-", "_").replace(".", "_") == name), name)
+            written = table.get(name)
         found.append(name)
     return tuple(found)
 

@@ -28,7 +28,7 @@ class Part:
 
 def named(section: type[Any]) -> Any:
     """A field that has sections by their names."""
-    return field(default_factory=lambda: MappingProxyType({}), metadata={"part": (section, "named")})
+    return field(default_factory=lambda: MappingProxyType[str, Any]({}), metadata={"part": (section, "named")})
 
 
 def inlined(section: type[Any], *, without: tuple[str, ...] = ()) -> Any:

@@ -53,7 +53,8 @@ class SqlKeys:
         return self._view(await self._engine.read(self._queue, given))
 
     def _view(self, rows: Sequence[Row]) -> QueueView:
-        first, later = None, []
+        first: FirstPending | None = None
+        later: list[Neighbour] = []
         for is_first, recorded_at, place, destination, event_id, status, event_type, held, next_try in rows:
             if is_first:
                 until = moment_or_none(self._engine, next_try)

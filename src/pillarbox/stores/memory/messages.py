@@ -120,11 +120,11 @@ class MemoryMessages:
 def _in_turn(lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
     """One of each line in turn, until a bound is met, and the first that did not fit into the bytes; a line is never
     continued past that."""
-    queue = [islice(line, bounds.quota) for line in lines]
+    queue: list[Iterator[Stored]] = [islice(line, bounds.quota) for line in lines]
     taken: list[Stored] = []
     size = 0
     while queue:
-        going_on = []
+        going_on: list[Iterator[Stored]] = []
         for line in queue:
             stored = next(line, None)
             if stored is None:

@@ -55,7 +55,7 @@ class MemoryStore:
         self.lanes = MemoryLanes(tables)
         self.messages = MemoryMessages(tables)
         self.writes = MemoryWrites(tables, history=history, ledger=ledger is True)
-        self._ledger_kind = ledger
+        self._ledger_kind: LedgerKind = ledger
         self.ledger = ledger_of(ledger, history=history, tables=tables)
         self.destinations = MemoryDestinations(tables)
         self.statistics = MemoryStatistics(tables)

@@ -113,7 +113,7 @@ class Relay:
     lease_end: float
     """When its lease ends, on the monotonic clock."""
     in_hand: Sequence[InHand] = ()
-    breakers: Mapping[str, str] = field(default_factory=dict)
+    breakers: Mapping[str, str] = field(default_factory=dict[str, str])
     draining: bool = False
     stalled: str = ""
 
@@ -286,7 +286,7 @@ def verb(act: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], Cor
     @wraps(act)
     async def turn(facet: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
         await asyncio.sleep(0)
-        with facet._tables.lock:
+        with facet._tables.lock:  # pyright: ignore[reportPrivateUsage]  # it decorates the methods of facets
             result = act(facet, *args, **kwargs)
         await asyncio.sleep(0)
         return result

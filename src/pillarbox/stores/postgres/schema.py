@@ -99,7 +99,7 @@ class PostgresSchema:
             await connection.execute(self._statements.get("schema_create"))
         version = await self._version(connection)
         SchemaStatus(version=version, wanted=self._wanted).refuse_newer()
-        ran = []
+        ran: list[str] = []
         for number, (name, script) in self._migrations.items():
             if number > version:
                 await self._migrate(connection, number, name, script)
@@ -131,7 +131,7 @@ class PostgresSchema:
         return int(await self._ask(connection, "schema_version"))
 
     async def _problems(self, connection: Driver) -> list[str]:
-        problems = []
+        problems: list[str] = []
         if not await self._ask(connection, "schema_hash"):
             problems.append(
                 "the database hashes lanes differently since an upgrade: stop producers, drain the outbox, "

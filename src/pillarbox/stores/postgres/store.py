@@ -64,7 +64,8 @@ class PostgresStore:
             max_payload=max_payload,
             statement_timeout=statement_timeout,
         )
-        self._history, self._ledger = history, ledger
+        self._history = history
+        self._ledger: LedgerKind = ledger
         statements = PostgresStatements(Names(prefix=prefix, schema=schema))
         longest = seconds(statement_timeout, field="statement_timeout")
         bound, given_up = f"{longest * 1000:.0f}ms", longest + GRACE

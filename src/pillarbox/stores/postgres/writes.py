@@ -168,7 +168,9 @@ class PostgresWrites:
             if units:
                 await self._isolating(sql, epochs, units, results, refused)
         if refused:
-            raise RowsRefusedError(str(refused[0]), positions=frozenset().union(*(one.positions for one in refused)))
+            raise RowsRefusedError(
+                str(refused[0]), positions=refused[0].positions.union(*(one.positions for one in refused))
+            )
         return _together(results)
 
     async def _isolating(
@@ -257,8 +259,8 @@ def _together(results: Sequence[Settled]) -> Settled:
         return NOTHING
     return Settled(
         # A lane that was lost between two statements is lost.
-        held=frozenset.intersection(*(result.held for result in results)),
+        held=results[0].held.intersection(*(result.held for result in results)),
         count=sum(result.count for result in results),
         duplicates=sum(result.duplicates for result in results),
-        lost=frozenset.union(*(result.lost for result in results)),
+        lost=results[0].lost.union(*(result.lost for result in results)),
     )

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.core.message import EARLIEST, LATEST
 from pillarbox.stores.admin.engine import Given, Row
@@ -59,7 +59,7 @@ def _encoded(given: Given) -> dict[str, Any]:
 def _value(value: object) -> Any:
     if isinstance(value, datetime):
         return written(value)
-    return json.dumps([_value(one) for one in value]) if isinstance(value, list) else value
+    return json.dumps([_value(one) for one in cast(list[object], value)]) if isinstance(value, list) else value
 
 
 def written(at: datetime) -> str:

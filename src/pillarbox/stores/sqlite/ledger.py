@@ -59,7 +59,7 @@ class SqliteHistoryLedger:
         def work(db: sqlite3.Connection) -> set[tuple[str, str]]:
             return set(db.execute(self._find, {"ids": json.dumps(asked)}).fetchall())
 
-        sent = await self._connection.read(work) if asked else set()
+        sent = await self._connection.read(work) if asked else set[tuple[str, str]]()
         return [
             Before.SENT if is_first(message) and (message.event_id, destination) in sent else Before.NOT_SENT
             for message, destination in messages

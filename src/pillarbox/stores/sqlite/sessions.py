@@ -13,8 +13,11 @@ import re
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    fcntl: Any = None
+else:
     import fcntl
 
 TOKEN = "lock"  # noqa: S105 - no secret: it says that there is a lock

@@ -59,7 +59,8 @@ class SqliteStore:
         self._beside = partial(
             SqliteStore, path, prefix=prefix, max_payload=max_payload, busy_timeout=busy_timeout, clock=clock
         )
-        self._history, self._ledger = history, ledger
+        self._history = history
+        self._ledger: LedgerKind = ledger
         statements = SqliteStatements(Names(prefix=prefix))
         bell = Bell(statements)
         connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"), clock=clock)

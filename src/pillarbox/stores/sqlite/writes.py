@@ -210,12 +210,14 @@ class SqliteWrites:
         refused: list[RowsRefusedError] = []
         await self._isolating(epochs, entries, work, results, refused)
         if refused:
-            raise RowsRefusedError(str(refused[0]), positions=frozenset().union(*(one.positions for one in refused)))
+            raise RowsRefusedError(
+                str(refused[0]), positions=refused[0].positions.union(*(one.positions for one in refused))
+            )
         return Settled(
-            held=frozenset.intersection(*(result.held for result in results)),
+            held=results[0].held.intersection(*(result.held for result in results)),
             count=sum(result.count for result in results),
             duplicates=sum(result.duplicates for result in results),
-            lost=frozenset.union(*(result.lost for result in results)),
+            lost=results[0].lost.union(*(result.lost for result in results)),
         )
 
     async def _isolating(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Any
 
 from pillarbox.telemetry.prometheus.client import Histogram
 
@@ -16,8 +17,9 @@ class BatchHistogram(Histogram):
 
     def observe_all(self, values: Sequence[float]) -> None:
         """Observe every value."""
+        internals: Any = self  # prometheus_client does not type them
         try:
-            bounds, buckets, total = self._upper_bounds, self._buckets, self._sum
+            bounds, buckets, total = internals._upper_bounds, internals._buckets, internals._sum
         except AttributeError:  # another release of prometheus_client may name its internals differently
             for value in values:
                 self.observe(value)

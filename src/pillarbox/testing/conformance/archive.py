@@ -54,7 +54,8 @@ class ArchiveConformance:
         events = (event(name, "k", payload=bytes(size), destination="x") for name, size in sizes.items())
         await harness.commit(*events)
         await owner.settle(DELIVERED if table == "history" else Dead(error="no"), *await owner.ready())
-        read, after = [], None
+        read: list[list[str]] = []
+        after = None
         while rows := await harness.store.admin.archive.read(table, older=0, limit=9, after=after, max_bytes=2500):
             read.append([row.event_id for row in rows])
             after = rows[-1]

@@ -157,7 +157,12 @@ class ListConformance:
             assert len(await listed(harness, until=at(HOUR), limit=limit)) == len(rows)
 
     async def test_a_list_can_be_narrowed_to_an_aggregate_whatever_the_key(self, harness: StoreHarness) -> None:
-        cases = [("ORDER", ["waits", "dead", "sent"]), ("ORDER:42", ["dead", "sent"]), ("ORDER:4", []), ("42", [])]
+        cases: list[tuple[str, list[str]]] = [
+            ("ORDER", ["waits", "dead", "sent"]),
+            ("ORDER:42", ["dead", "sent"]),
+            ("ORDER:4", []),
+            ("42", []),
+        ]
         owner = await Owner.of(harness.store)
         await harness.commit(event("none"))
         await harness.commit(event("sent", aggregate_type="ORDER", aggregate_id="42"))

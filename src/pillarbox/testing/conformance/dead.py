@@ -138,7 +138,8 @@ class DeadConformance:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, "a", "b", "c", "d", "e")
         for limit in (1, 2, 10):
-            found, before = [], None
+            found: list[str] = []
+            before = None
             while page := await dead_letters(harness.store, limit=limit, before=before):
                 assert len(page) <= limit
                 found += [letter.event_id for letter in page]

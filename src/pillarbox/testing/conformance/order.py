@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.core.message import Held, Message, Probe
+from pillarbox.core.message import Held, KeyQueue, Message, Probe
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -242,7 +242,7 @@ class LinesConformance:
         await owner.settle(LATER, *heads[:5])
         await owner.settle(DELIVERED, *heads[5:])
         await owner.hold(Held.BEHIND, *nexts)
-        found = []
+        found: list[KeyQueue] = []
         bite = await harness.store.messages.orphaned_queues(owner.lanes, limit=1)
         while bite.after is not None:
             found += bite.queues

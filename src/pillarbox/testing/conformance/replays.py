@@ -246,6 +246,7 @@ class ReplayConformance:
         await owner.settle(DELIVERED, *sent)
         other = await harness.second_store()
         found = await other.admin.replays.find(progress.number)
+        assert found is not None
         assert found == progress
         while not found.done:
             found = await _bite(other, found, 1)

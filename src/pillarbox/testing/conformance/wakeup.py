@@ -29,7 +29,7 @@ class WakeupConformance:
 
     async def test_every_dozing_relay_may_be_rung(self, harness: StoreHarness) -> None:
         stores = [harness.store, await harness.second_store()]
-        naps = []
+        naps: list[asyncio.Task[bool]] = []
         for store in stores:
             await store.wakeup.request(await join(store), LONG_NAP)
             naps.append(asyncio.create_task(store.wakeup.wait(LONG_NAP)))

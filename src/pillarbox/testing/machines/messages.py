@@ -28,6 +28,7 @@ TIMES: dict[Time | None, datetime | None] = {
     "past": datetime(2001, 1, 1, tzinfo=UTC),
     "future": datetime(2101, 1, 1, tzinfo=UTC),
 }
+_TIMES_TO_DRAW: list[Time | None] = [None, None, "past", "future"]
 DELAYS: dict[Time, float] = {"past": 0.0, "future": HOUR}
 
 times = st.sampled_from(sorted(DELAYS))
@@ -49,7 +50,7 @@ def events(draw: st.DrawFn) -> Event:
         # An id has one key for life: a repeat of an event is the same event.
         key=KEYS[EVENTS.index(event_id) % len(KEYS)],
         destination=draw(st.sampled_from(DESTINATIONS)),
-        available_at=TIMES[draw(st.sampled_from([None, None, "past", "future"]))],
+        available_at=TIMES[draw(st.sampled_from(_TIMES_TO_DRAW))],
     )
 
 
@@ -236,7 +237,7 @@ class MessageLife(StoreMachine):
         assert told == [(d.event_id, d.destination, d.payload, d.attempts) for d in self.model.dead]
 
     def _recorded(self, event: Event) -> None:
-        time = next(name for name, value in TIMES.items() if value == event.available_at)
+        time: Time | None = next(name for name, value in TIMES.items() if value == event.available_at)
         self.model.record(event.event_id, event.destination, event.key, event.payload, time)
 
     def _pick(self, pick: int) -> Message | None:

@@ -222,7 +222,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
 def _line(task: asyncio.Task[Any]) -> str:
     """The coroutines a task is in, from the outermost to the one that waits."""
-    steps = []
+    steps: list[str] = []
     coroutine: object = task.get_coro()
     while isinstance(coroutine, CoroutineType) and coroutine.cr_frame is not None:
         steps.append(f"{coroutine.__qualname__}:{coroutine.cr_frame.f_lineno}")

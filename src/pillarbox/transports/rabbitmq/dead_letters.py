@@ -40,8 +40,12 @@ class RabbitMQLetter:
         self._republisher = mover
         self.stays = True
 
-    @cached_property
+    @property
     def letter(self) -> BrokerDeadLetter:
+        return self._letter
+
+    @cached_property
+    def _letter(self) -> BrokerDeadLetter:
         return letter_of(self._arrival)
 
     async def move(self, queue: str) -> None:

@@ -116,7 +116,8 @@ class RabbitMQDiagnosis:
         return passed("messages are confirmed, and come back where no queue is bound")
 
     async def _destinations(self) -> CheckResult:
-        wrong, doubtful = [], []
+        wrong: list[str] = []
+        doubtful: list[str] = []
         for name, address in self._addresses.items():
             said = await self._trouble(address)
             if said is not None:
@@ -210,9 +211,12 @@ class RabbitMQDiagnosis:
         channel = Channel(self._endpoint)
         returned: list[object] = []
 
+        def came_back(*message: object) -> None:
+            returned.append(message)
+
         async def publish() -> None:
             await link.adopt(channel)
-            channel.raw.add_on_return_callback(lambda *told: returned.append(told))
+            channel.raw.add_on_return_callback(came_back)
             await channel.call(channel.raw.confirm_delivery, ack_nack_callback=channel.answered)
             channel.raw.basic_publish(exchange="", routing_key=f"{NOBODY}-{uuid4()}", body=b"", mandatory=True)
             await channel.answer()

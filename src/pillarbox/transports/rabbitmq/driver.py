@@ -109,8 +109,12 @@ class Wire(AsyncioConnection):
         pika is not told of them; only where the connection is `direct`."""
         number = channel.channel_number
         self._on_confirm[number] = on_confirm
+
+        def forget(*_: object) -> None:
+            self._on_confirm.pop(number, None)
+
         # pika gives the number to another channel only after this.
-        channel.add_on_close_callback(lambda *_: self._on_confirm.pop(number, None))
+        channel.add_on_close_callback(forget)
         # pika reads until there is no more. Confirms are short: the second read would only find that out.
         stream: Any = getattr(self, "_transport", None)
         if type(getattr(stream, "_sock", None)) is socket.socket:

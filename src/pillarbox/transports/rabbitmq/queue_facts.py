@@ -64,7 +64,7 @@ class QueueReader:
         ask."""
         facts = QueueFacts(arguments={} if wanted is None else wanted.all_arguments())
         said = dict(facts.arguments)
-        unknown = set(_LAST)
+        unknown: set[str] = set(_LAST)
         for _ in range(_MOST_ROUNDS):
             told = await self._difference(name, facts, unknown)
             if told is None:

@@ -147,7 +147,7 @@ def _split(encoded: bytes) -> dict[str, bytes]:
     while word & 1:  # further flags, for properties that nobody has defined
         (word,) = struct.unpack_from(">H", encoded, offset)
         offset += 2
-    fields = {}
+    fields: dict[str, bytes] = {}
     for position, (name, kind) in enumerate(_FIELDS.items()):
         if flags & (0x8000 >> position):
             match kind:
@@ -201,7 +201,7 @@ def _fitting(headers: list[Header], room: int) -> list[Header]:
     """As many as fit, the shortest first chosen, in their order."""
     if sum(header.size for header in headers) <= room:
         return headers
-    chosen = set()
+    chosen: set[int] = set()
     for position in sorted(range(len(headers)), key=lambda position: headers[position].size):
         room -= headers[position].size
         if room < 0:
@@ -228,7 +228,8 @@ def _read_table(table: bytes, depth: int) -> dict[str, Any]:
 
 
 def _read_array(array: bytes, depth: int) -> list[Any]:
-    read, offset = [], 0
+    read: list[Any] = []
+    offset = 0
     try:
         while offset < len(array):
             value = _value_at(array, offset)
@@ -256,6 +257,8 @@ def _read(value: bytes, depth: int) -> Any:
             return (_read_array if kind == b"A" else _read_table)(content, depth + 1)
         case b"V":
             return None
+        case _:
+            pass
     numbers = struct.unpack(_NUMBERS[kind], value[1:])
     match kind:
         case b"T":

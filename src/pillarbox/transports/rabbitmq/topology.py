@@ -119,7 +119,7 @@ class Queue:
         "`dead_letter` only. Not set: the broker's own limit, none up to RabbitMQ 3 and 20 from RabbitMQ 4 on.",
     )
     arguments: Mapping[str, Argument] = field(
-        default_factory=dict, metadata=about(Pairs(texts=False), "Further arguments of the declaration.")
+        default_factory=dict[str, Argument], metadata=about(Pairs(texts=False), "Further arguments of the declaration.")
     )
 
     def __post_init__(self) -> None:

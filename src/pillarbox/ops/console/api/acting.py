@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import dead_letter_edit, decisions, operator_requests
@@ -64,13 +64,14 @@ async def _decide(visit: Visit, decision: Decision) -> dict[str, Any]:
 async def edit(visit: Visit) -> dict[str, Any]:
     body = visit.form
     letter = await letter_of(visit, body.get("letter"), gone=409)
-    payload, headers = payload_of(body), body.get("headers") or {}
+    payload = payload_of(body)
+    headers: object = body.get("headers") or {}
     if not isinstance(headers, dict):
         raise ConfigurationError("headers is not an object: give names and values")
     change = dead_letter_edit.amendment(
         letter,
         payload=None if payload is None else encode(payload),
-        headers=headers,
+        headers=cast("dict[str, Any]", headers),
         removed=_texts("removed", body.get("removed") or []),
         max_payload=visit.desk.max_payload,
     )
@@ -126,9 +127,10 @@ async def replay(visit: Visit) -> dict[str, Any]:
 
 
 def _texts(name: str, given: object) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+    texts = cast(list[object], given) if isinstance(given, list) else [None]
+    if not all(isinstance(one, str) for one in texts):
         raise ConfigurationError(f"{name} is not a list of strings")
-    return given
+    return cast(list[str], texts)
 
 
 _OPERATOR = Role.OPERATOR

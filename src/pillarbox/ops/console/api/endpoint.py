@@ -22,7 +22,7 @@ class Endpoint:
     path: str
     summary: str
     answer: Callable[[Visit], Awaitable[dict[str, Any]]]
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
     posts: bool = False
     needs: Role = Role.VIEWER
     patience: float = PATIENCE

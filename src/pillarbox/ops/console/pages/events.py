@@ -133,4 +133,6 @@ def _command(command: str, asked: dict[str, str]) -> str:
         case "RETRYING":
             asked = {name: value for name, value in asked.items() if name != "status"}
             command += " --retrying"
+        case _:
+            pass
     return command_line.command(command, options=asked)

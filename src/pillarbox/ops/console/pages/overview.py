@@ -85,7 +85,7 @@ def level(oldest: float | None, slo: float) -> str:
 
 def alarms(glance: Glance, desk: Desk) -> list[str]:
     """List further problems besides the state at the top."""
-    found = []
+    found: list[str] = []
     oldest = glance.seen.oldest
     if oldest is not None and oldest > desk.slo:
         found.append(f"The oldest pending event is {words.span(oldest)} old; the objective is {words.span(desk.slo)}.")

@@ -59,7 +59,7 @@ class HandsConformance:
 
     async def test_what_kills_its_takers_is_given_out_alone_and_counted(self, harness: SourceHarness) -> None:
         await harness.put(incoming("poison"), incoming("b"))
-        alone = []
+        alone: list[tuple[bool, int]] = []
         for _ in range(5):
             source = harness.another()
             while (delivery := await take_patiently(source)).incoming.event_id != "poison":

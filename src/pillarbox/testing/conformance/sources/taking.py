@@ -51,7 +51,7 @@ async def take_patiently(source: Source) -> Delivery:
 
 async def taken_ids(source: Source, number: int) -> list[str | None]:
     """The ids of the next so many, each acked."""
-    ids = []
+    ids: list[str | None] = []
     for _ in range(number):
         delivery = await take_patiently(source)
         ids.append(delivery.incoming.event_id)

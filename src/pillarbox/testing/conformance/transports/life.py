@@ -103,7 +103,7 @@ async def pass_turns(number: int) -> None:
 async def every_error(harness: TransportHarness) -> list[SendError]:
     """One of each kind this transport can be brought to; it is closed afterwards."""
     able, good = harness.capabilities, outgoing("a", harness.address(), body=CANARY)
-    answers = []
+    answers: list[SendError | None] = []
     if able.routes:
         answers += await send(harness, outgoing("b", harness.unroutable(), body=CANARY))
     if able.refuses:

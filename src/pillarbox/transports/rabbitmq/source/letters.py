@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
 from pillarbox.core.outcome import legible
@@ -52,8 +52,10 @@ def _legible(text: str | None) -> str | None:
 def _last_death(headers: Mapping[str, Any], queue: str) -> Mapping[str, Any]:
     """The latest that did not happen in the queue where it lies now."""
     deaths = headers.get("x-death")
-    found = deaths if isinstance(deaths, list) else []
-    return next((death for death in found if isinstance(death, dict) and death.get("queue") not in (None, queue)), {})
+    found = cast(list[object], deaths) if isinstance(deaths, list) else []
+    tables = (cast(dict[str, Any], death) for death in found if isinstance(death, dict))
+    elsewhere = (death for death in tables if death.get("queue") not in (None, queue))
+    return next(elsewhere, dict[str, Any]())
 
 
 def _text(death: Mapping[str, Any], name: str) -> str | None:
