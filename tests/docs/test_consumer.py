@@ -10,8 +10,7 @@ import pytest
 from pillarbox import Consumer
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import ConsumerObservation
-from pillarbox.transports.rabbitmq import RabbitMQSource
-from pillarbox.transports.rabbitmq.source import headers
+from pillarbox.transports.rabbitmq import RabbitMQSource, properties
 from tests.docs.pages import ROOT
 from tests.unit.telemetry.test_consumer_lines import LINES
 
@@ -31,7 +30,7 @@ def test_every_field_of_an_event_is_named() -> None:
 
 
 def test_every_header_is_named() -> None:
-    found = [value for value in vars(headers).values() if isinstance(value, str) and value.startswith("pillarbox-")]
+    found = [value for value in vars(properties).values() if isinstance(value, str) and value.startswith("pillarbox-")]
     assert len(found) == 6
     assert [header for header in found if f"`{header}`" not in PAGE] == []
 

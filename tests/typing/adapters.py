@@ -8,7 +8,7 @@ from pillarbox.transports.handlers import Handlers, HandlerTransport
 from pillarbox.transports.memory import MemoryTransport
 from pillarbox.transports.memory_source import MemoryDelivery, MemorySource
 from pillarbox.transports.rabbitmq import RabbitMQSource, RabbitMQTransport
-from pillarbox.transports.rabbitmq.source.delivery import RabbitMQDelivery
+from pillarbox.transports.rabbitmq.source import RabbitMQDelivery
 from pillarbox.transports.stdout import StdoutTransport
 
 

@@ -188,7 +188,7 @@ async def test_messages_are_confirmed_unless_the_broker_is_silent(url: str, rabb
     assert (await asked("transport.confirms", url)).result == "pass"
     async with (
         Proxy(rabbitmq_server.port) as proxy,
-        aclosing(RabbitMQDiagnosis(f"amqp://guest:guest@127.0.0.1:{proxy.port}/", patience="200ms")) as broker,
+        aclosing(RabbitMQDiagnosis(f"amqp://guest:guest@127.0.0.1:{proxy.port}/", timeout="200ms")) as broker,
     ):
         assert (await ask(broker.checks(), "transport.reachable")).result == "pass"
         proxy.silence()

@@ -13,9 +13,7 @@ from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQTransport, connection, transport
-from pillarbox.transports.rabbitmq.channel import Channel
-from pillarbox.transports.rabbitmq.declaring import Second, declare
-from pillarbox.transports.rabbitmq.endpoint import Endpoint
+from pillarbox.transports.rabbitmq.driver import Channel, Second, declare
 from pillarbox.transports.rabbitmq.topology import Declaration
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
@@ -35,9 +33,7 @@ class Declares:
         self.may_go_on.set()
         self.before: Callable[[], None] = lambda: None
 
-    async def __call__(
-        self, over: Channel, place: Endpoint, declarations: Sequence[Declaration | Second]
-    ) -> list[Declaration | Second]:
+    async def __call__(self, over: Channel, declarations: Sequence[Declaration | Second]) -> list[Declaration | Second]:
         self.names += [one.name for one in declarations if isinstance(one, Queue)]
         self.channels.add(over)
         self.at_once += 1
@@ -45,7 +41,7 @@ class Declares:
         self.before()
         await self.may_go_on.wait()
         try:
-            return await declare(over, place, declarations)
+            return await declare(over, declarations)
         finally:
             self.at_once -= 1
 
@@ -136,8 +132,8 @@ async def test_a_connection_lost_among_many_new_queues_undoes_nothing_of_those_b
     broker, names = make(), [new_name() for _ in range(5)]
 
     def cut() -> None:
-        if len(declares.names) == 3 and (connection := broker._connections._link) is not None:
-            connection.let_go(UnavailableError("cut off"))
+        if len(declares.names) == 3 and (connection := broker._connections.connection) is not None:
+            connection.abort(UnavailableError("cut off"))
 
     declares.before = cut
     answers = await broker.send(lot_for(names))

@@ -32,7 +32,7 @@ async def main(where, url, queue):
     transport = RabbitMQTransport(url)
     sent = [outgoing(f"e{n}", RabbitMQTransport.to(routing_key=queue), body=b"x" * 1000) for n in range(300)]
     assert await transport.send(sent) == [None] * 300
-    assert transport._connections.progress is not None
+    assert transport.pace.progress() is not None
     await transport.aclose()
 
 logging.basicConfig(level=logging.WARNING, format="%(name)s %(message)s")

@@ -13,7 +13,7 @@ from pillarbox.core.clock import Duration
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.ops.settings.transports import TransportSettings
 from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
-from pillarbox.transports.rabbitmq.endpoint import endpoint_of
+from pillarbox.transports.rabbitmq.connection import endpoint_of
 
 EXPIRES = 600_000
 """Milliseconds after which the broker deletes the queue of a benchmark that was killed."""

@@ -1,58 +1,36 @@
-"""The dead-letter queues of a broker: how deep they are, what lies in them, and the way back.
+"""The dead-letter queues of a broker: their depths, their messages, and moving these to another queue.
 
-Nothing reconnects behind its back: a look whose connection is lost raises UnavailableError, and its letters are where
-they were.
+Nothing reconnects in the background: if the connection is lost while dead letters are received, UnavailableError is
+raised, and the dead letters stay in their queue.
+
+A consumer writes the reason of a failure into headers. The broker keeps a list of its own decisions in `x-death`, the
+latest first. A consumer removes that list when it moves a message, so if there is one, the broker decided last.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any, cast
 
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
-from pillarbox.core.clock import Duration, SystemClock, seconds
+from pillarbox.core.clock import Duration
 from pillarbox.core.errors import RejectedError
-from pillarbox.transports.rabbitmq.channel import ChannelRefused
-from pillarbox.transports.rabbitmq.connection import Connection
-from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager, at_least_one, positive
-from pillarbox.transports.rabbitmq.endpoint import endpoint_of
-from pillarbox.transports.rabbitmq.source.headers import delivery_count, moved
-from pillarbox.transports.rabbitmq.source.intake import Arrival, Intake
-from pillarbox.transports.rabbitmq.source.letters import letter_of
-from pillarbox.transports.rabbitmq.source.republisher import Republisher
+from pillarbox.core.outcome import legible
+from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, at_least_one, endpoint_of, positive
+from pillarbox.transports.rabbitmq.driver import ChannelRefused
+from pillarbox.transports.rabbitmq.properties import LAST_FAILED_AT, QUEUE, REASON, ReceivedMessage, count_in
+from pillarbox.transports.rabbitmq.source import ConsumerChannel, Republisher
 
-MOST_IN_HAND = 65_535
-"""What the protocol can count."""
+LARGEST_WINDOW = 65_535
+"""The largest prefetch of the protocol."""
 _NOT_FOUND = 404
 _PAUSE = 0.2
-"""Seconds without a letter after which the queue is asked whether there are any."""
-
-
-class RabbitMQLetter:
-    """See `pillarbox.admin.broker_dead_letters.ReceivedDeadLetter`."""
-
-    def __init__(self, arrival: Arrival, *, intake: Intake, mover: Republisher) -> None:
-        self._arrival = arrival
-        self._intake = intake
-        self._republisher = mover
-        self.stays = True
-
-    @property
-    def letter(self) -> BrokerDeadLetter:
-        return self._letter
-
-    @cached_property
-    def _letter(self) -> BrokerDeadLetter:
-        return letter_of(self._arrival)
-
-    async def move(self, queue: str) -> None:
-        properties = moved(self._arrival.properties, frame_max=self._intake.frame_max)
-        await self._republisher.put(queue, properties, self._arrival.body)
-        self._intake.ack(self._arrival.tag)
-        self.stays = False
+"""Seconds without a message after which the depth of the queue is checked."""
 
 
 class RabbitMQDeadLetters:
@@ -71,94 +49,179 @@ class RabbitMQDeadLetters:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._endpoint = endpoint_of(url, tls)
-        self._patience = positive("answer_timeout", answer_timeout)
-        self._connections, outward = (
+        self._timeout = positive("answer_timeout", answer_timeout)
+        self._connections, republishing = (
             ConnectionManager(
                 self._endpoint,
-                heartbeat=seconds(heartbeat, field="heartbeat"),
-                connect_timeout=positive("connect_timeout", connect_timeout),
-                answer_timeout=self._patience,
-                what="look",
+                heartbeat=heartbeat,
+                connect_timeout=connect_timeout,
+                answer_timeout=answer_timeout,
+                what="connection",
             )
             for _ in range(2)
         )
-        self._republisher = Republisher(self._endpoint, outward, (), SystemClock())
+        self._republisher = Republisher(republishing, ())
 
     def __repr__(self) -> str:
         return f"<RabbitMQDeadLetters at {self._endpoint}>"
 
     async def depth(self, queue: str) -> int | None:
-        link = await self._connections.ready(())
+        connection = await self._connections.ready(())
         try:
-            return await self._connections.in_time(link, link.depth(queue))
+            return await self._connections.in_time(connection, _depth(connection, queue))
         except ChannelRefused as refusal:
-            # The same code tells of a queue that is there, and whose node is not.
+            # The code is the same if the queue exists on a node that is down.
             if refusal.code == _NOT_FOUND and "no queue" in str(refusal):
                 return None
             raise self._refused(queue, str(refusal)) from refusal
 
     @asynccontextmanager
-    async def receive(self, queue: str, *, most: int, window: int) -> AsyncIterator[AsyncIterator[RabbitMQLetter]]:
-        link = await self._connections.ready(())
-        intake = Intake(self._endpoint, link)
-        window = min(at_least_one("window", window), max(most, 1), MOST_IN_HAND)
+    async def receive(
+        self, queue: str, *, most: int, window: int
+    ) -> AsyncIterator[AsyncIterator[RabbitMQReceivedDeadLetter]]:
+        connection = await self._connections.ready(())
+        window = min(at_least_one("window", window), max(most, 1), LARGEST_WINDOW)
         try:
-            await self._connections.in_time(link, intake.open({queue: window}))
-            yield self._letters(intake, link, queue, most=most, window=window)
-            await self._complete(intake, link, queue, window)
+            opening = ConsumerChannel.consuming(connection, {queue: window})
+            channel = await self._connections.in_time(connection, opening)
+            try:
+                yield self._letters(channel, connection, queue, most=most, window=window)
+                await self._receive_rest(channel, connection, queue, window)
+            finally:
+                # Returns unacked messages in their order, which nacks would not keep.
+                connection.close_channel(channel)
         except ChannelRefused as refusal:
             raise self._refused(queue, str(refusal)) from refusal
-        finally:
-            intake.close()
 
     async def aclose(self) -> None:
         await self._connections.aclose()
         await self._republisher.aclose()
 
     async def _letters(
-        self, intake: Intake, link: Connection, queue: str, *, most: int, window: int
-    ) -> AsyncIterator[RabbitMQLetter]:
+        self, channel: ConsumerChannel, connection: Connection, queue: str, *, most: int, window: int
+    ) -> AsyncIterator[RabbitMQReceivedDeadLetter]:
         staying = 0
         for _ in range(most):
             if staying == window:
                 return
-            arrival = await self._next(intake, link, queue)
-            if arrival is None:
+            message = await self._next(channel, connection, queue)
+            if message is None:
                 return
-            yield (letter := RabbitMQLetter(arrival, intake=intake, mover=self._republisher))
+            yield (letter := RabbitMQReceivedDeadLetter(message, channel, self._republisher))
             staying += letter.stays
 
-    async def _complete(self, intake: Intake, link: Connection, queue: str, window: int) -> None:
-        """Take in hand what would change its place when the others are given back.
+    async def _receive_rest(self, channel: ConsumerChannel, connection: Connection, queue: str, window: int) -> None:
+        """Receive further messages that would change their position when the received ones return.
 
-        A quorum queue puts what comes back behind what came back before, and at its very end what is on its way to a
-        channel that is being closed.
+        A quorum queue puts a returned message behind those returned before, and at its very end a message that is on
+        its way to a channel that is being closed.
         """
-        intake.overlook()
-        while intake.alive and await self.depth(queue):
-            if intake.in_hand < window:
-                await self._next(intake, link, queue)
-            elif intake.latest is not None and delivery_count(intake.latest.properties, redelivered=False):
-                more = min(window, MOST_IN_HAND)
-                await self._connections.in_time(link, intake.take_more(queue, more))
+        channel.keep_latest()
+        while channel.failure is None and await self.depth(queue):
+            if channel.unacked < window:
+                await self._next(channel, connection, queue)
+            elif channel.latest is not None and count_in(channel.latest.properties.headers, "x-delivery-count"):
+                more = min(window, LARGEST_WINDOW)
+                await self._connections.in_time(connection, channel.consume(queue, more))
                 window += more
             else:
                 return
 
-    async def _next(self, intake: Intake, link: Connection, queue: str) -> Arrival | None:
-        """The next; None if there is no more: a queue that is empty says nothing. It is also empty while the last
-        letters are on their way to us."""
+    async def _next(self, channel: ConsumerChannel, connection: Connection, queue: str) -> ReceivedMessage | None:
+        """The next message; None if there is none: the queue is empty, and no message is on its way."""
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 while True:
                     try:
                         async with asyncio.timeout(_PAUSE):
-                            return await intake.next()
+                            return await channel.next()
                     except TimeoutError:
-                        if not await self.depth(queue) and not await self._connections.in_time(link, intake.catch_up()):
+                        if await self.depth(queue):
+                            continue
+                        if not await self._connections.in_time(connection, channel.catch_up()):
                             return None
         except TimeoutError:
-            raise self._refused(queue, "it gives out nothing; has another consumer the sole right to it?") from None
+            reason = "it delivers no message; another consumer may consume it exclusively"
+            raise self._refused(queue, reason) from None
 
     def _refused(self, queue: str, reason: str) -> RejectedError:
-        return RejectedError(f"queue {queue!r} at {self._endpoint} cannot be looked at: {reason}")
+        return RejectedError(f"queue {queue!r} at {self._endpoint} cannot be read: {reason}")
+
+
+async def _depth(connection: Connection, queue: str) -> int:
+    async with connection.channel() as channel:
+        found = await channel.call(channel.raw.queue_declare, queue=queue, passive=True)
+        return int(found.method.message_count)
+
+
+class RabbitMQReceivedDeadLetter:
+    """See `pillarbox.admin.broker_dead_letters.ReceivedDeadLetter`."""
+
+    def __init__(self, message: ReceivedMessage, channel: ConsumerChannel, republisher: Republisher) -> None:
+        self._message = message
+        self._channel = channel
+        self._republisher = republisher
+        self.stays = True
+
+    @property
+    def letter(self) -> BrokerDeadLetter:
+        return self._letter
+
+    @cached_property
+    def _letter(self) -> BrokerDeadLetter:
+        return dead_letter_of(self._message)
+
+    async def move(self, queue: str) -> None:
+        properties = self._message.properties.moved(frame_max=self._channel.wire.params.frame_max)
+        await self._republisher.put(queue, properties, self._message.body)
+        self._channel.ack(self._message.tag)
+        self.stays = False
+
+
+def dead_letter_of(message: ReceivedMessage) -> BrokerDeadLetter:
+    """What the headers of a dead letter tell. Raises nothing, whatever a producer wrote."""
+    incoming = message.incoming()
+    headers = incoming.headers
+    death = _last_death(message.properties.headers, message.queue)
+    reasons = (_text(death, "reason"), headers.get(REASON))
+    died_at = death.get("time")
+    return BrokerDeadLetter(
+        queue=message.queue,
+        event_id=_legible(incoming.event_id),
+        event_type=_legible(incoming.event_type or headers.get("eventType")),
+        reason="; before that: ".join(reason for reason in reasons if reason) or None,
+        attempts=incoming.attempts or count_in(death, "count"),
+        died_at=died_at if isinstance(died_at, datetime) else _time(headers.get(LAST_FAILED_AT)),
+        came_from=_text(death, "queue") or headers.get(QUEUE) or None,
+        given_out=message.delivery_count,
+        content_type=_legible(incoming.content_type),
+        size=len(message.body),
+        body=message.body,
+    )
+
+
+def _last_death(headers: Mapping[str, Any], queue: str) -> Mapping[str, Any]:
+    """The latest decision of the broker in another queue than this."""
+    deaths = headers.get("x-death")
+    found = cast(list[object], deaths) if isinstance(deaths, list) else []
+    tables = (cast(dict[str, Any], death) for death in found if isinstance(death, dict))
+    elsewhere = (death for death in tables if death.get("queue") not in (None, queue))
+    return next(elsewhere, dict[str, Any]())
+
+
+def _text(death: Mapping[str, Any], name: str) -> str | None:
+    value = death.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _legible(text: str | None) -> str | None:
+    """Escapes bytes that are not UTF-8."""
+    return None if text is None else legible(text)
+
+
+def _time(text: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text or "")
+        return found.astimezone(UTC) if found.tzinfo else None
+    except (ValueError, OverflowError):
+        return None

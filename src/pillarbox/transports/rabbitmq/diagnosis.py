@@ -1,31 +1,45 @@
-"""What a broker can be asked about itself and about what the settings want of it, over a plain connection.
+"""The checks of a broker, and of what the settings want of it, over a plain connection.
 
-Nothing is declared and nothing is left behind: exchanges and queues are asked for passively, and what is published is
-addressed to a queue that nobody has, so that it comes back. How the arguments of a queue are read: see `queue_facts`.
+The checks declare nothing and leave nothing behind: exchanges and queues are declared passively, and the message that
+is published is addressed to a queue that does not exist, so that the broker returns it.
+
+AMQP has no request for the arguments of a queue. A broker that is asked to declare an existing queue with other
+arguments refuses, and names the first difference with its own value. `QueueReader` asks again with that value until all
+arguments are known. One argument always has a value that no broker supports: if the queue is deleted meanwhile, the
+broker does not create it.
 """
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
-from pillarbox.core.clock import Duration, seconds
+from pillarbox.core.clock import Duration
 from pillarbox.core.errors import UnavailableError
 from pillarbox.transports.rabbitmq.address import RabbitMQAddress
-from pillarbox.transports.rabbitmq.channel import Channel, ChannelRefused
-from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager, positive
-from pillarbox.transports.rabbitmq.endpoint import endpoint_of
-from pillarbox.transports.rabbitmq.queue_facts import NOBODY, QueueFacts, QueueReader, asked
-from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
+from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, endpoint_of
+from pillarbox.transports.rabbitmq.driver import ChannelRefused
+from pillarbox.transports.rabbitmq.topology import Argument, Exchange, Queue, Topology, same_queue_otherwise
 
-_NOT_FOUND = 404
+_UNKNOWN = "pillarbox-doctor"
+"""A queue type, an overflow and a queue that no broker has."""
+_MOST_ROUNDS = 20
+_NOT_FOUND, _DIFFERENT = 404, 406
+_ASKED_LAST = ("x-overflow", "x-queue-type")
+"""Arguments that are sent with the unknown value; always at least one of them."""
+_DIFFERENCE = re.compile(
+    r"inequivalent arg '(?P<argument>[\w-]+)' for queue .*: received .* but current is "
+    r"(?:none|the value '(?P<value>.*)' of type '(?P<type>\w+)'|'(?P<word>.*)')"
+)
 
 
 class RabbitMQDiagnosis:
-    """The checks of one broker. Connects when it is first asked. Raises ConfigurationError."""
+    """The checks of one broker. Connects on first use. Raises ConfigurationError."""
 
     def __init__(
         self,
@@ -35,23 +49,18 @@ class RabbitMQDiagnosis:
         queues: Sequence[Queue] = (),
         addresses: Mapping[str, RabbitMQAddress] | None = None,
         declare: bool = True,
-        patience: Duration = "5s",
+        timeout: Duration = "5s",
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`addresses` are the destinations on this broker; `patience` bounds connecting and each answer."""
+        """`addresses` are the destinations on this broker; `timeout` limits connecting and each answer."""
         self._endpoint = endpoint_of(url, tls)
         declared = Topology(exchanges=exchanges, queues=queues).declarations()
         self._queues = {item.name: item for item in declared if isinstance(item, Queue)}
         self._exchanges = {item.name: item for item in declared if isinstance(item, Exchange)}
         self._addresses = dict(addresses or {})
         self._declare = declare
-        self._patience = positive("patience", patience)
         self._connections = ConnectionManager(
-            self._endpoint,
-            heartbeat=seconds("30s"),
-            connect_timeout=self._patience,
-            answer_timeout=self._patience,
-            what="look",
+            self._endpoint, heartbeat="30s", connect_timeout=timeout, answer_timeout=timeout, what="connection"
         )
 
     def checks(self) -> Sequence[Check]:
@@ -72,13 +81,13 @@ class RabbitMQDiagnosis:
 
     async def _reachable(self) -> CheckResult:
         try:
-            link = await self._connections.ready(())
+            connection = await self._connections.ready(())
         except UnavailableError as error:
             return failed(
                 str(error),
                 "is the broker up, is the address right, are user, password and virtual host; from this machine",
             )
-        told: Mapping[str, Any] = getattr(link.wire, "server_properties", None) or {}
+        told: Mapping[str, Any] = getattr(connection.wire, "server_properties", None) or {}
         return passed(f"{told.get('product', 'a broker')} {told.get('version', '')} at {self._endpoint}")
 
     async def _alarms(self) -> CheckResult:
@@ -131,26 +140,26 @@ class RabbitMQDiagnosis:
         if doubtful:
             return warned(
                 "; ".join(doubtful),
-                "fine if somebody else binds a queue; else events come back as unroutable: add a binding that fits",
+                "fine if another application binds one; else the broker returns events as unroutable: add a binding",
             )
         if not self._addresses:
             return passed("no destination is named: each event goes to the queue named after its type")
         return passed(f"every exchange and queue is there: {', '.join(self._addresses)}")
 
     async def _trouble(self, address: RabbitMQAddress) -> str | None:
-        """What is missing for a destination, and will not be declared by a relay."""
+        """What a destination needs that is missing and that no relay declares."""
         if address.exchange:
-            there = await self._passive("exchange_declare", exchange=address.exchange)
+            there = await self._exists("exchange_declare", exchange=address.exchange)
             known, what = address.exchange in self._exchanges, f"there is no exchange {address.exchange!r}"
         elif "{" in address.routing_key:
             return None
         else:
-            there = await self._passive("queue_declare", queue=address.routing_key)
+            there = await self._exists("queue_declare", queue=address.routing_key)
             known, what = True, f"there is no queue {address.routing_key!r}, so nothing can be routed to it"
         return None if there or (known and self._declare) else what
 
     def _bound(self, address: RabbitMQAddress) -> bool:
-        """Is a queue bound for it, as far as the settings can tell?"""
+        """Whether a queue is bound for it, as far as the settings can tell."""
         exchange = self._exchanges.get(address.exchange)
         if exchange is None or exchange.type not in ("direct", "fanout", "topic") or "{" in address.routing_key:
             return True
@@ -160,7 +169,7 @@ class RabbitMQDiagnosis:
             for binding in queue.bindings
             if binding.exchange == exchange.name
         ]
-        return any(exchange.type == "fanout" or _fits(p, address.routing_key, exchange.type) for p in patterns)
+        return any(exchange.type == "fanout" or _matches(p, address.routing_key, exchange.type) for p in patterns)
 
     async def _topology(self) -> CheckResult:
         wrong = [
@@ -199,39 +208,34 @@ class RabbitMQDiagnosis:
     async def _facts(self) -> dict[str, QueueFacts]:
         by_name = [a.routing_key for a in self._addresses.values() if not a.exchange and "{" not in a.routing_key]
         wanted = dict.fromkeys(by_name) | dict(self._queues)
-        link = await self._connections.ready(())
-        reader = QueueReader(self._endpoint, self._connections, link)
+        reader = QueueReader(self._connections, await self._connections.ready(()))
         found = {name: await reader.read(name, queue) for name, queue in wanted.items()}
         return {name: facts for name, facts in found.items() if facts is not None}
 
     async def _probe(self) -> bool:
-        """Publish what nobody receives. True: it came back and was confirmed. Raises ChannelRefused,
+        """Publish an unroutable message; True if the broker returned and confirmed it. Raises ChannelRefused,
         UnavailableError."""
-        link = await self._connections.ready(())
-        channel = Channel(self._endpoint)
+        connection = await self._connections.ready(())
         returned: list[object] = []
 
-        def came_back(*message: object) -> None:
+        def on_return(*message: object) -> None:
             returned.append(message)
 
         async def publish() -> None:
-            await link.adopt(channel)
-            channel.raw.add_on_return_callback(came_back)
-            await channel.call(channel.raw.confirm_delivery, ack_nack_callback=channel.answered)
-            channel.raw.basic_publish(exchange="", routing_key=f"{NOBODY}-{uuid4()}", body=b"", mandatory=True)
-            await channel.answer()
+            async with connection.channel() as channel:
+                channel.raw.add_on_return_callback(on_return)
+                await channel.call(channel.raw.confirm_delivery, ack_nack_callback=channel.answered)
+                channel.raw.basic_publish(exchange="", routing_key=f"{_UNKNOWN}-{uuid4()}", body=b"", mandatory=True)
+                await channel.answer()
 
-        try:
-            await self._connections.in_time(link, publish())
-        finally:
-            channel.close()
+        await self._connections.in_time(connection, publish())
         return bool(returned)
 
-    async def _passive(self, method: str, **named: str) -> bool:
-        """Is there one? Raises UnavailableError where nobody may ask."""
-        link = await self._connections.ready(())
+    async def _exists(self, method: str, **named: str) -> bool:
+        """Raises UnavailableError if this user may not ask."""
+        connection = await self._connections.ready(())
         try:
-            await self._connections.in_time(link, asked(link, self._endpoint, method, passive=True, **named))
+            await self._connections.in_time(connection, _ask(connection, method, passive=True, **named))
         except ChannelRefused as refusal:
             if refusal.code == _NOT_FOUND:
                 return False
@@ -239,17 +243,105 @@ class RabbitMQDiagnosis:
         return True
 
 
-def _fits(pattern: str, routing_key: str, exchange_type: str) -> bool:
-    """Does a binding take this routing key? In a topic, `*` is one word and `#` any number of them."""
+def _matches(pattern: str, routing_key: str, exchange_type: str) -> bool:
+    """Whether a binding matches this routing key. In a topic, `*` is one word and `#` any number of them."""
     if exchange_type != "topic":
         return pattern == routing_key
-    return _words_fit(pattern.split("."), routing_key.split("."))
+    return _words_match(pattern.split("."), routing_key.split("."))
 
 
-def _words_fit(pattern: list[str], words: list[str]) -> bool:
+def _words_match(pattern: list[str], words: list[str]) -> bool:
     if not pattern:
         return not words
     first, *rest = pattern
     if first == "#":
-        return any(_words_fit(rest, words[at:]) for at in range(len(words) + 1))
-    return bool(words) and first in ("*", words[0]) and _words_fit(rest, words[1:])
+        return any(_words_match(rest, words[at:]) for at in range(len(words) + 1))
+    return bool(words) and first in ("*", words[0]) and _words_match(rest, words[1:])
+
+
+@dataclass(slots=True, kw_only=True)
+class QueueFacts:
+    """A queue as the broker has it."""
+
+    durable: bool = True
+    arguments: dict[str, Argument] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+    """From the settings."""
+
+    @property
+    def type(self) -> str:
+        return str(self.arguments.get("x-queue-type", "classic"))
+
+    @property
+    def drops(self) -> bool:
+        """Whether it drops confirmed messages when it is full, the broker's default."""
+        limited = {"x-max-length", "x-max-length-bytes"} & self.arguments.keys()
+        return bool(limited) and self.arguments.get("x-overflow", "drop-head") == "drop-head"
+
+
+class QueueReader:
+    """Reads queues over one connection."""
+
+    def __init__(self, connections: ConnectionManager, connection: Connection) -> None:
+        self._connections = connections
+        self._connection = connection
+
+    async def read(self, name: str, wanted: Queue | None) -> QueueFacts | None:
+        """The queue, compared with what is wanted; None if there is none. Raises UnavailableError if this user may not
+        ask."""
+        facts = QueueFacts(arguments={} if wanted is None else wanted.all_arguments())
+        said = dict(facts.arguments)
+        unknown: set[str] = set(_ASKED_LAST)
+        for _ in range(_MOST_ROUNDS):
+            told = await self._difference(name, facts, unknown)
+            if told is None:
+                return None
+            argument, value = told
+            if argument == "durable":
+                facts.durable = False
+            elif value is None:
+                facts.arguments.pop(argument, None)
+            else:
+                facts.arguments[argument] = value
+            unknown.discard(argument)
+            # A queue that was declared without a type is classic.
+            usual = "classic" if argument == "x-queue-type" else None
+            if wanted is not None and said.get(argument, usual) != (usual if value is None else value):
+                facts.differences.append(f"{argument} {'none' if value is None else value}")
+            if not unknown:
+                other = None if wanted is None else same_queue_otherwise(wanted)
+                if other is not None and facts.durable and facts.arguments == other.all_arguments():
+                    facts.differences.clear()
+                return facts
+        raise UnavailableError(f"queue {name!r} has more arguments than could be read")
+
+    async def _difference(self, name: str, facts: QueueFacts, unknown: set[str]) -> tuple[str, Argument | None] | None:
+        """The first argument that differs on the broker, and its value there; None if there is no such queue."""
+        arguments = facts.arguments | dict.fromkeys(unknown, _UNKNOWN)
+        try:
+            for asked in ({"passive": True}, {"durable": facts.durable, "arguments": arguments}):
+                asking = _ask(self._connection, "queue_declare", queue=name, **asked)
+                await self._connections.in_time(self._connection, asking)
+        except ChannelRefused as refusal:
+            if refusal.code == _NOT_FOUND or (refusal.code == _DIFFERENT and "invalid arg" in str(refusal)):
+                return None
+            if refusal.code == _DIFFERENT and (found := _DIFFERENCE.search(str(refusal))):
+                return found["argument"], _value(found, arguments.get(found["argument"]))
+            raise UnavailableError(f"queue {name!r} cannot be read: {refusal}") from refusal
+        raise UnavailableError(f"queue {name!r} was declared with arguments that no broker supports")
+
+
+async def _ask(connection: Connection, method: str, **arguments: Any) -> None:
+    """One request on its own channel, which the broker closes if it refuses. Raises ChannelRefused,
+    UnavailableError."""
+    async with connection.channel() as channel:
+        await channel.call(getattr(channel.raw, method), **arguments)
+
+
+def _value(found: re.Match[str], received: Argument | None) -> Argument | None:
+    """The value on the broker, which names its type only if it received none."""
+    if found["value"] is None:
+        return int(found["word"]) if type(received) is int else found["word"]
+    if found["type"] == "longstr":
+        return found["value"]
+    return found["value"] == "true" if found["type"] == "bool" else int(found["value"])

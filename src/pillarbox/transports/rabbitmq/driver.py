@@ -1,18 +1,21 @@
-"""pika, and what it does not offer: writing encoded frames, reading confirms from the bytes, cutting a connection at
-once, and receiving a message whatever its properties are.
+"""pika's connections and channels, with what pika does not offer.
 
-The only file that touches what pika keeps to itself. If a release of pika renames something in `_INTERNALS`, a
-connection publishes through pika's own methods and the log says so once; the tests of lost connections and of strange
-messages fail.
+`Wire` writes encoded frames, reads confirms from the bytes, cuts a connection at once, and receives a message whatever
+its properties are. `Channel` has one thing to wait for at a time. `declare` declares topology over a channel.
+
+The only module that touches pika's internals. If a release of pika renames something in `_INTERNALS`, a connection
+publishes through pika's own methods and logs it once; the tests of lost connections and of strange messages fail.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -35,43 +38,49 @@ try:
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('RabbitMQ needs pika: pip install "pillarbox[rabbitmq]"') from missing
 
+from pillarbox.core.errors import ConfigurationError, PillarboxError, UnavailableError
 from pillarbox.transports.rabbitmq.confirms import leading_confirms
-from pillarbox.transports.rabbitmq.endpoint import Endpoint
-from pillarbox.transports.rabbitmq.received import Received
+from pillarbox.transports.rabbitmq.properties import ReceivedProperties
+from pillarbox.transports.rabbitmq.topology import Bind, Declaration, Exchange, Queue, same_queue_otherwise
 
 __all__ = [
     "AMQPError",
     "Basic",
     "BasicProperties",
-    "ChannelClosedByBroker",
+    "Channel",
+    "ChannelRefused",
     "ChannelWrongStateError",
     "ConnectionMethods",
+    "ConnectionParameters",
     "ConnectionWrongStateError",
     "Method",
+    "PlainCredentials",
     "RawChannel",
+    "SSLOptions",
+    "Second",
     "Wire",
-    "parameters_of",
+    "declare",
     "reason_of",
 ]
 
 OnConfirm = Callable[[int, bool, bool], None]
-"""Called with the tag of a confirm, whether it is multiple, and whether the broker accepted."""
+"""Called with the delivery tag of a confirm, whether it is multiple, and whether the broker accepted."""
 
 _log = logging.getLogger("pillarbox.rabbitmq")
 
 _INTERNALS = ("_adapter_emit_data", "_read_frame", "_frame_buffer", "bytes_received", "frames_received", "bytes_sent")
-"""What has to exist in pika for frames to be written and confirms to be read without it."""
+"""What pika must have for frames to be written and confirms to be read without it."""
 _FRAME_START = 7
 _HEADER = struct.Struct(">BHLHHQ")
-"""Kind of frame, channel, size; class, weight, size of the body. The properties follow, and a byte that ends it."""
+"""Kind of frame, channel, size; class, weight, size of the body. The properties follow, then the byte that ends it."""
 _HEADER_FRAME = 2
 _CHUNK = 1 << 16
-"""Bytes per write: a longer one would be cut by the kernel and copied again for each piece."""
+"""Bytes per write: the kernel would cut a longer one, and pika copy the rest for each piece."""
 
 
 class Wire(AsyncioConnection):
-    """One connection. pika builds and writes each frame by itself, three a message, and makes three objects of each
-    confirm; frames that were encoded already and confirms go past it."""
+    """One connection. pika writes three frames per message separately and makes three objects of each confirm; encoded
+    frames and confirms go past it."""
 
     # pika's, and not in the stubs.
     bytes_sent: int
@@ -82,9 +91,11 @@ class Wire(AsyncioConnection):
     _parts: list[bytes] | None = None
     _size = 0
     written = 0
-    """Bytes that were written, whoever holds them now."""
+    """Bytes handed to pika or to the kernel."""
     received = 0
-    """How many of them the broker is known to have, because it confirmed what ended there."""
+    """How many of them the broker has received: it confirmed the message that ended there."""
+    confirmed = 0
+    """Confirms received by publishers."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self._on_confirm: dict[int, OnConfirm] = {}
@@ -95,8 +106,13 @@ class Wire(AsyncioConnection):
         if missing:
             _warn_of_missing(", ".join(missing))
 
+    @property
+    def endpoint(self) -> str:
+        """Host, port and virtual host, for errors."""
+        return f"{self.params.host}:{self.params.port}, virtual host {self.params.virtual_host!r}"
+
     def write(self, pieces: Sequence[bytes]) -> None:
-        """Write encoded frames; only where the connection is `direct`."""
+        """Write encoded frames; only if the connection is `direct`."""
         if not pieces:
             return
         data = b"".join(pieces)
@@ -106,16 +122,16 @@ class Wire(AsyncioConnection):
 
     def take_confirms(self, channel: RawChannel, on_confirm: OnConfirm) -> None:
         """Read the confirms of a channel from the bytes until it is closed, in their order among all other frames.
-        pika is not told of them; only where the connection is `direct`."""
+        pika does not see them; only if the connection is `direct`."""
         number = channel.channel_number
         self._on_confirm[number] = on_confirm
 
         def forget(*_: object) -> None:
             self._on_confirm.pop(number, None)
 
-        # pika gives the number to another channel only after this.
+        # pika reuses the number of a channel only after this callback.
         channel.add_on_close_callback(forget)
-        # pika reads until there is no more. Confirms are short: the second read would only find that out.
+        # pika reads until the socket is empty. Confirms are short: a second read would find nothing.
         stream: Any = getattr(self, "_transport", None)
         if type(getattr(stream, "_sock", None)) is socket.socket:
             stream._MAX_CONSUME_BYTES = 1
@@ -132,23 +148,23 @@ class Wire(AsyncioConnection):
 
     @property
     def transmitted(self) -> int:
-        """Bytes that have left: those that were written, without what pika and the kernel still hold."""
+        """Bytes that have left this machine: those written, without what pika and the kernel still hold."""
         stream: Any = getattr(self, "_transport", None)
         if stream is None or 0 < self.received == self.written:
             return self.written
         return self.written - int(stream.get_write_buffer_size()) - _unsent(getattr(stream, "_sock", None))
 
-    def let_go(self) -> None:
-        """Cut it, whatever the other side does or does not answer; the callbacks hear of it soon."""
+    def abort(self) -> None:
+        """Cut the connection without waiting for the broker; the callbacks are called soon after."""
         if self.is_closed:
             return
         if self.is_open or self.is_closing:
-            self._terminate_stream(ConnectionOpenAborted("let go"))  # type: ignore[attr-defined] # not in the stubs
+            self._terminate_stream(ConnectionOpenAborted("aborted"))  # type: ignore[attr-defined] # not in the stubs
         else:
             self.close()
 
     def _on_connection_workflow_done(self, result: object) -> None:
-        # Let go of before it was open: pika 1.4 hands over the class of that error, and stumbles over it.
+        # If the connection is aborted before it is open, pika 1.4 passes the class of the error and then fails on it.
         result = result() if isinstance(result, type) else result
         super()._on_connection_workflow_done(result)  # type: ignore[misc] # not in the stubs
 
@@ -159,7 +175,7 @@ class Wire(AsyncioConnection):
             self._read_confirms()
             if not self._frame_buffer:
                 return 0, None
-        # pika decodes the properties of a message here, and drops the connection over what it cannot decode.
+        # pika decodes the properties of a message here, and drops the connection if it cannot decode them.
         frame = self._frame_buffer
         if len(frame) < _HEADER.size or frame[0] != _HEADER_FRAME:
             return super()._read_frame()  # type: ignore[misc,no-any-return] # not in the stubs
@@ -167,13 +183,13 @@ class Wire(AsyncioConnection):
         end = _FRAME_START + size
         if end + 1 > len(frame):
             return 0, None
-        return end + 1, Header(channel, body_size, Received(frame[_HEADER.size : end]))  # type: ignore[arg-type]
+        return end + 1, Header(channel, body_size, ReceivedProperties(frame[_HEADER.size : end]))  # type: ignore[arg-type]
 
     def _read_confirms(self) -> None:
         confirms, size = leading_confirms(self._frame_buffer, self._on_confirm)
         if confirms:
             self._frame_buffer = self._frame_buffer[size:]
-            # pika takes a peer of which it counts no more bytes for dead.
+            # pika's heartbeat checker drops a connection whose byte count stands still.
             self.bytes_received += size
             self.frames_received += len(confirms)
             for channel, tag, multiple, accepted in confirms:
@@ -200,9 +216,10 @@ class Wire(AsyncioConnection):
             super()._adapter_emit_data(rest)  # type: ignore[misc] # not in the stubs
 
     def _send_now(self, data: bytes) -> int:
-        """Give the kernel what it takes, instead of waiting until it says that it takes something; returns how many
-        bytes that were. None while pika still has some, of an encrypted stream, and where anything is wrong: pika finds
-        that out."""
+        """Write to the socket at once, without waiting for the event loop; returns how many bytes the kernel took.
+
+        0 while pika still holds earlier bytes, on an encrypted stream, and on any error, which pika then finds itself.
+        """
         stream: Any = getattr(self, "_transport", None)
         plain = getattr(stream, "_sock", None)
         if not self.direct or type(plain) is not socket.socket or stream.get_write_buffer_size():
@@ -223,25 +240,8 @@ def _warn_of_missing(names: str) -> None:
     )
 
 
-def parameters_of(endpoint: Endpoint, *, heartbeat: float) -> ConnectionParameters:
-    """pika's parameters: one attempt and no clock; trying again is the relay's business, the bound is the caller's."""
-    return ConnectionParameters(
-        host=endpoint.host,
-        port=endpoint.port,
-        virtual_host=endpoint.vhost,
-        credentials=PlainCredentials(endpoint.user, endpoint.password),
-        ssl_options=None if endpoint.tls is None else SSLOptions(endpoint.tls, endpoint.host),
-        heartbeat=round(heartbeat),
-        connection_attempts=1,
-        retry_delay=0,
-        socket_timeout=None,
-        stack_timeout=None,
-        client_properties={"connection_name": "pillarbox"},
-    )
-
-
 def _unsent(stream: socket.socket | None) -> int:
-    """Bytes that the kernel has taken and the other side has not; 0 where it does not tell."""
+    """Bytes that the kernel has taken and the broker has not acknowledged; 0 if the kernel does not tell."""
     try:
         from fcntl import ioctl
         from termios import TIOCOUTQ
@@ -256,17 +256,153 @@ def _unsent(stream: socket.socket | None) -> int:
     return int(count)
 
 
+class ChannelRefused(Exception):
+    """The broker closed a channel; it does not say over which message."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{text} ({code})")
+        self.code = code
+
+
+class Channel:
+    """A channel with one thing to wait for at a time: an answer of the broker, or its own end.
+
+    Every wait ends: with the answer, with ChannelRefused if the broker closed the channel, or with UnavailableError if
+    the connection was lost or blocked.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self._awaited: asyncio.Future[Any] | None = None
+        self._raw: RawChannel | None = None
+        self.failure: ChannelRefused | UnavailableError | None = None
+        """Why the channel has ended; None while it is usable."""
+
+    async def open(self) -> None:
+        """Once, before everything else. Raises ChannelRefused, UnavailableError."""
+        try:
+            self._raw = self.wire.channel(on_open_callback=self.answered)
+        except ConnectionWrongStateError as error:
+            raise self._lost(error) from error
+        self._raw.add_on_close_callback(self._closed)
+        await self.answer()
+
+    @property
+    def raw(self) -> RawChannel:
+        """pika's channel. Raises what ended this one."""
+        if self.failure is not None:
+            raise self.failure
+        if self._raw is None:
+            raise UnavailableError(f"a channel to {self.wire.endpoint} was used before it was open")
+        return self._raw
+
+    async def call(self, method: Callable[..., object], **arguments: Any) -> Any:
+        """Call a method of pika's channel and return the broker's answer. Raises ChannelRefused, UnavailableError."""
+        method(**arguments, callback=self.answered)
+        return await self.answer()
+
+    def answer(self) -> asyncio.Future[Any]:
+        """What `answered` is called with, to be awaited. Raises what ended the channel, before or meanwhile."""
+        if self.failure is not None:
+            raise self.failure
+        self._awaited = asyncio.get_running_loop().create_future()
+        return self._awaited
+
+    def answered(self, answer: object = None) -> None:
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(answer)
+
+    def fail(self, error: ChannelRefused | UnavailableError) -> None:
+        """End the channel for this reason, unless it has ended already; a pending wait raises it."""
+        if self.failure is None:
+            self.failure = error
+            if self._awaited is not None and not self._awaited.done():
+                self._awaited.set_exception(error)
+
+    def close(self) -> None:
+        """Close the channel without waiting for the broker's answer."""
+        self.fail(UnavailableError(f"a channel to {self.wire.endpoint} was closed"))
+        if self._raw is not None and (self._raw.is_open or self._raw.is_opening):
+            self._raw.close()
+
+    def _closed(self, _: RawChannel, reason: Exception) -> None:
+        if isinstance(reason, ChannelClosedByBroker):
+            self.fail(ChannelRefused(reason.reply_code, reason.reply_text))
+        else:
+            self.fail(self._lost(reason))
+
+    def _lost(self, reason: Exception) -> UnavailableError:
+        return UnavailableError(f"lost the connection to RabbitMQ at {self.wire.endpoint}: {reason_of(reason)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """A second declaration of a queue that exists with other arguments than those of the first."""
+
+    queue: Queue
+    refusal: ChannelRefused
+    """Of the first declaration."""
+
+
+async def declare(channel: Channel, declarations: Sequence[Declaration | Second]) -> list[Declaration | Second]:
+    """Declare one after another; returns what is left for another channel if the broker closed this one.
+
+    What exists with the same arguments stays as it is; so does a queue that is declared by its name alone and exists as
+    a relay or a consumer declares it. Raises ConfigurationError with the broker's words if something else differs, and
+    UnavailableError for every other failure.
+    """
+    for number, declaration in enumerate(declarations):
+        wanted = declaration.queue if isinstance(declaration, Second) else declaration
+        try:
+            await _declare(channel, wanted)
+        except ChannelRefused as refusal:
+            if isinstance(declaration, Second):
+                # The reader needs the difference from a queue that is declared by its name alone.
+                plain = declaration.queue.delivery_limit is None
+                raise _declare_error(channel, wanted, refusal if plain else declaration.refusal) from refusal
+            differs = refusal.code == 406 and "inequivalent arg" in str(refusal)
+            other = same_queue_otherwise(wanted) if isinstance(wanted, Queue) and differs else None
+            if other is None:
+                raise _declare_error(channel, wanted, refusal) from refusal
+            return [Second(other, refusal), *declarations[number + 1 :]]
+    return []
+
+
+async def _declare(channel: Channel, declaration: Declaration) -> None:
+    raw = channel.raw
+    match declaration:
+        case Exchange(name=name, type=kind, durable=durable):
+            await channel.call(raw.exchange_declare, exchange=name, exchange_type=kind, durable=durable)
+        case Queue(name=name):
+            await channel.call(raw.queue_declare, queue=name, durable=True, arguments=declaration.all_arguments())
+        case Bind(queue=queue, exchange=exchange, routing_key=routing_key):
+            await channel.call(raw.queue_bind, queue=queue, exchange=exchange, routing_key=routing_key)
+
+
+def _declare_error(channel: Channel, declaration: Declaration, refusal: ChannelRefused) -> PillarboxError:
+    what = f"{declaration.label} at {channel.wire.endpoint}"
+    match refusal.code:
+        case 406:
+            return ConfigurationError(
+                f"{what} is not what the configuration says: {refusal}; change the configuration, delete what exists "
+                "(its messages go with it), or set declare = false"
+            )
+        case 403:
+            return UnavailableError(
+                f"{what} may not be declared by this user: {refusal}; grant it, or set declare = false"
+            )
+        case _:
+            return UnavailableError(f"{what} could not be declared: {refusal}")
+
+
 def reason_of(error: BaseException | None) -> str:
     """The innermost reason in one line; pika wraps a refused connection five times."""
-    while error is not None and (inner := _inner(error)) is not None:
+    while error is not None:
+        wrapped = (getattr(error, "exception", None), *getattr(error, "exceptions", ())[-1:], *error.args[:1])
+        inner = next((found for found in wrapped if isinstance(found, BaseException)), None)
+        if inner is None:
+            break
         error = inner
     if isinstance(error, ConnectionClosed):
         return f"{error.reply_text} ({error.reply_code})"
     return f"{type(error).__name__}: {error}".removesuffix(": ") if error is not None else "no reason given"
-
-
-def _inner(error: BaseException) -> BaseException | None:
-    for found in (getattr(error, "exception", None), *getattr(error, "exceptions", ())[-1:], *error.args[:1]):
-        if isinstance(found, BaseException):
-            return found
-    return None

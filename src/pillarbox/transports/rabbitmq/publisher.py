@@ -16,19 +16,18 @@ from typing import Any, TypeVar
 from pillarbox import failpoints
 from pillarbox.core.errors import PermanentError, UnavailableError
 from pillarbox.core.transport import Outgoing
-from pillarbox.transports.rabbitmq.channel import Channel
 from pillarbox.transports.rabbitmq.confirms import Answers, Publication, PublishedBatch
 from pillarbox.transports.rabbitmq.driver import (
     AMQPError,
     Basic,
     BasicProperties,
+    Channel,
     ChannelWrongStateError,
     ConnectionWrongStateError,
     Method,
     RawChannel,
     Wire,
 )
-from pillarbox.transports.rabbitmq.endpoint import Endpoint
 
 K = TypeVar("K", bound=Hashable)
 
@@ -60,66 +59,55 @@ _uint32 = struct.Struct(">I").pack
 _uint64 = struct.Struct(">Q").pack
 
 
-class Publisher:
-    """One window at a time; `idle` says whether it may take the next."""
+class Publisher(Channel):
+    """A channel in confirm mode that publishes one batch at a time; `idle` says whether it may take the next."""
 
-    def __init__(self, endpoint: Endpoint, *, on_confirm: Callable[[], None] = lambda: None) -> None:
-        """`on_confirm` is called whenever the broker confirms something."""
-        self._channel = Channel(endpoint)
-        self._on_confirm = on_confirm
-        self._wire: Wire | None = None
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
         self._encoder: PublishEncoder | None = None
-        self._window: PublishedBatch | None = None
+        self._batch: PublishedBatch | None = None
         self._next_tag = 1
 
-    async def open(self, wire: Wire) -> None:
-        """Once, before anything is published. Raises ChannelRefused, UnavailableError."""
-        self._wire = wire
-        await self._channel.open(wire)
-        raw = self._channel.raw
+    async def open(self) -> None:
+        await super().open()
+        wire, raw = self.wire, self.raw
         raw.add_on_return_callback(self._returned)
-        await self._channel.call(raw.confirm_delivery, ack_nack_callback=self._confirmed_by_pika)
+        await self.call(raw.confirm_delivery, ack_nack_callback=self._confirmed_by_pika)
         if wire.direct:
             self._encoder = PublishEncoder(raw.channel_number, wire.params.frame_max)
             wire.take_confirms(raw, self._confirmed)
 
     @property
     def idle(self) -> bool:
-        return self._channel.failure is None and self._window is None
+        return self.failure is None and self._batch is None
 
     async def publish(self, publications: Sequence[Publication], answers: Answers) -> list[Publication]:
-        """Publish and wait for every confirm; returns what came back unroutable.
+        """Publish and wait for every confirm; returns the messages that came back as unroutable.
 
-        What is known is written down however it ends. Raises ChannelRefused, UnavailableError; then, and when
-        cancelled, the channel is of no more use, so that a late confirm finds nobody.
+        However it ends, confirmed messages are answered. Raises ChannelRefused, UnavailableError; then, and if it is
+        cancelled, the channel cannot be used again, so that no later batch receives a late confirm.
         """
-        wire, raw = self._wire, self._channel.raw
-        if wire is None or not raw.is_open:
+        wire, raw = self.wire, self.raw
+        if not raw.is_open:
             raise UnavailableError("the channel is gone: it is no longer open")
-        window = PublishedBatch(self._write(wire, raw, publications, answers), self._next_tag)
+        batch = PublishedBatch(self._write(wire, raw, publications, answers), self._next_tag)
         end = wire.written
-        self._next_tag += window.confirms.open
-        self._window = window
+        self._next_tag += batch.confirms.open
+        self._batch = batch
         try:
-            if window.confirms.open:
+            if batch.confirms.open:
                 failpoints.hit("after-send")
-                await self._channel.answer()
+                await self.answer()
                 wire.received = max(wire.received, end)
-            self._window = None
+            self._batch = None
         finally:
-            window.tell(answers)
-        return window.unroutable
-
-    def fail(self, error: UnavailableError) -> None:
-        self._channel.fail(error)
-
-    def close(self) -> None:
-        self._channel.close()
+            batch.tell(answers)
+        return batch.unroutable
 
     def _write(
         self, wire: Wire, raw: RawChannel, publications: Sequence[Publication], answers: Answers
     ) -> Sequence[Publication]:
-        """Write them in their order; returns those that could be encoded. Raises UnavailableError."""
+        """Write the messages in their order; returns those that could be encoded. Raises UnavailableError."""
         encoder, now = self._encoder, int(time.time())
         if encoder is not None and (pieces := encoder.encode(publications, now)) is not None:
             wire.write(pieces)
@@ -140,24 +128,24 @@ class Publisher:
         self._confirmed(method.delivery_tag, method.multiple, isinstance(method, Basic.Ack))
 
     def _confirmed(self, tag: int, multiple: bool, accepted: bool) -> None:
-        if self._window is not None:
+        if self._batch is not None:
             failpoints.hit("before-confirm")
-            self._on_confirm()
-            confirms = self._window.confirms
+            self.wire.confirmed += 1
+            confirms = self._batch.confirms
             confirms.resolve(tag, multiple=multiple, accepted=accepted)
             if not confirms.open:
-                self._channel.answered()
+                self.answered()
 
     def _returned(self, _: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
-        if self._window is not None:
+        if self._batch is not None:
             identity = (properties.message_id, method.exchange, method.routing_key)
-            self._window.take_back(identity, f"{method.reply_text} ({method.reply_code})")
+            self._batch.take_back(identity, f"{method.reply_text} ({method.reply_code})")
 
 
 def _publish_by_pika(
     raw: RawChannel, publication: Publication, timestamp: int, frame_max: int
 ) -> PermanentError | None:
-    """Publish one message; the error if it cannot be encoded, and then no byte of it is written. Raises
+    """Publish one message; returns the error if pika cannot encode it, and then writes nothing of it. Raises
     UnavailableError."""
     outgoing = publication.outgoing
     try:

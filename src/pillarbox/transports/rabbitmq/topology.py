@@ -55,6 +55,10 @@ class Exchange:
                 f"exchange {self.name!r}: type is {', '.join(_EXCHANGE_TYPES)} or a plugin's x-…, not {self.type!r}"
             )
 
+    @property
+    def label(self) -> str:
+        return f"exchange {self.name!r}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
@@ -180,6 +184,10 @@ class Queue:
             if self.type == "quorum" and name in _NOT_FOR_QUORUM:
                 raise ConfigurationError(f"queue {self.name!r}: quorum queues do not know {name}; leave it out")
 
+    @property
+    def label(self) -> str:
+        return f"queue {self.name!r}"
+
     def all_arguments(self) -> dict[str, Argument]:
         """What the broker is told."""
         told: dict[str, Argument] = {"x-queue-type": self.type, **self.arguments}
@@ -229,6 +237,10 @@ class Bind:
     queue: str
     exchange: str
     routing_key: str
+
+    @property
+    def label(self) -> str:
+        return f"the binding of queue {self.queue!r} to exchange {self.exchange!r} by {self.routing_key!r}"
 
 
 Declaration = Exchange | Queue | Bind

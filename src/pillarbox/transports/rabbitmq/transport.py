@@ -13,15 +13,13 @@ from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
-from pillarbox.core.clock import Duration, seconds
+from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.transports.rabbitmq.address import RabbitMQAddress
-from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.confirms import Answers, Publication, publication_of
-from pillarbox.transports.rabbitmq.connection import Connection
-from pillarbox.transports.rabbitmq.connection_manager import ConnectionManager, at_least_one, positive
-from pillarbox.transports.rabbitmq.endpoint import endpoint_of
+from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, at_least_one, endpoint_of, positive
+from pillarbox.transports.rabbitmq.driver import ChannelRefused
 from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
 from pillarbox.transports.rabbitmq.window import Window
 
@@ -77,8 +75,8 @@ class RabbitMQTransport:
         self._unconfirmed = Window(self._window)
         self._connections = ConnectionManager(
             self._endpoint,
-            heartbeat=seconds(heartbeat, field="heartbeat"),
-            connect_timeout=positive("connect_timeout", connect_timeout),
+            heartbeat=heartbeat,
+            connect_timeout=connect_timeout,
             answer_timeout=positive("send_timeout", send_timeout),
             what="transport",
         )
@@ -119,10 +117,10 @@ class RabbitMQTransport:
     async def ping(self) -> None:
         """Connect, declare, ask the broker something. Raises UnavailableError, also where the topology does not fit."""
         try:
-            link = await self._ready()
+            connection = await self._ready()
         except ConfigurationError as error:
             raise _unavailable(error) from error
-        await self._connections.in_time(link, link.round_trip())
+        await self._connections.in_time(connection, connection.round_trip())
 
     async def declare_topology(self) -> None:
         """Declare everything configured, whatever `declare` says. Raises UnavailableError, and ConfigurationError with
@@ -140,31 +138,35 @@ class RabbitMQTransport:
         """Answer every message of the window, or raise UnavailableError for those that are left."""
         publications, one_by_one = list(window), False
         while publications:
-            link = await self._ready()
-            batch = self._with_queues(link, publications) or await self._with_new_queues(link, publications, answers)
+            connection = await self._ready()
+            batch = self._with_queues(connection, publications) or await self._with_new_queues(
+                connection, publications, answers
+            )
             batch = batch[:1] if one_by_one else batch
             await self._unconfirmed.take(len(batch))
             try:
-                if batch and link.lost is None:  # it may be lost after a wait for places: then there is a new one
-                    await self._connections.while_it_moves(link, self._publish(link, batch, answers))
+                if batch and connection.lost is None:  # it may be lost after a wait for places: then there is a new one
+                    await self._connections.while_it_moves(connection, self._publish(connection, batch, answers))
             except ChannelRefused as refusal:
                 if len(batch) == 1:
-                    self._blame(link, batch[0], refusal, publications, answers)
+                    self._blame(connection, batch[0], refusal, publications, answers)
                 one_by_one = len(batch) > 1
             finally:
                 self._unconfirmed.give(len(batch))
             publications = answers.without(publications)
 
-    async def _publish(self, link: Connection, publications: Sequence[Publication], answers: Answers) -> None:
-        publisher = await link.publisher()
+    async def _publish(self, connection: Connection, publications: Sequence[Publication], answers: Answers) -> None:
+        publisher = await connection.publisher()
         try:
             unroutable = await publisher.publish(publications, answers)
         finally:
-            link.put_back(publisher)
+            connection.put_back(publisher)
         if unroutable:
-            link.doubt(publication.routing_key for publication in unroutable if publication.exchange == "")
+            connection.forget_declared(
+                publication.routing_key for publication in unroutable if publication.exchange == ""
+            )
 
-    def _with_queues(self, link: Connection, publications: Sequence[Publication]) -> list[Publication]:
+    def _with_queues(self, connection: Connection, publications: Sequence[Publication]) -> list[Publication]:
         """Those whose queue exists: what goes to the default exchange is sent to a queue that nobody else declares."""
         if not self._declare:
             return list(publications)
@@ -173,28 +175,28 @@ class RabbitMQTransport:
             for publication in publications
             if publication.exchange != ""
             or publication.routing_key in self._queues
-            or link.has_queue(publication.routing_key)
+            or connection.has_queue(publication.routing_key)
         ]
 
     async def _with_new_queues(
-        self, link: Connection, publications: Sequence[Publication], answers: Answers
+        self, connection: Connection, publications: Sequence[Publication], answers: Answers
     ) -> list[Publication]:
         """Those whose queue was declared just now: some at a time, so that a connection that is lost meanwhile does not
         undo the work for all of them."""
         names = list(dict.fromkeys(publication.routing_key for publication in publications))[:NEW_QUEUES]
         self._declaring += 1
         try:
-            refused = await self._connections.while_it_moves(link, link.declare_queues(names))
+            refused = await self._connections.while_it_moves(connection, connection.declare_queues(names))
         finally:
             self._declaring -= 1
         for publication in publications:
             if (error := refused.get(publication.routing_key)) is not None:
                 answers.answer(publication.position, _unavailable(error))
-        return self._with_queues(link, answers.without(publications))
+        return self._with_queues(connection, answers.without(publications))
 
     def _blame(
         self,
-        link: Connection,
+        connection: Connection,
         culprit: Publication,
         refusal: ChannelRefused,
         publications: list[Publication],
@@ -203,7 +205,7 @@ class RabbitMQTransport:
         if refusal.code in _PERMANENT:
             answers.answer(culprit.position, PermanentError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
         elif refusal.code in _ELSEWHERE:
-            link.doubt([culprit.routing_key] if culprit.exchange == "" else [])
+            connection.forget_declared([culprit.routing_key] if culprit.exchange == "" else [])
             where = f"exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}"
             error = UnavailableError(f"RabbitMQ at {self._endpoint} takes nothing for {where}: {refusal}")
             # Nobody else who goes there has to lose a channel over it.

@@ -11,11 +11,9 @@ from pillarbox.core.errors import NackedError, PermanentError, RejectedError, Un
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQTransport
-from pillarbox.transports.rabbitmq.channel import ChannelRefused
 from pillarbox.transports.rabbitmq.confirms import Answers, Publication
-from pillarbox.transports.rabbitmq.connection import Connection
-from pillarbox.transports.rabbitmq.driver import Wire
-from pillarbox.transports.rabbitmq.endpoint import endpoint_of
+from pillarbox.transports.rabbitmq.connection import Connection, endpoint_of
+from pillarbox.transports.rabbitmq.driver import ChannelRefused, Wire
 from pillarbox.transports.rabbitmq.publisher import Publisher
 from tests.unit.transports.rabbitmq.scripted import Broker, content_frames, method_frame, scripted
 
@@ -31,7 +29,6 @@ class Opened(NamedTuple):
     publisher: Publisher
     wire: Wire
     broker: Broker
-    confirmed: list[None]
 
 
 async def turn() -> None:
@@ -43,16 +40,15 @@ async def turn() -> None:
 @pytest.fixture
 async def opened() -> AsyncIterator[Opened]:
     with scripted(Wire) as (wire, broker):
-        confirmed: list[None] = []
-        publisher = Publisher(endpoint_of("amqp://localhost/", None), on_confirm=lambda: confirmed.append(None))
-        opening = asyncio.create_task(publisher.open(wire))
+        publisher = Publisher(wire)
+        opening = asyncio.create_task(publisher.open())
         await turn()
         broker.say(CHANNEL, spec.Channel.OpenOk())
         await turn()
         broker.say(CHANNEL, spec.Confirm.SelectOk())
         await opening
         broker.heard()
-        yield Opened(publisher, wire, broker, confirmed)
+        yield Opened(publisher, wire, broker)
 
 
 def publications_of(*messages: Outgoing) -> list[Publication]:
@@ -107,7 +103,7 @@ async def test_everything_is_accepted_by_one_multiple(opened: Opened) -> None:
     assert await carried(opened, named("a", "b", "c"), ack(3, multiple=True)) == [None] * 3
     assert ids_heard(opened.broker) == ["a", "b", "c"]
     assert opened.publisher.idle
-    assert len(opened.confirmed) == 1
+    assert opened.wire.confirmed == 1
 
 
 async def test_the_next_window_goes_on_with_the_tags(opened: Opened) -> None:
@@ -173,15 +169,15 @@ async def test_what_the_broker_confirmed_has_left_and_of_the_rest_the_stream_is_
 
 
 async def test_a_publisher_whose_opening_was_cut_off_is_not_used_again(opened: Opened) -> None:
-    link = Connection(endpoint_of("amqp://localhost/", None), heartbeat=0)
-    link._wire = opened.wire
-    opening = asyncio.create_task(link.publisher())
+    connection = Connection(endpoint_of("amqp://localhost/"), heartbeat=0)
+    connection._wire = opened.wire
+    opening = asyncio.create_task(connection.publisher())
     await turn()
     opened.broker.say(2, spec.Channel.OpenOk())
     await turn()
     opening.cancel()
     await asyncio.wait([opening])
-    again = asyncio.create_task(link.publisher())
+    again = asyncio.create_task(connection.publisher())
     await turn()
     assert not again.done()
     assert [frame.method.NAME for frame in opened.broker.heard()][-1] == "Channel.Open"

@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.transports.rabbitmq import RabbitMQTransport
-from pillarbox.transports.rabbitmq.endpoint import Endpoint, endpoint_of
+from pillarbox.transports.rabbitmq.connection import Endpoint, endpoint_of
 
 CANARY = "canary-password"
 

@@ -7,9 +7,8 @@ import pytest
 from pika import BasicProperties
 
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
-from pillarbox.transports.rabbitmq.received import Received
-from pillarbox.transports.rabbitmq.source.intake import Arrival
-from pillarbox.transports.rabbitmq.source.letters import letter_of
+from pillarbox.transports.rabbitmq.dead_letters import dead_letter_of
+from pillarbox.transports.rabbitmq.properties import ReceivedMessage, ReceivedProperties
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 OURS = {
@@ -24,7 +23,9 @@ EXPIRED = {"queue": "orders", "reason": "expired", "count": 3, "time": NOON, "ex
 
 def letter(headers: dict[str, Any], *, redelivered: bool = False, **properties: Any) -> BrokerDeadLetter:
     given = BasicProperties(headers=headers, **{"message_id": "e1", "type": "order.placed", **properties})
-    return letter_of(Arrival(1, "orders.dlq", redelivered, Received(b"".join(given.encode())), b"four"))
+    return dead_letter_of(
+        ReceivedMessage(1, "orders.dlq", redelivered, ReceivedProperties(b"".join(given.encode())), b"four")
+    )
 
 
 def test_what_a_consumer_of_ours_gave_up() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pika import BasicProperties
 
-from pillarbox.transports.rabbitmq.received import Encoded, Received
-from pillarbox.transports.rabbitmq.source.headers import failed, incoming_of, moved
+from pillarbox.core.source import Incoming
+from pillarbox.transports.rabbitmq.properties import EncodedProperties, ReceivedMessage, ReceivedProperties
 from tests.integration.consume.strange import GOOD, MESSAGES, Strange, array, entry, nested, number, sized, text
 
 HEADERS, MESSAGE_ID = 0x2000, 0x0080
@@ -19,12 +19,16 @@ HEADERS, MESSAGE_ID = 0x2000, 0x0080
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
-def received(message: BasicProperties | Strange) -> Received:
-    return Received(b"".join(message.encode()))
+def received(message: BasicProperties | Strange) -> ReceivedProperties:
+    return ReceivedProperties(b"".join(message.encode()))
 
 
-def again(properties: Encoded) -> Received:
-    return Received(b"".join(properties.encode()))
+def again(properties: EncodedProperties) -> ReceivedProperties:
+    return ReceivedProperties(b"".join(properties.encode()))
+
+
+def incoming_of(properties: ReceivedProperties) -> Incoming:
+    return ReceivedMessage(1, "q", False, properties, b"").incoming()
 
 
 def headers_of(*headers: tuple[bytes, bytes]) -> Any:
@@ -61,42 +65,42 @@ def test_what_cannot_be_read_is_left_out_and_passed_on(header: tuple[bytes, byte
     strange = Strange(headers=((b"before", text(b"1")), header, (b"after", text(b"2"))))
     found = received(strange)
     assert found.headers.keys() >= {"before", "after"}
-    assert moved(found, frame_max=131_072).encode()[1] == strange.encode()[1]
+    assert found.moved(frame_max=131_072).encode()[1] == strange.encode()[1]
 
 
 def test_counts_have_a_bound_and_only_numbers_count() -> None:
     for value, attempts in ((number(b"l", ">q", 2**63 - 1), 2**31 - 1), (b"t\x01", 0), (number(b"l", ">q", -1), 0)):
-        assert incoming_of(received(Strange(headers=((b"pillarbox-attempts", value),))), b"").attempts == attempts
+        assert incoming_of(received(Strange(headers=((b"pillarbox-attempts", value),)))).attempts == attempts
 
 
 def test_what_a_frame_cannot_hold_with_our_notes_loses_its_longest_header() -> None:
     strange = Strange(headers=((b"long", text(b"x" * 4000)), (b"short", text(b"y"))))
-    found = again(moved(received(strange), {"note": "z" * 100}, frame_max=4096))
+    found = again(received(strange).moved({"note": "z" * 100}, frame_max=4096))
     assert found.headers == {"short": "y", "note": "z" * 100}
-    assert sum(map(len, moved(received(strange), {"note": "z"}, frame_max=4096).encode())) <= 4096 - 20
+    assert sum(map(len, received(strange).moved({"note": "z"}, frame_max=4096).encode())) <= 4096 - 20
 
 
 @given(MESSAGES)
 def test_any_message_is_read_and_moved(message: Strange) -> None:
     found = received(message)
-    before, after = incoming_of(found, b""), incoming_of(again(moved(found, frame_max=131_072)), b"")
+    before, after = incoming_of(found), incoming_of(again(found.moved(frame_max=131_072)))
     assert (after.event_id, after.event_type, after.attempts) == (before.event_id, before.event_type, before.attempts)
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_at_all_make_it_fail(encoded: bytes) -> None:
     for raw in (encoded, struct.pack(">HI", 0x2000, len(encoded)) + encoded):
-        moved(found := Received(raw), frame_max=4096).encode()
-        incoming_of(found, b"")
+        (found := ReceivedProperties(raw)).moved(frame_max=4096).encode()
+        incoming_of(found)
 
 
 def test_flags_of_properties_that_nobody_has_defined_are_skipped() -> None:
-    assert Received(struct.pack(">HHH", MESSAGE_ID | 1, 0x8001, 0x4000) + b"\x02e1").message_id == "e1"
+    assert ReceivedProperties(struct.pack(">HHH", MESSAGE_ID | 1, 0x8001, 0x4000) + b"\x02e1").message_id == "e1"
 
 
 @pytest.mark.parametrize("encoded", [b"\x05e1", b"\x02e", b""])
 def test_properties_that_end_early_are_none(encoded: bytes) -> None:
-    assert Received(struct.pack(">H", MESSAGE_ID) + encoded).message_id is None
+    assert ReceivedProperties(struct.pack(">H", MESSAGE_ID) + encoded).message_id is None
 
 
 def test_whole_numbers_keep_their_sign_and_their_size() -> None:
@@ -125,7 +129,7 @@ def test_tables_and_arrays_are_read_as_far_as_they_can_be(inner: list[bytes], re
     entries = b"".join(entry(f"{n}".encode(), value) for n, value in enumerate(inner))
     table = headers_of((b"in", b"F" + sized(entries)))["in"]
     assert [value for value in table.values() if isinstance(value, str)] == read
-    raw = Received(struct.pack(">H", HEADERS) + sized(entries))
+    raw = ReceivedProperties(struct.pack(">H", HEADERS) + sized(entries))
     assert [value for value in raw.headers.values() if isinstance(value, str)] == read
 
 
@@ -136,7 +140,7 @@ def test_what_the_broker_would_act_upon_again_is_taken_off_and_the_rest_stays() 
     brokers_own = (b"x-death", b"x-delivery-count", b"CC", b"BCC", b"x-first-death-queue", b"x-last-death-reason")
     headers = ((b"x-own", text(b"1")), *((name, text(b"2")) for name in brokers_own), (b"note", text(b"before")))
     strange = Strange(kept | taken_off | {"delivery_mode": 1, "priority": 7, "timestamp": 5}, headers)
-    encoded = b"".join(moved(received(strange), {"note": "after", "count": 3}, frame_max=131_072).encode())
+    encoded = b"".join(received(strange).moved({"note": "after", "count": 3}, frame_max=131_072).encode())
     found = BasicProperties()
     found.decode(encoded)
     assert {name: getattr(found, name) for name in kept} == {name: value.decode() for name, value in kept.items()}
@@ -148,15 +152,15 @@ def test_what_the_broker_would_act_upon_again_is_taken_off_and_the_rest_stays() 
 
 def test_headers_are_left_out_only_where_they_do_not_fit_and_keep_their_order() -> None:
     strange = Strange(GOOD, tuple((name, text(b"x" * size)) for name, size in ((b"m", 50), (b"l", 90), (b"s", 10))))
-    whole = sum(map(len, moved(received(strange), {"note": "z"}, frame_max=131_072).encode()))
+    whole = sum(map(len, received(strange).moved({"note": "z"}, frame_max=131_072).encode()))
     for frame_max, names in ((whole + 20, "mls"), (whole + 19, "ms"), (whole + 19 - 100, "s"), (whole - 140, "")):
-        found = moved(received(strange), {"note": "z"}, frame_max=frame_max)
+        found = received(strange).moved({"note": "z"}, frame_max=frame_max)
         assert sum(map(len, found.encode())) <= max(frame_max - 20, whole - 168)
         assert list(again(found).headers) == [*names, "note"]
 
 
 def test_a_note_is_text_whatever_it_says() -> None:
-    assert again(moved(received(Strange()), {"note": "a\ud800"}, frame_max=4096)).headers == {"note": "a\\ud800"}
+    assert again(received(Strange()).moved({"note": "a\ud800"}, frame_max=4096)).headers == {"note": "a\\ud800"}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +168,7 @@ def test_a_note_is_text_whatever_it_says() -> None:
 )
 def test_a_failure_is_noted_within_bounds_and_the_first_one_remembered(first: bytes, kept: bool) -> None:
     found = received(Strange(GOOD, ((b"pillarbox-first-failed-at", first),)))
-    noted = failed(found, incoming_of(found, b""), queue="q", reason="é" * 5000, counted=True, frame_max=4096)
+    noted = found.failed(incoming_of(found), queue="q", reason="é" * 5000, counted=True, frame_max=4096)
     headers = again(noted).headers
     assert (headers["pillarbox-reason"], headers["pillarbox-attempts"]) == ("é" * 500, 1)
     noted_at = headers["pillarbox-last-failed-at"]

@@ -4,11 +4,11 @@ import pytest
 
 from pillarbox import ConfigurationError
 from pillarbox.transports.rabbitmq import DeadLetter, Exchange, Queue, RabbitMQSource
-from pillarbox.transports.rabbitmq.source.queues import WAITS, Queues
+from pillarbox.transports.rabbitmq.source import WAITS, ConsumerQueues
 
 
 def test_the_names() -> None:
-    queues = Queues.around("billing", WAITS)
+    queues = ConsumerQueues.around("billing", WAITS)
     assert (queues.suspects, queues.dead) == ("billing.suspects", "billing.dlq")
     assert [queue.name for queue in queues.beside()[2:]] == [
         "billing.wait.1s",
@@ -25,11 +25,11 @@ def test_the_names() -> None:
     [(0, "1s"), (1, "1s"), (1.001, "5s"), (25, "30s"), (125, "3min"), (625, "15min"), (3125, "1h"), (86_400, "1h")],
 )
 def test_a_retry_waits_for_the_shortest_wait_that_is_long_enough(after: float, queue: str) -> None:
-    assert Queues.around("billing", WAITS).waiting(after) == f"billing.wait.{queue}"
+    assert ConsumerQueues.around("billing", WAITS).waiting(after) == f"billing.wait.{queue}"
 
 
 def test_what_waits_returns_to_the_work_queue_and_is_forgotten_only_when_it_is_there() -> None:
-    wait = Queues.around("billing", ["1500ms"]).beside()[-1]
+    wait = ConsumerQueues.around("billing", ["1500ms"]).beside()[-1]
     assert wait.name == "billing.wait.1500ms"
     assert wait.all_arguments() == {
         "x-queue-type": "quorum",
@@ -42,7 +42,7 @@ def test_what_waits_returns_to_the_work_queue_and_is_forgotten_only_when_it_is_t
 
 
 def test_a_work_queue_by_its_name_has_a_last_resort_and_one_of_yours_is_as_you_say() -> None:
-    assert Queues.around("billing", WAITS).work.all_arguments() == {
+    assert ConsumerQueues.around("billing", WAITS).work.all_arguments() == {
         "x-queue-type": "quorum",
         "x-delivery-limit": 20,
         "x-dead-letter-exchange": "",
@@ -50,12 +50,12 @@ def test_a_work_queue_by_its_name_has_a_last_resort_and_one_of_yours_is_as_you_s
         "x-dead-letter-strategy": "at-least-once",
         "x-overflow": "reject-publish",
     }
-    assert Queues.around(Queue(name="billing"), WAITS).work == Queue(name="billing")
+    assert ConsumerQueues.around(Queue(name="billing"), WAITS).work == Queue(name="billing")
 
 
 def test_a_dead_letter_queue_that_there_is_already_is_declared_as_its_queue_says() -> None:
     work = Queue(name="billing", type="classic", dead_letter=DeadLetter(exchange="dlx", queue="graveyard"))
-    declared = Queues.around(work, ["1s"]).declarations([Exchange(name="events")])
+    declared = ConsumerQueues.around(work, ["1s"]).declarations([Exchange(name="events")])
     assert [item for item in declared if isinstance(item, Queue) and item.name == "graveyard"] == [
         Queue(name="graveyard", type="classic")
     ]

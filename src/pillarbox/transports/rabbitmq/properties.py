@@ -1,19 +1,32 @@
-"""A message's properties as they came over the wire: kept as bytes, read leniently, passed on unchanged.
+"""Received messages and their properties: kept as bytes, read leniently, passed on unchanged.
 
 pika decodes a header frame as a whole: over one value that Python cannot hold (a timestamp of 2^63, a table nested
 deeper than the stack) it drops the connection, and with it everything in flight. Encoded again, a float has lost its
-fraction and a large number raises. So the bytes are kept: what can be read is read, what cannot is left out, and a
-message that is moved keeps every header of its producer as it was.
+fraction and a large number raises. So the bytes are kept: readable values are read, unreadable ones left out.
+
+A message that moves to another queue stays the same message: body, properties and the producer's headers stay, byte by
+byte. The broker would act again upon an expiration, further routing keys and the name of the publishing user: these
+meant the first delivery and are removed.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final, NamedTuple
+
+from pillarbox.core.clock import timestamp
+from pillarbox.core.source import Incoming
+
+ATTEMPTS = "pillarbox-attempts"
+TRIES = "pillarbox-tries"
+REASON = "pillarbox-reason"
+FIRST_FAILED_AT = "pillarbox-first-failed-at"
+LAST_FAILED_AT = "pillarbox-last-failed-at"
+QUEUE = "pillarbox-queue"
 
 _SHORT, _TABLE = "short string", "table"
 _FIELDS: Mapping[str, str | int] = {
@@ -52,12 +65,22 @@ _NUMBERS = {
 }
 _PREFIXED = (b"S", b"x", b"A", b"F")
 _DEEPEST = 16
-"""Tables and arrays within each other that are read; what lies deeper is left out."""
+"""Levels of nested tables and arrays that are read; deeper ones are left out."""
 _PERSISTENT = b"\x02"
+_REMOVED = ("delivery_mode", "expiration", "headers", "user_id", "cluster_id")
+"""Properties that a moved message does not keep, or that are written anew."""
+_BROKER_HEADERS = (b"x-death", b"x-delivery-count", b"CC", b"BCC")
+_BROKER_PREFIXES = (b"x-first-death-", b"x-last-death-")
+_AROUND_PROPERTIES = 20
+"""Bytes of a header frame beside the properties."""
+_LONGEST_REASON = 1000
+"""Bytes: fits with everything else into the smallest frame of AMQP."""
+_LARGEST_COUNT = 2**31 - 1
+"""A producer can write any number; larger ones count as this."""
 
 
 class UnreadableError(Exception):
-    """These bytes are nothing that AMQP knows, or nothing that Python can hold."""
+    """Bytes that AMQP does not define, or a value that Python cannot hold."""
 
 
 class Header(NamedTuple):
@@ -72,7 +95,7 @@ class Header(NamedTuple):
         return 1 + len(self.name) + len(self.value)
 
 
-class Received:
+class ReceivedProperties:
     """The properties of one message; nothing here raises, whatever the producer wrote."""
 
     def __init__(self, encoded: bytes) -> None:
@@ -102,33 +125,86 @@ class Received:
         """Those whose name is UTF-8 and whose value can be read."""
         return _read_table(self._fields.get("headers", b"")[4:], depth=0)
 
-    def passed_on(
-        self, notes: Mapping[str, str | int], *, keep: Collection[str], drop: Callable[[bytes], bool], most: int
-    ) -> Encoded:
-        """The same message on its way to another queue, persistent: the properties to `keep`, and its headers but for
-        those whose names are to `drop`, followed by `notes`.
+    def failed(self, incoming: Incoming, *, queue: str, reason: str, counted: bool, frame_max: int) -> EncodedProperties:
+        """The properties after one more failure, for another queue."""
+        now = timestamp(datetime.now(UTC))
+        first = self.headers.get(FIRST_FAILED_AT)
+        return self.moved(
+            {
+                ATTEMPTS: incoming.attempts + counted,
+                TRIES: incoming.deferrals + (not counted),
+                REASON: reason.encode("utf-8", "backslashreplace")[:_LONGEST_REASON].decode("utf-8", "ignore"),
+                FIRST_FAILED_AT: first if isinstance(first, str) and len(first) <= len(now) else now,
+                LAST_FAILED_AT: now,
+                QUEUE: queue,
+            },
+            frame_max=frame_max,
+        )
 
-        Where more than `most` bytes would result, the longest headers of the producer are left out.
+    def moved(self, headers: Mapping[str, str | int] | None = None, *, frame_max: int) -> EncodedProperties:
+        """The properties for another queue, persistent, with `headers` added.
+
+        If they do not fit into one frame, the longest headers of the producer are left out.
         """
-        own = [Header(name.encode(), _noted(value)) for name, value in notes.items()]
-        written = {header.name for header in own}
-        kept = [header for header in self._raw_headers() if header.name not in written and not drop(header.name)]
-        fields = {name: raw for name, raw in self._fields.items() if name in keep}
-        room = most - 2 - sum(map(len, fields.values())) - 4 - 1 - sum(header.size for header in own)
-        table = b"".join(map(_entry, [*_fitting(kept, room), *own]))
-        return Encoded(fields | {"headers": struct.pack(">I", len(table)) + table, "delivery_mode": _PERSISTENT})
+        added = [Header(name.encode(), _header_value(value)) for name, value in (headers or {}).items()]
+        replaced = {header.name for header in added}
+        kept = [
+            header
+            for header in _entries(self._fields.get("headers", b"")[4:])
+            if header.name not in replaced
+            and header.name not in _BROKER_HEADERS
+            and not header.name.startswith(_BROKER_PREFIXES)
+        ]
+        fields = {name: raw for name, raw in self._fields.items() if name not in _REMOVED}
+        left = frame_max - _AROUND_PROPERTIES - 2 - sum(map(len, fields.values())) - 4 - 1
+        fitting = _fitting(kept, left - sum(header.size for header in added))
+        table = b"".join(bytes([len(header.name)]) + header.name + header.value for header in (*fitting, *added))
+        fields |= {"headers": struct.pack(">I", len(table)) + table, "delivery_mode": _PERSISTENT}
+        return EncodedProperties(fields)
 
     def _text(self, name: str) -> str | None:
-        """What is not UTF-8 has lone surrogates in its place, which no check of a text lets pass."""
+        """Bytes that are not UTF-8 become lone surrogates, which every check of a text rejects."""
         raw = self._fields.get(name)
         return None if raw is None else raw[1:].decode("utf-8", "surrogateescape")
 
-    def _raw_headers(self) -> Iterator[Header]:
-        return _entries(self._fields.get("headers", b"")[4:])
+
+class ReceivedMessage(NamedTuple):
+    """A message with the delivery tag by which its channel acks it."""
+
+    tag: int
+    queue: str
+    redelivered: bool
+    properties: ReceivedProperties
+    body: bytes
+
+    @property
+    def delivery_count(self) -> int:
+        """How often it was delivered before without an answer; a classic queue counts only to one."""
+        return max(count_in(self.properties.headers, "x-delivery-count"), int(self.redelivered))
+
+    def incoming(self) -> Incoming:
+        """The message as consumers see it; numbers in headers become text, other values are left out."""
+        properties, headers = self.properties, self.properties.headers
+        return Incoming(
+            event_id=properties.message_id,
+            event_type=properties.type,
+            body=self.body,
+            content_type=properties.content_type,
+            correlation_id=properties.correlation_id,
+            headers={name: str(value) for name, value in headers.items() if isinstance(value, (str, int, float))},
+            attempts=count_in(headers, ATTEMPTS),
+            deferrals=count_in(headers, TRIES),
+        )
 
 
-class Encoded:
-    """Properties that can be published; pika asks for nothing but this."""
+def count_in(headers: Mapping[str, Any], name: str) -> int:
+    """The count in a header; 0 if its value is not a positive number."""
+    value = headers.get(name)
+    return min(value, _LARGEST_COUNT) if type(value) is int and value > 0 else 0
+
+
+class EncodedProperties:
+    """Properties to publish, with the only attributes that pika uses."""
 
     INDEX: Final = 60
     """The class of messages in AMQP."""
@@ -144,7 +220,7 @@ class Encoded:
 def _split(encoded: bytes) -> dict[str, bytes]:
     (flags,) = struct.unpack_from(">H", encoded)
     offset, word = 2, flags
-    while word & 1:  # further flags, for properties that nobody has defined
+    while word & 1:  # further flags, for properties that AMQP does not define
         (word,) = struct.unpack_from(">H", encoded, offset)
         offset += 2
     fields: dict[str, bytes] = {}
@@ -169,7 +245,7 @@ def _taken(encoded: bytes, offset: int, size: int) -> bytes:
 
 
 def _value_at(encoded: bytes, offset: int) -> bytes:
-    """One value with its type; nothing within it is looked at."""
+    """One value with its type, unread."""
     kind = encoded[offset : offset + 1]
     if kind in _PREFIXED:
         size = 5 + struct.unpack_from(">I", encoded, offset + 1)[0]
@@ -181,7 +257,7 @@ def _value_at(encoded: bytes, offset: int) -> bytes:
 
 
 def _entries(table: bytes) -> Iterator[Header]:
-    """As far as it can be told where one ends and the next begins."""
+    """Up to the first entry whose end cannot be determined."""
     offset = 0
     try:
         while offset < len(table):
@@ -193,24 +269,20 @@ def _entries(table: bytes) -> Iterator[Header]:
         return
 
 
-def _entry(header: Header) -> bytes:
-    return bytes([len(header.name)]) + header.name + header.value
-
-
-def _fitting(headers: list[Header], room: int) -> list[Header]:
-    """As many as fit, the shortest first chosen, in their order."""
-    if sum(header.size for header in headers) <= room:
+def _fitting(headers: list[Header], left: int) -> list[Header]:
+    """The shortest headers that fit into the bytes left, in their order."""
+    if sum(header.size for header in headers) <= left:
         return headers
     chosen: set[int] = set()
     for position in sorted(range(len(headers)), key=lambda position: headers[position].size):
-        room -= headers[position].size
-        if room < 0:
+        left -= headers[position].size
+        if left < 0:
             break
         chosen.add(position)
     return [header for position, header in enumerate(headers) if position in chosen]
 
 
-def _noted(value: str | int) -> bytes:
+def _header_value(value: str | int) -> bytes:
     if isinstance(value, int):
         return struct.pack(">cq", b"l", value)
     text = value.encode("utf-8", "backslashreplace")

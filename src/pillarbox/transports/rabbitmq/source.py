@@ -1,0 +1,412 @@
+"""RabbitMQ as a source: a work queue, and the queues around it for retries, quarantine and dead letters.
+
+Nothing reconnects in the background: after a connection is lost, `receive` raises UnavailableError, and the next
+`receive` opens a new connection and declares everything again. A message that moves to another queue is acked only
+after that queue has confirmed it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Self, cast
+
+from pillarbox.admin.broker_dead_letters import dead_letter_queue
+from pillarbox.core.clock import Duration, seconds, system_chance
+from pillarbox.core.errors import ConfigurationError, NackedError, RejectedError, UnavailableError
+from pillarbox.core.retry import Backoff
+from pillarbox.core.source import Incoming
+from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, at_least_one, endpoint_of
+from pillarbox.transports.rabbitmq.driver import (
+    AMQPError,
+    Basic,
+    BasicProperties,
+    Channel,
+    ChannelRefused,
+    ChannelWrongStateError,
+    ConnectionWrongStateError,
+    Method,
+    RawChannel,
+    Wire,
+)
+from pillarbox.transports.rabbitmq.names import LONGEST, fits
+from pillarbox.transports.rabbitmq.properties import EncodedProperties, ReceivedMessage, ReceivedProperties
+from pillarbox.transports.rabbitmq.topology import DeadLetter, Declaration, Exchange, Queue, Topology, work_queue
+
+WAITS: tuple[Duration, ...] = ("1s", "5s", "30s", "3min", "15min", "1h")
+_UNITS = ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
+_QUARANTINE_AFTER = 2
+"""Deliveries without an answer after which a message is quarantined."""
+
+
+class RabbitMQSource:
+    """See `pillarbox.core.source.Source`. Makes no connection until something is received or declared.
+
+    `queue` is the name of a durable quorum queue, or a Queue with its bindings; `prefetch` limits the messages in
+    flight; `waits` are the available delays: a retry waits for the shortest that is long enough. Without `declare`,
+    receiving declares nothing. Raises ConfigurationError.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        queue: str | Queue,
+        exchanges: Sequence[Exchange] = (),
+        prefetch: int = 10,
+        waits: Sequence[Duration] = WAITS,
+        declare: bool = True,
+        answer_timeout: Duration = "10s",
+        heartbeat: Duration = "30s",
+        connect_timeout: Duration = "10s",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._endpoint = endpoint_of(url, tls)
+        self._queues = ConsumerQueues.around(queue, waits)
+        self._declarations = self._queues.declarations(exchanges)
+        self._declared: Sequence[Declaration] = self._declarations if declare else ()
+        self._prefetch = {self._queues.work.name: at_least_one("prefetch", prefetch), self._queues.suspects: 1}
+        self._connections, republishing = (
+            ConnectionManager(
+                self._endpoint,
+                heartbeat=heartbeat,
+                connect_timeout=connect_timeout,
+                answer_timeout=answer_timeout,
+                what="source",
+            )
+            for _ in range(2)
+        )
+        self._republisher = Republisher(republishing, self._declared)
+        self._channel: ConsumerChannel | None = None
+
+    def __repr__(self) -> str:
+        return f"<RabbitMQSource {self._queues.work.name!r} at {self._endpoint}>"
+
+    async def receive(self) -> RabbitMQDelivery:
+        while True:
+            channel = await self._opened()
+            try:
+                message = await channel.next()
+            except UnavailableError as lost:
+                if (connection := self._connections.connection) is not None:
+                    connection.abort(lost)
+                raise
+            delivery = RabbitMQDelivery(message, channel, self._republisher, self._queues)
+            if not delivery.suspect:
+                return delivery
+            await delivery.isolate()
+
+    async def connect(self) -> None:
+        await self._opened()
+
+    async def declare_topology(self) -> None:
+        """Declare everything, whatever `declare` says. Raises UnavailableError, and ConfigurationError with the
+        difference if something exists that is not what the configuration says."""
+        await self._connections.declare(self._declarations)
+
+    async def aclose(self) -> None:
+        """Close the connections; unanswered messages return to the queue. Closing twice is fine."""
+        await self._connections.aclose()
+        await self._republisher.aclose()
+
+    async def _opened(self) -> ConsumerChannel:
+        if self._channel is None or self._channel.failure is not None:
+            connection = await self._connections.ready(self._declared)
+            try:
+                opening = ConsumerChannel.consuming(connection, self._prefetch)
+                self._channel = await self._connections.in_time(connection, opening)
+            except ChannelRefused as refusal:
+                lost = UnavailableError(
+                    f"queue {self._queues.work.name!r} at {self._endpoint} cannot be consumed: {refusal}"
+                )
+                connection.abort(lost)
+                raise lost from refusal
+        return self._channel
+
+
+class RabbitMQDelivery:
+    """See `pillarbox.core.source.Delivery`."""
+
+    def __init__(
+        self, message: ReceivedMessage, channel: ConsumerChannel, republisher: Republisher, queues: ConsumerQueues
+    ) -> None:
+        self._message = message
+        self._channel = channel
+        self._republisher = republisher
+        self._queues = queues
+        self._incoming: Incoming | None = None
+
+    @property
+    def incoming(self) -> Incoming:
+        # Not a cached_property, which pyright does not accept as the property of a protocol.
+        if self._incoming is None:
+            self._incoming = self._message.incoming()
+        return self._incoming
+
+    @property
+    def quarantined(self) -> bool:
+        return self._message.queue == self._queues.suspects
+
+    @property
+    def crashes(self) -> int:
+        return self._message.delivery_count if self.quarantined else 0
+
+    @property
+    def suspect(self) -> bool:
+        """Whether to quarantine the message. A classic queue counts only to one."""
+        limit = _QUARANTINE_AFTER if self._queues.work.type == "quorum" else 1
+        return not self.quarantined and self._message.delivery_count >= limit
+
+    async def ack(self) -> None:
+        self._channel.ack(self._message.tag)
+
+    async def retry(self, *, delay: float, reason: str, counted: bool = True) -> None:
+        await self._fail(self._queues.waiting(delay), reason, counted=counted)
+
+    async def reject(self, reason: str) -> None:
+        await self._fail(self._queues.dead, reason, counted=True)
+
+    async def isolate(self) -> None:
+        """Move the message to quarantine, which delivers one message at a time."""
+        properties = self._message.properties.moved(frame_max=self._channel.wire.params.frame_max)
+        await self._move(self._queues.suspects, properties)
+
+    async def _fail(self, queue: str, reason: str, *, counted: bool) -> None:
+        properties, work = self._message.properties, self._queues.work.name
+        frame_max = self._channel.wire.params.frame_max
+        failed = properties.failed(self.incoming, queue=work, reason=reason, counted=counted, frame_max=frame_max)
+        await self._move(queue, failed)
+
+    async def _move(self, queue: str, properties: EncodedProperties) -> None:
+        body, channel = self._message.body, self._channel
+        await self._republisher.move(queue, properties, body, wanted=lambda: channel.failure is None)
+        await self.ack()
+
+
+class ConsumerChannel(Channel):
+    """A channel that consumes queues, each with its own prefetch. When it ends, unacked messages return to them."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self._received: deque[ReceivedMessage] = deque()
+        self._waiting = False
+        self.unacked = 0
+        self.latest: ReceivedMessage | None = None
+
+    @classmethod
+    async def consuming(cls, connection: Connection, prefetch: Mapping[str, int]) -> Self:
+        """Open a channel and consume these queues. Raises ChannelRefused, UnavailableError."""
+        channel = await connection.open_channel(cls)
+        try:
+            channel.raw.add_on_cancel_callback(channel._cancelled)
+            for queue, count in prefetch.items():
+                await channel.consume(queue, count)
+        except BaseException:
+            connection.close_channel(channel)
+            raise
+        return channel
+
+    async def consume(self, queue: str, prefetch: int) -> None:
+        """Receive up to `prefetch` more unacked messages of a queue. Raises ChannelRefused, UnavailableError."""
+        raw = self.raw
+        await self.call(raw.basic_qos, prefetch_count=prefetch)
+        await self.call(
+            raw.basic_consume,
+            queue=queue,
+            on_message_callback=partial(self._on_message, queue),
+            # When the channel ends, a quorum queue takes unacked messages back in the order of these names.
+            consumer_tag=f"pillarbox-{len(raw.consumer_tags):04}",
+        )
+
+    async def next(self) -> ReceivedMessage:
+        """The next message. Raises UnavailableError once the channel has ended: its messages are delivered again."""
+        try:
+            while self.failure is None and not self._received:
+                self._waiting = True
+                await self.answer()
+            _ = self.raw
+        except ChannelRefused as refusal:
+            raise UnavailableError(f"RabbitMQ closed the channel: {refusal}") from refusal
+        finally:
+            self._waiting = False
+        return self._received.popleft()
+
+    async def catch_up(self) -> bool:
+        """Wait for all messages that the broker has sent before now; whether any is here. Raises UnavailableError.
+
+        An answer on the same channel arrives after the messages before it; one on another channel may overtake them.
+        """
+        await self.call(self.raw.basic_qos, prefetch_count=1)
+        return bool(self._received)
+
+    def ack(self, tag: int) -> None:
+        """Raises UnavailableError if the channel has ended: then the message is delivered again."""
+        try:
+            self.raw.basic_ack(tag)
+        except (ChannelRefused, ChannelWrongStateError, ConnectionWrongStateError) as error:
+            raise UnavailableError(f"the message can no longer be acked: {error}; it is delivered again") from error
+        self.unacked -= 1
+
+    def keep_latest(self) -> None:
+        """Keep only the latest message from now on; the others are unacked and return when the channel is closed."""
+        self._received = deque(maxlen=1)
+
+    def _on_message(
+        self, queue: str, _: RawChannel, method: Basic.Deliver, properties: ReceivedProperties, body: bytes
+    ) -> None:
+        tag, redelivered = int(method.delivery_tag or 0), bool(method.redelivered)
+        self.latest = ReceivedMessage(tag, queue, redelivered, properties, body)
+        self._received.append(self.latest)
+        self.unacked += 1
+        if self._waiting:
+            self.answered()
+
+    def _cancelled(self, _: Method[Basic.Cancel]) -> None:
+        self.fail(UnavailableError("RabbitMQ ended the consumer, as it does when a queue is deleted"))
+
+
+class Republisher:
+    """Moves messages to other queues of the broker: persistent, mandatory, confirmed, one at a time.
+
+    It needs a connection of its own: a broker that is short of memory stops reading from connections that publish, and
+    acks must still get through.
+    """
+
+    def __init__(self, connections: ConnectionManager, declarations: Sequence[Declaration]) -> None:
+        self._connections = connections
+        self._declarations = declarations
+        self._turn = asyncio.Lock()
+        self._channel: Channel | None = None
+        self._returned: RejectedError | None = None
+
+    async def move(self, queue: str, properties: EncodedProperties, body: bytes, *, wanted: Callable[[], bool]) -> None:
+        """Publish with retries until the queue confirms the message. Raises UnavailableError once it is not `wanted`
+        there any more."""
+        backoff = Backoff(system_chance())
+        while True:
+            try:
+                return await self.put(queue, properties, body)
+            except (RejectedError, UnavailableError) as error:
+                if not wanted():
+                    raise UnavailableError(
+                        f"the message did not reach queue {queue!r}: {error}; it is delivered again"
+                    ) from error
+            await asyncio.sleep(backoff.next())
+
+    async def put(self, queue: str, properties: EncodedProperties, body: bytes) -> None:
+        """Publish once; returns when the queue has confirmed the message.
+
+        Raises RejectedError if there is no such queue, NackedError if it is full, UnavailableError otherwise.
+        """
+        if not fits(queue):
+            raise RejectedError(f"there is no such queue: no name is longer than {LONGEST} bytes of UTF-8")
+        async with self._turn:
+            connection = await self._connections.ready(self._declarations)
+            try:
+                refused = await self._publish(connection, queue, properties, body)
+            except ChannelRefused as refusal:
+                connection.abort(lost := UnavailableError(f"RabbitMQ refuses it: {refusal}"))
+                raise lost from refusal
+            except AMQPError as error:
+                connection.abort(lost := UnavailableError(f"{type(error).__name__}: {error}"))
+                raise lost from error
+            except asyncio.CancelledError:
+                # The next message must not receive the late confirm of this one.
+                connection.abort(UnavailableError("cancelled"))
+                raise
+            if refused is not None:
+                connection.forget_declared()
+                raise refused
+
+    async def aclose(self) -> None:
+        await self._connections.aclose()
+
+    async def _publish(
+        self, connection: Connection, queue: str, properties: EncodedProperties, body: bytes
+    ) -> RejectedError | NackedError | None:
+        if (channel := self._channel) is None or channel.failure is not None:
+            channel = self._channel = await self._connections.in_time(connection, self._opened(connection))
+        self._returned = None
+        channel.raw.basic_publish("", queue, body, cast(BasicProperties, properties), mandatory=True)
+        refused: RejectedError | NackedError | None = await self._connections.in_time(connection, channel.answer())
+        return refused
+
+    async def _opened(self, connection: Connection) -> Channel:
+        channel = await connection.open_channel(Channel)
+
+        def on_return(_: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
+            self._returned = RejectedError(f"there is no such queue: {method.reply_text} ({method.reply_code})")
+
+        def on_confirm(frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
+            nacked = isinstance(frame.method, Basic.Nack)
+            channel.answered(NackedError("the broker nacked it, as a full queue does") if nacked else self._returned)
+
+        channel.raw.add_on_return_callback(on_return)
+        await channel.call(channel.raw.confirm_delivery, ack_nack_callback=on_confirm)
+        return channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerQueues:
+    """The queues of a consumer: the work queue, one queue per wait, quarantine and dead letters.
+
+    Every message of a wait queue waits equally long, so that none blocks a shorter wait; when its time is over, the
+    broker itself returns it to the work queue, without a plugin and whatever process restarts meanwhile. All of them
+    are durable quorum queues, and the way back is `at-least-once`: the broker deletes a message from the one queue when
+    the other has it.
+    """
+
+    work: Queue
+    waits: tuple[int, ...]
+    """Milliseconds, ascending."""
+
+    @classmethod
+    def around(cls, work: str | Queue, waits: Sequence[Duration]) -> ConsumerQueues:
+        """Raises ConfigurationError for a wait shorter than 1ms, and for names that grow too long."""
+        queue = work_queue(work) if isinstance(work, str) else work
+        found = sorted({round(seconds(wait, field="waits") * 1000) for wait in waits})
+        if not found or found[0] < 1:
+            raise ConfigurationError("waits: at least one, and none shorter than 1ms, or a failing message would spin")
+        queues = cls(work=queue, waits=tuple(found))
+        queues.beside()  # checks them
+        return queues
+
+    @property
+    def suspects(self) -> str:
+        return f"{self.work.name}.suspects"
+
+    @property
+    def dead(self) -> str:
+        dead = self.work.dead_letter
+        return dead_letter_queue(self.work.name) if dead is None else dead.queue
+
+    def waiting(self, delay: float) -> str:
+        """The queue of the shortest wait that is long enough; of the longest, if none is."""
+        return self._wait_name(next((wait for wait in self.waits if wait >= delay * 1000), self.waits[-1]))
+
+    def declarations(self, exchanges: Sequence[Exchange]) -> list[Declaration]:
+        """All of it, the work queue first."""
+        topology = Topology(exchanges=exchanges, queues=[self.work]).declarations()
+        named = {item.name for item in topology if isinstance(item, Queue)}
+        return [*topology, *(queue for queue in self.beside() if queue.name not in named)]
+
+    def beside(self) -> list[Queue]:
+        """Everything but the work queue."""
+        return [Queue(name=self.dead), Queue(name=self.suspects), *(self._wait_queue(wait) for wait in self.waits)]
+
+    def _wait_queue(self, wait: int) -> Queue:
+        return Queue(
+            name=self._wait_name(wait),
+            message_ttl=wait / 1000,
+            dead_letter=DeadLetter(exchange="", queue=self.work.name),
+            overflow="reject-publish",  # the broker's condition for the next line
+            arguments={"x-dead-letter-strategy": "at-least-once"},
+        )
+
+    def _wait_name(self, wait: int) -> str:
+        size, unit = next((size, unit) for size, unit in _UNITS if wait % size == 0)
+        return f"{self.work.name}.wait.{wait // size}{unit}"
