@@ -28,8 +28,8 @@ async def letter_of(shop: Shop, url: str, queue: str) -> tuple[Taken, dict[str, 
 @pytest.mark.parametrize(
     ("body", "properties", "reason"),
     [
-        (b'{"id": ', {}, "says application/json and does not decode"),
-        (b"\xff\xfe", {}, "says application/json and does not decode"),
+        (b'{"id": ', {}, "has the content type application/json and does not decode"),
+        (b"\xff\xfe", {}, "has the content type application/json and does not decode"),
         (b"{}", {"message_id": None}, "has no id"),
         (b"{}", {"message_id": "a\nb"}, "control character"),
         (b"{}", {"type": None}, "has no event type"),

@@ -125,7 +125,9 @@ class ReceivedProperties:
         """Those whose name is UTF-8 and whose value can be read."""
         return _read_table(self._fields.get("headers", b"")[4:], depth=0)
 
-    def failed(self, incoming: Incoming, *, queue: str, reason: str, counted: bool, frame_max: int) -> EncodedProperties:
+    def failed(
+        self, incoming: Incoming, *, queue: str, reason: str, counted: bool, frame_max: int
+    ) -> EncodedProperties:
         """The properties after one more failure, for another queue."""
         now = timestamp(datetime.now(UTC))
         first = self.headers.get(FIRST_FAILED_AT)
