@@ -27,7 +27,7 @@ SHOTS = {
     "event": "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
     "follower": "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000007",
     "dead": "/dead",
-    "edit": "/dead/edit?letter=1",
+    "edit": "/dead/edit?dead_letter_id=1",
     "destinations": "/destinations",
     "keys": "/keys",
     "relays": "/relays",

@@ -116,7 +116,7 @@ async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stoc
         (("/destinations/override", {"destination": "orders", "do": "pause"}), ("destinations", "pause", "orders")),
         (("/everything", {"do": "pause"}), ("destinations", "pause", "-y")),
         (
-            ("/dead/edit", {"letter": "1", "headers": "n: 1", "do": "send"}),
+            ("/dead/edit", {"dead_letter_id": "1", "headers": "n: 1", "do": "send"}),
             ("dead", "edit", "dead1", "--header", "n=2", "-y"),
         ),
     ],

@@ -33,7 +33,7 @@ async def test_an_event_is_that_of_the_command(visit: Visit, with_letters: Stock
 async def test_status_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
     done = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     told = (await (await visit(with_letters)).client.get("/api/v1/status")).json()
-    common = ("state", "why", "backlog", "exact", "dead", "lanes")
+    common = ("state", "reason", "backlog", "exact", "dead_letters", "lanes")
     assert {name: told[name] for name in common} == {name: done[name] for name in common}
 
 
@@ -49,15 +49,15 @@ async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> N
     assert 60 <= (datetime.now(UTC) - failed_at).total_seconds() < 600
     assert billing == {
         "name": "billing",
-        "receipts": 0,
-        "handled": 3,
+        "records": 0,
+        "processed": 3,
         "repeated": 1,
         "failed": 2,
         "given_up": 1,
         "last_error": "no address",
     }
-    assert (by_hand["receipts"], by_hand["handled"], by_hand["last_failed_at"]) == (1, None, None)
-    assert (told["retention_seconds"], told["stale_receipts"]) == (120 * 86_400, 0)
+    assert (by_hand["records"], by_hand["processed"], by_hand["last_failed_at"]) == (1, None, None)
+    assert (told["retention_seconds"], told["expired_records"]) == (120 * 86_400, 0)
 
 
 @pytest.mark.parametrize(

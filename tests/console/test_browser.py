@@ -27,7 +27,7 @@ VECTOR = "</textarea><script>xss()</script><img src=x onerror=xss()>"
 PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox", "/store", "/audit")
 MORE = (
     "/dead?view=letters",
-    "/dead/edit?letter=1",
+    "/dead/edit?dead_letter_id=1",
     "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
     "/replay?destination=orders",
     "/dead/decide?do=discard",

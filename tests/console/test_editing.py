@@ -59,11 +59,11 @@ def untouched(stock: Stock) -> bool:
 
 async def test_a_letter_is_edited_confirmed_and_sent(visit: Visit, spoilt: Stock) -> None:
     visitor = await visit(spoilt)
-    assert f'href="/dead/edit?letter={LETTER}"' in await visitor.look("/event?id=bad")
-    page = await visitor.look(f"/dead/edit?letter={LETTER}")
+    assert f'href="/dead/edit?dead_letter_id={LETTER}"' in await visitor.look("/event?id=bad")
+    page = await visitor.look(f"/dead/edit?dead_letter_id={LETTER}")
     assert "&#34;price&#34;: &#34;free&#34;" in page
     assert all(f"\n{header}\n" in page for header in ("tenant: acme", "debug: 1"))
-    typed = {"letter": LETTER, "payload": TYPED, "headers": "tenant: umbrella\n"}
+    typed = {"dead_letter_id": LETTER, "payload": TYPED, "headers": "tenant: umbrella\n"}
     confirm = (await visitor.post("/dead/edit", **typed)).text
     changes = ("+   &#34;price&#34;: 2", "-   &#34;price&#34;: &#34;free&#34;", "+ tenant: umbrella", "- debug: 1")
     assert [line for line in changes if f">{line}</span>" not in confirm] == []
@@ -81,45 +81,47 @@ async def test_what_cannot_be_sent_comes_back_with_what_was_typed(visit: Visit, 
         ({"headers": "tenant"}, "headers, line 1: write a name, a colon and a value"),
         ({}, "Nothing was changed."),
     ):
-        answer = await visitor.post("/dead/edit", letter=LETTER, do="send", **fields)
+        answer = await visitor.post("/dead/edit", dead_letter_id=LETTER, do="send", **fields)
         assert (answer.status_code, said in answer.text) == (400, True), answer.text
         for text in fields.values():
             assert text.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;") + "</textarea>" in answer.text
-    again = await visitor.post("/dead/edit", letter=LETTER, do="edit", payload="half a thought")
+    again = await visitor.post("/dead/edit", dead_letter_id=LETTER, do="edit", payload="half a thought")
     assert (again.status_code, "half a thought</textarea>" in again.text) == (200, True)
     assert untouched(one)
 
 
 async def test_a_payload_has_its_limit(visit: Visit, one: Stock) -> None:
-    answer = await (await visit(one, max_payload=20)).post("/dead/edit", letter=LETTER, payload=f'{TYPED[:-2]},"n":1}}')
+    answer = await (await visit(one, max_payload=20)).post(
+        "/dead/edit", dead_letter_id=LETTER, payload=f'{TYPED[:-2]},"n":1}}'
+    )
     assert (answer.status_code, "max_payload allows 20" in answer.text) == (400, True)
 
 
 async def test_a_letter_that_is_gone_or_waits_already_is_told(visit: Visit, one: Stock) -> None:
     visitor = await visit(one)
     one.record(Event("order.placed", {}, event_id="bad", destination="orders"))
-    answer = await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
+    answer = await visitor.post("/dead/edit", dead_letter_id=LETTER, payload=TYPED, do="send")
     assert (answer.status_code, "already pending" in answer.text) == (409, True)
     await visitor.store.admin.dead_letters.discard([int(LETTER)])
-    answer = await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
+    answer = await visitor.post("/dead/edit", dead_letter_id=LETTER, payload=TYPED, do="send")
     assert (answer.status_code, "no longer exists" in answer.text) == (409, True)
-    assert (await visitor.client.get(f"/dead/edit?letter={LETTER}")).status_code == 404
-    assert (await visitor.client.get("/dead/edit?letter=x")).status_code == 400
+    assert (await visitor.client.get(f"/dead/edit?dead_letter_id={LETTER}")).status_code == 404
+    assert (await visitor.client.get("/dead/edit?dead_letter_id=x")).status_code == 400
 
 
 async def test_bytes_stay_and_only_their_headers_are_edited(visit: Visit, binary: Stock) -> None:
     visitor = await visit(binary)
-    page = await visitor.look(f"/dead/edit?letter={LETTER}")
+    page = await visitor.look(f"/dead/edit?dead_letter_id={LETTER}")
     assert ('name="payload"' in page, "The payload is not text" in page) == (False, True)
-    await visitor.post("/dead/edit", letter=LETTER, payload="no bytes", headers="tenant: umbrella\n", do="send")
+    await visitor.post("/dead/edit", dead_letter_id=LETTER, payload="no bytes", headers="tenant: umbrella\n", do="send")
     assert content(binary) == (b"\xff\x00", {"tenant": "umbrella", "amended": sha256(b"\xff\x00").hexdigest()})
 
 
 async def refused_everywhere(visitor: Visitor, said: str) -> None:
     """To look, to send a form and to ask the API: the same answer."""
-    form = {"token": await visitor.token(), "letter": LETTER, "payload": TYPED}
+    form = {"token": await visitor.token(), "dead_letter_id": LETTER, "payload": TYPED}
     answers = [
-        await visitor.client.get(f"/dead/edit?letter={LETTER}"),
+        await visitor.client.get(f"/dead/edit?dead_letter_id={LETTER}"),
         await visitor.client.post("/dead/edit", data=form | {"do": "send"}),
         await visitor.client.post("/api/v1/dead/edit", json=form | {"payload": {}}),
     ]
@@ -152,23 +154,28 @@ async def test_a_letter_with_something_hidden_is_not_edited(visit: Visit, one: S
 
 async def test_a_letter_in_which_rules_cannot_search_is_not_edited(visit: Visit, plain: Stock) -> None:
     await refused_everywhere(await visit(plain, mask=["$.price"]), "Masking rules hide a part of this event")
-    assert "free text" in await (await visit(plain, mask=["header:other"])).look(f"/dead/edit?letter={LETTER}")
+    assert "free text" in await (await visit(plain, mask=["header:other"])).look(f"/dead/edit?dead_letter_id={LETTER}")
 
 
 async def test_rules_that_find_nothing_keep_nobody_from_editing(visit: Visit, one: Stock) -> None:
     visitor = await visit(one, mask=["$.customer.email", "header:authorization"])
-    await visitor.post("/dead/edit", letter=LETTER, payload=TYPED, do="send")
+    await visitor.post("/dead/edit", dead_letter_id=LETTER, payload=TYPED, do="send")
     assert content(one)[0] == NEW
 
 
 async def test_the_api_edits_as_the_command_does(visit: Visit, one: Stock) -> None:
     visitor = await visit(one)
     headers = {"x-csrf-token": await visitor.token()}
-    body = {"letter": int(LETTER), "payload": {"id": 1, "price": 2}, "headers": {"n": "2"}, "removed": ["debug"]}
+    body = {
+        "dead_letter_id": int(LETTER),
+        "payload": {"id": 1, "price": 2},
+        "headers": {"n": "2"},
+        "removed": ["debug"],
+    }
     expected = {
         "event_id": "bad",
         "destination": "orders",
-        "letter": 1,
+        "dead_letter_id": 1,
         "payload": {
             "old": {"sha256": sha256(OLD).hexdigest(), "bytes": len(OLD)},
             "new": {"sha256": sha256(NEW).hexdigest(), "bytes": len(NEW)},
@@ -188,14 +195,14 @@ async def test_the_api_edits_as_the_command_does(visit: Visit, one: Stock) -> No
     ("body", "status", "said"),
     [
         ({}, 400, "is not a number"),
-        ({"letter": 99, "payload": {}}, 409, "no longer exists"),
-        ({"letter": 1, "payload": 42}, 400, "at the top"),
-        ({"letter": 1, "payload": {}, "payload_base64": "e30="}, 400, "both given"),
-        ({"letter": 1, "payload_base64": "ew=="}, 400, "not JSON"),
-        ({"letter": 1, "headers": ["tenant"]}, 400, "headers is not an object"),
-        ({"letter": 1, "headers": {"n": 2}}, 400, "must be text"),
-        ({"letter": 1, "removed": "debug"}, 400, "removed is not a list of strings"),
-        ({"letter": 1, "removed": ["other"]}, 400, "no header 'other'"),
+        ({"dead_letter_id": 99, "payload": {}}, 409, "no longer exists"),
+        ({"dead_letter_id": 1, "payload": 42}, 400, "at the top"),
+        ({"dead_letter_id": 1, "payload": {}, "payload_base64": "e30="}, 400, "both given"),
+        ({"dead_letter_id": 1, "payload_base64": "ew=="}, 400, "not JSON"),
+        ({"dead_letter_id": 1, "headers": ["tenant"]}, 400, "headers is not an object"),
+        ({"dead_letter_id": 1, "headers": {"n": 2}}, 400, "must be text"),
+        ({"dead_letter_id": 1, "removed": "debug"}, 400, "removed is not a list of strings"),
+        ({"dead_letter_id": 1, "removed": ["other"]}, 400, "no header 'other'"),
     ],
 )
 async def test_what_the_api_cannot_do_is_told(

@@ -44,7 +44,7 @@ async def test_everything_that_fits_leaves_whole_in_bounded_pieces(
     assert answer.headers["content-disposition"].startswith("attachment")
     third, second, first = read(answer.text)
     email = {"email": "ada@example.com"}
-    assert (first["payload"], first["headers"], first["letter"]) == (email, {"authorization": "Bearer x"}, 1)
+    assert (first["payload"], first["headers"], first["dead_letter_id"]) == (email, {"authorization": "Bearer x"}, 1)
     assert (second["payload"], second["payload_base64"]) == (email, "eyJlbWFpbCI6ICJhZGFAZXhhbXBsZS5jb20ifQ==")
     assert (third["payload_base64"], "payload" in third) == ("/wA=", False)
 
@@ -79,6 +79,6 @@ async def test_a_letter_that_goes_meanwhile_is_left_out(
     monkeypatch.setattr(dead_letter_export, "BATCH", 1)
     store = (await visit(graves)).store
     lines = dead_letter_export.lines(store, DeadLetterFilter(), exports.content)
-    newest = json.loads(await anext(lines))["letter"]
+    newest = json.loads(await anext(lines))["dead_letter_id"]
     await store.admin.dead_letters.discard([newest - 2])
-    assert [json.loads(line)["letter"] async for line in lines] == [newest - 1, newest - 3]
+    assert [json.loads(line)["dead_letter_id"] async for line in lines] == [newest - 1, newest - 3]

@@ -33,7 +33,7 @@ LOGIN = UserLogin(lambda: {"ada": ADA})
 FIELDS = {
     "/event/act": {"id": "dead1", "destination": "orders", "do": "discard"},
     "/dead/decide": {"do": "discard", "id": "dead1", "count": "1"},
-    "/dead/edit": {"letter": "1", "payload": '{"forged": 1}', "do": "send"},
+    "/dead/edit": {"dead_letter_id": "1", "payload": '{"forged": 1}', "do": "send"},
     "/events/decide": {"do": "discard", "type": "order.placed", "count": "2"},
     "/replay": {"id": "sent"},
     "/everything": {"do": "pause"},

@@ -43,7 +43,7 @@ async def post_json(visitor: Visitor, path: str, body: dict[str, Any]) -> httpx.
     ("path", "body"),
     [
         ("dead/discard", {"key": "k"}),
-        ("dead/edit", {"letter": 1, "payload": {"n": 1}}),
+        ("dead/edit", {"dead_letter_id": 1, "payload": {"n": 1}}),
         ("events/act", {"do": "discard", "type": "order.placed"}),
     ],
 )
@@ -92,7 +92,7 @@ async def test_text_that_no_store_can_hold_is_refused(visit: Visit, with_letters
             ("dead/retry", {"ids": [text]}),
             ("dead/retry", {"key": text}),
             ("replay", {"type": text}),
-            ("dead/edit", {"letter": 1, "headers": {text: "x"}}),
+            ("dead/edit", {"dead_letter_id": 1, "headers": {text: "x"}}),
         ]
         for path, body in bodies:
             answer = await post_json(visitor, f"/api/v1/{path}", body)
@@ -109,9 +109,9 @@ async def test_a_query_with_such_text_is_refused(visit: Visit, stock: Stock) -> 
 
 async def test_a_payload_may_have_every_character(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
-    answer = await post_json(visitor, "/api/v1/dead/edit", {"letter": 1, "payload": {"text": "a\0"}})
+    answer = await post_json(visitor, "/api/v1/dead/edit", {"dead_letter_id": 1, "payload": {"text": "a\0"}})
     assert (answer.status_code, answer.json()["done"]) == (200, True)
-    answer = await post_json(visitor, "/api/v1/dead/edit", {"letter": 2, "payload": {"text": "\ud800"}})
+    answer = await post_json(visitor, "/api/v1/dead/edit", {"dead_letter_id": 2, "payload": {"text": "\ud800"}})
     assert (answer.status_code, answer.json()["error"][:12]) == (400, "payload.text")
 
 

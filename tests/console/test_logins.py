@@ -392,7 +392,7 @@ async def test_read_only_has_no_way_to_write(visit: Visit, shop: Stock) -> None:
     for path in ("/", "/event?id=dead1", "/dead", "/destinations", "/keys", "/relays"):
         assert 'method="post"' not in await visitor.look(path)
     assert "/dead/edit" not in await visitor.look("/event?id=dead1")
-    assert (await visitor.client.get("/dead/edit?letter=1")).status_code == 404
+    assert (await visitor.client.get("/dead/edit?dead_letter_id=1")).status_code == 404
     paths = ("/event/act", "/dead/decide", "/dead/edit", "/everything", "/api/v1/dead/retry", "/api/v1/dead/edit")
     for path in (*paths, "/destinations/override"):
         assert (await visitor.client.post(path, data={})).status_code == 404

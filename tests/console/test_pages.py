@@ -30,7 +30,7 @@ async def test_the_first_page_answers_the_question_in_a_sentence(visit: Visit, w
     page = await (await visit(with_letters)).look("/")
     assert '<strong data-live="state">stopped</strong>' in page
     assert "no relay is running: start one with <code>pillarbox relay</code>" in page
-    assert '<p class="figure" data-live="dead">2</p>' in page
+    assert '<p class="figure" data-live="dead_letters">2</p>' in page
     assert '<p class="figure" data-live="backlog">2</p>' in page
 
 
@@ -68,7 +68,7 @@ async def test_what_waits_for_longer_than_is_allowed_is_degraded_although_every_
         await Owner.of(visitor.store)
         told = (await visitor.client.get("/api/v1/status")).json()
         assert told["state"] == state
-        assert ("pillarbox events show late" in told["why"]) == (state == "degraded")
+        assert ("pillarbox events show late" in told["reason"]) == (state == "degraded")
 
 
 async def test_an_id_leads_to_its_event(visit: Visit, shop: Stock) -> None:
@@ -165,8 +165,8 @@ async def test_a_key_whose_head_waits_for_its_retry_shows_until_when(visit: Visi
     assert re.search(r">next attempt in \d+ min( \d+ s)?<", page)
     assert page.index("an operator decides") < page.index("next attempt in")
     given_up, waiting = (await visitor.client.get("/api/v1/keys")).json()["blocked"]
-    assert (given_up["event_id"], given_up["next_try"]) == ("stuck", None)
-    assert (waiting["event_id"], waiting["behind"], waiting["next_try"] is None) == ("head", 1, False)
+    assert (given_up["event_id"], given_up["next_retry_at"]) == ("stuck", None)
+    assert (waiting["event_id"], waiting["waiting"], waiting["next_retry_at"] is None) == ("head", 1, False)
 
 
 async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock) -> None:

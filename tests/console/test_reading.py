@@ -59,9 +59,9 @@ async def test_a_follower_tells_what_it_waits_for(
     ]
     visitor = await visit(stock)
     assert "Waiting for" not in await visitor.look("/event?id=order-00")
-    told = (await visitor.client.get("/api/v1/event?id=order-08")).json()["waits_behind"]
+    told = (await visitor.client.get("/api/v1/event?id=order-08")).json()["waiting_for_events"]
     assert [(head["event_id"], head["event_type"]) for head in told] == [("order-00", "order.placed")]
-    assert (await visitor.client.get("/api/v1/event?id=order-00")).json()["waits_behind"] == []
+    assert (await visitor.client.get("/api/v1/event?id=order-00")).json()["waiting_for_events"] == []
 
 
 async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, sqlite_stock: Stock) -> None:
@@ -72,14 +72,14 @@ async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, s
     assert "Waits for" not in await visitor.look("/event?id=order-00")
     await visitor.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
     assert "Parked: orders (breaker open)" in await visitor.look("/event?id=order-00")
-    [told] = (await visitor.client.get("/api/v1/event?id=order-00")).json()["waits_for"]
+    [told] = (await visitor.client.get("/api/v1/event?id=order-00")).json()["waiting_for_destinations"]
     assert told == {"destination": "orders", "state": "open", "forced": False, "rate_limit": None}
     shown = await asyncio.to_thread(fresh_pillarbox, "events", "show", "order-00", PILLARBOX_STORE=sqlite_stock.url)
     assert "waiting for orders (breaker open)" in shown.stdout
     as_json = await asyncio.to_thread(
         fresh_pillarbox, "events", "show", "order-00", "--json", PILLARBOX_STORE=sqlite_stock.url
     )
-    assert json.loads(as_json.stdout)["waits_for"] == [told]
+    assert json.loads(as_json.stdout)["waiting_for_destinations"] == [told]
 
 
 async def test_a_follower_of_a_paused_destination_says_so(visit: Visit, sqlite_stock: Stock) -> None:

@@ -103,7 +103,7 @@ def paths() -> Iterator[str]:
     for number, vector in enumerate(VECTORS):
         yield "/event?" + urlencode({"id": f"{number}{vector}", **({"as": "raw"} if number % 3 else {})})
     for letter in range(1, 21, 4):
-        yield f"/dead/edit?letter={letter}"
+        yield f"/dead/edit?dead_letter_id={letter}"
     for vector in VECTORS[::9]:
         yield "/event?" + urlencode({"id": vector})
         yield "/events?" + urlencode({"type": vector, "key": vector, "destination": vector})

@@ -22,8 +22,8 @@ DETAIL = EventDetail(
     NOON, NOON, None, None, 0, 0, None, None, None, None, None, None, None, None,
 )  # fmt: skip
 ON_THE_BROKER = BrokerDeadLetter(
-    queue="q", event_id="e", event_type="t", reason=None, attempts=0, died_at=NOON, came_from=None, given_out=0,
-    content_type=None, size=0, body=b"",
+    queue="q", event_id="e", event_type="t", reason=None, attempts=0, dead_lettered_at=NOON, original_queue=None,
+    delivery_count=0, content_type=None, size=0, body=b"",
 )  # fmt: skip
 GROUP = DeadLetterGroup(
     fingerprint="f", reason="r", event_type="t", destination="", count=1, first_at=NOON, last_at=NOON, example=LETTER

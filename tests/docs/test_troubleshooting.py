@@ -39,7 +39,7 @@ def glance(*breakers: str, owned: int = 64, lease: float = 10) -> Overview:
 def sentence(seen: Overview, *steering: Override) -> str:
     paused = any(row.destination == EVERYWHERE for row in steering)
     found = flow(seen, destinations_of(seen.relays, steering), paused=paused)
-    return f"{found.state}: {found.why}"
+    return f"{found.state}: {found.reason}"
 
 
 def test_status_says_what_the_page_says() -> None:
@@ -119,7 +119,7 @@ class Shop:
 
     def event(self, event_id: str = "evt-42") -> dict[str, Any]:
         shown = json.loads(pillarbox("events", "show", event_id, "--json", PILLARBOX_STORE=self.url).stdout)
-        found: dict[str, Any] = shown["events"][0] | {"charged": [each["charged"] for each in shown["failures"]]}
+        found: dict[str, Any] = shown["events"][0] | {"counted": [each["counted"] for each in shown["failures"]]}
         return found
 
 
@@ -139,7 +139,7 @@ def test_pending_because_the_destination_is_away(shop: Shop) -> None:
     found = shop.event()
     assert (found["status"], found["attempts"], found["last_error"].split(":")[0]) == ("PENDING", 0, "UnavailableError")
     assert found["retry_count"] > 0
-    assert not any(found["charged"])
+    assert not any(found["counted"])
     assert "evt-42" in shop.typed("events", "list", "--retrying")
 
 
@@ -162,7 +162,7 @@ def test_pending_without_a_route(shop: Shop) -> None:
 def test_a_high_retry_count_is_counted_where_the_event_is_at_fault(shop: Shop) -> None:
     shop.deliver(ValueError("not today"))
     found = shop.event()
-    assert (found["status"], found["attempts"], found["charged"]) == ("PENDING", 1, [True])
+    assert (found["status"], found["attempts"], found["counted"]) == ("PENDING", 1, [True])
     assert found["last_error"].startswith("RejectedError")
     assert "counted" in shop.typed("events", "show", "evt-42")
 

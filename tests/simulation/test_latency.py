@@ -76,7 +76,7 @@ def test_what_cannot_be_composed_was_not_sent_though_its_neighbour_was() -> None
         await stage.relay(destinations={"a": place}, routes=[Route(to=["a"])]).run_until_empty()
         [sent], [spoiled] = [(await stage.store.admin.events.show(one)).events for one in ("7", "seven")]
         assert sent.seconds == TOOK
-        assert spoiled.died_at is not None
+        assert spoiled.dead_lettered_at is not None
         [failed] = (await stage.store.admin.events.show("seven")).failures
         assert failed.seconds is None
         assert [died.seconds for died in stage.seen(EventDeadLettered)] == [0.0]

@@ -209,7 +209,7 @@ def test_an_outage_that_counts_is_shown_and_over_with_the_first_success() -> Non
             overview = await stage.store.admin.inspection.overview()
             steering = await stage.store.destinations.overrides()
             shown = flow(overview, destinations_of(overview.relays, steering), paused=False)
-            assert (shown.state, "cut off" in shown.why) == ("degraded", True)
+            assert (shown.state, "cut off" in shown.reason) == ("degraded", True)
             stage.transport.heal()
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"])
             await stage.rest(3)

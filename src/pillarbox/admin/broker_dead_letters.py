@@ -25,10 +25,10 @@ class BrokerDeadLetter:
     reason: str | None
     attempts: int
     """How often it failed, as far as its headers tell."""
-    died_at: datetime | None
-    came_from: str | None
+    dead_lettered_at: datetime | None
+    original_queue: str | None
     """The queue in which it was dead-lettered."""
-    given_out: int
+    delivery_count: int
     """How often it was delivered from the dead-letter queue and returned, as far as the broker counts."""
     content_type: str | None
     size: int

@@ -89,7 +89,7 @@ class ListedDeadLetter(NamedTuple):
     attempts: int
     recorded_at: datetime
     first_failed_at: datetime | None
-    died_at: datetime
+    dead_lettered_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,20 +30,20 @@ class CheckResult(NamedTuple):
     """The result of a check, and what to do about it."""
 
     result: Result
-    said: str
+    message: str
     fix: str = ""
 
 
-def passed(said: str) -> CheckResult:
-    return CheckResult("pass", said)
+def passed(message: str) -> CheckResult:
+    return CheckResult("pass", message)
 
 
-def warned(said: str, fix: str) -> CheckResult:
-    return CheckResult("warn", said, fix)
+def warned(message: str, fix: str) -> CheckResult:
+    return CheckResult("warn", message, fix)
 
 
-def failed(said: str, fix: str) -> CheckResult:
-    return CheckResult("fail", said, fix)
+def failed(message: str, fix: str) -> CheckResult:
+    return CheckResult("fail", message, fix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Finding:
 
     check: str
     result: Result
-    said: str
+    message: str
     fix: str = ""
     subject: str = ""
     """The transport, if there are several; else ''."""
@@ -87,7 +87,7 @@ class TableSize(NamedTuple):
     dead_rows: int | None
     """Deleted or updated rows that vacuum has not removed yet."""
     bytes: int
-    whole: str = ""
+    partition_of: str = ""
     """The table that it is a partition of; '' if it is not a partition."""
 
 
@@ -148,14 +148,14 @@ def schema_checks(schema: Schema) -> list[Check]:
 def _version(status: SchemaStatus) -> CheckResult:
     if status.version == 0:
         return failed("there are no tables", "`pillarbox schema apply`")
-    if status.version > status.wanted:
+    if status.version > status.required:
         return failed(
-            f"the tables are at version {status.version}, this release supports {status.wanted}",
+            f"the tables are at version {status.version}, this release supports {status.required}",
             "upgrade Pillarbox first",
         )
     if status.pending:
         return failed(
-            f"the tables are at version {status.version}, this release needs {status.wanted}",
+            f"the tables are at version {status.version}, this release needs {status.required}",
             "`pillarbox schema apply`",
         )
     return passed(f"the tables are at version {status.version}, as this release needs them")

@@ -27,9 +27,9 @@ class BlockedKey(NamedTuple):
     event_type: str
     error: str | None
     since: datetime
-    behind: int
+    waiting: int
     """Messages that are known to wait for it; `WAITING_COUNTED + 1` stands for that many or more."""
-    next_try: datetime | None = None
+    next_retry_at: datetime | None = None
     """When the relay retries the first message; None: an operator must decide."""
 
 
@@ -37,7 +37,7 @@ class BusyKey(NamedTuple):
     """A key and how many of the sampled messages have it."""
 
     key: str
-    waiting: int
+    pending: int
 
 
 class FirstPending(NamedTuple):
@@ -48,7 +48,7 @@ class FirstPending(NamedTuple):
     event_type: str
     held: Held | None
     """`BLOCKED`: an operator must decide; `ASIDE`: its destination is not available; None: it waits for its retry."""
-    next_try: datetime | None
+    next_retry_at: datetime | None
 
 
 class Neighbour(NamedTuple):

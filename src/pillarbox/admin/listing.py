@@ -156,7 +156,7 @@ class Failure(NamedTuple):
 
     destination: str
     attempt: int
-    charged: bool
+    counted: bool
     error: str
     attempted_at: datetime
     seconds: float | None
@@ -193,10 +193,10 @@ class EventDetail(NamedTuple):
     next_retry_at: datetime | None
     locked_by: str | None
     locked_at: datetime | None
-    letter: int | None
+    dead_letter_id: int | None
     """The number of its dead letter, if it is one."""
     first_failed_at: datetime | None
-    died_at: datetime | None
+    dead_lettered_at: datetime | None
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ class RelayView(NamedTuple):
     version: str = ""
     age: float = 0.0
     """Seconds since it started."""
-    in_hand: int = 0
+    in_flight: int = 0
     """Messages that have been in flight for longer than a second."""
     draining: bool = False
     """Whether an operator asked it to drain."""
@@ -68,13 +68,13 @@ class ConsumerView(NamedTuple):
     """
 
     name: str
-    receipts: int
+    records: int
     """Inbox records of the consumer; `COUNTED + 1` stands for that many or more."""
-    handled: int | None = None
-    repeated: int | None = None
+    processed: int | None = None
+    duplicates: int | None = None
     """Duplicates that were not handled again."""
-    failed: int | None = None
-    given_up: int | None = None
+    failures: int | None = None
+    dead_lettered: int | None = None
     last_error: str | None = None
     last_failed_at: datetime | None = None
 

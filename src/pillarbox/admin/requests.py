@@ -24,8 +24,8 @@ class OpenRequest(NamedTuple):
     action: Action
     destination: str
     delay: float
-    asked_by: str
-    asked_at: datetime
+    requested_by: str
+    requested_at: datetime
 
 
 class Keep(Enum):

@@ -83,7 +83,7 @@ class SchemaStatus:
 
     version: int
     """0 = no tables."""
-    wanted: int
+    required: int
     pending: tuple[str, ...] = ()
     """Migrations to run, in order."""
     problems: tuple[str, ...] = ()
@@ -91,13 +91,13 @@ class SchemaStatus:
 
     @property
     def ok(self) -> bool:
-        return self.version == self.wanted and not self.problems
+        return self.version == self.required and not self.problems
 
     def refuse_newer(self) -> None:
         """Raise SchemaError if the tables come from a later release."""
-        if self.version > self.wanted:
+        if self.version > self.required:
             raise SchemaError(
-                f"the tables are at version {self.version}, this release supports {self.wanted}: "
+                f"the tables are at version {self.version}, this release supports {self.required}: "
                 "upgrade Pillarbox first"
             )
 
@@ -106,7 +106,7 @@ class SchemaStatus:
         self.refuse_newer()
         if self.pending:
             raise SchemaError(
-                f"the tables are at version {self.version}, this release needs {self.wanted}: "
+                f"the tables are at version {self.version}, this release needs {self.required}: "
                 "run `pillarbox schema apply`"
             )
         if self.problems:

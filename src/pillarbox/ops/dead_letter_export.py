@@ -47,7 +47,8 @@ async def lines(
 async def _details(store: AdminStore, letters: Sequence[ListedDeadLetter]) -> dict[int | None, EventDetail]:
     """Return details by number, without dead letters that were retried or deleted in the meantime."""
     return {
-        detail.letter: detail for detail in await store.admin.dead_letters.details([letter.id for letter in letters])
+        detail.dead_letter_id: detail
+        for detail in await store.admin.dead_letters.details([letter.id for letter in letters])
     }
 
 

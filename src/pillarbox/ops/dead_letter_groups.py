@@ -89,7 +89,7 @@ class Groups(NamedTuple):
     """Groups, the largest first."""
 
     groups: list[DeadLetterGroup]
-    whole: bool
+    complete: bool
     """False: there are more dead letters than were looked at, so that counts are at least so much."""
 
 
@@ -104,7 +104,7 @@ async def groups(store: AdminStore, wanted: DeadLetterFilter, *, most: int = MOS
         if (before := page.before) is None:
             break
     largest_first = sorted(found.values(), key=lambda group: (group.count, group.last_at), reverse=True)
-    return Groups(largest_first, whole=before is None)
+    return Groups(largest_first, complete=before is None)
 
 
 async def letters_of(store: AdminStore, wanted: DeadLetterFilter, group: str | None = None) -> AsyncIterator[int]:
@@ -178,8 +178,8 @@ def _alone(name: str, letter: ListedDeadLetter) -> DeadLetterGroup:
         event_type=letter.event_type,
         destination=letter.destination,
         count=1,
-        first_at=letter.died_at,
-        last_at=letter.died_at,
+        first_at=letter.dead_lettered_at,
+        last_at=letter.dead_lettered_at,
         example=letter,
     )
 
@@ -188,6 +188,6 @@ def _joined(group: DeadLetterGroup, letter: ListedDeadLetter) -> DeadLetterGroup
     return replace(
         group,
         count=group.count + 1,
-        first_at=min(group.first_at, letter.died_at),
-        last_at=max(group.last_at, letter.died_at),
+        first_at=min(group.first_at, letter.dead_lettered_at),
+        last_at=max(group.last_at, letter.dead_lettered_at),
     )

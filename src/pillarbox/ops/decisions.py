@@ -80,7 +80,7 @@ async def _blocked(store: AdminStore, wanted: DeadLetterFilter) -> AsyncIterator
 
 async def _blocked_of(store: AdminStore, event_id: str, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:
     for event in (await store.admin.events.show(event_id)).events:
-        if event.status is Status.FAILED and event.letter is None and _matches(event, wanted):
+        if event.status is Status.FAILED and event.dead_letter_id is None and _matches(event, wanted):
             yield event.event_id, event.destination
 
 

@@ -13,6 +13,7 @@ from pillarbox.admin.dead_letters import ListedDeadLetter
 from pillarbox.admin.diagnosis import TableSizes
 from pillarbox.admin.keys import BlockedKey, FirstPending
 from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
+from pillarbox.admin.overview import RelayView
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.clock import timestamp
 from pillarbox.core.text import is_json, parse_json
@@ -39,7 +40,7 @@ def listed_event(event: ListedEvent) -> dict[str, Any]:
 
 def listed_letter(letter: ListedDeadLetter) -> dict[str, Any]:
     return {
-        "letter": letter.id,
+        "dead_letter_id": letter.id,
         "event_id": letter.event_id,
         "destination": letter.destination,
         "event_type": letter.event_type,
@@ -48,12 +49,29 @@ def listed_letter(letter: ListedDeadLetter) -> dict[str, Any]:
         "error": letter.error,
         "recorded_at": written(letter.recorded_at),
         "first_failed_at": written(letter.first_failed_at),
-        "died_at": written(letter.died_at),
+        "dead_lettered_at": written(letter.dead_lettered_at),
+    }
+
+
+def relay(view: RelayView, *, lanes: int) -> dict[str, Any]:
+    """Return a relay; lanes: how many it owns."""
+    return {
+        "id": view.id,
+        "name": view.name,
+        "host": view.host,
+        "version": view.version,
+        "lanes": lanes,
+        "in_flight": view.in_flight,
+        "lease_seconds": round(view.lease, 3),
+        "up_seconds": round(view.age, 3),
+        "draining": view.draining,
+        "stalled": view.stalled or None,
+        "breakers": dict(view.breakers),
     }
 
 
 def blocked_key(key: BlockedKey) -> dict[str, Any]:
-    return key._asdict() | {"since": written(key.since), "next_try": written(key.next_try)}
+    return key._asdict() | {"since": written(key.since), "next_retry_at": written(key.next_retry_at)}
 
 
 def letter_group(group: DeadLetterGroup) -> dict[str, Any]:
@@ -81,13 +99,13 @@ def audit_entry(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def head(holding: FirstPending) -> dict[str, Any]:
+def first_pending(holding: FirstPending) -> dict[str, Any]:
     """Return an event that later events of its key wait for."""
     held = None if holding.held is None else holding.held.value
-    return holding._asdict() | {"held": held, "next_try": written(holding.next_try)}
+    return holding._asdict() | {"held": held, "next_retry_at": written(holding.next_retry_at)}
 
 
-def shut(view: DestinationView) -> dict[str, Any]:
+def held_by_destination(view: DestinationView) -> dict[str, Any]:
     """Return a destination that an event waits for; the last error is part of the event."""
     return {"destination": view.name, "state": view.state, "forced": view.forced, "rate_limit": view.rate_limit}
 
@@ -95,7 +113,7 @@ def shut(view: DestinationView) -> dict[str, Any]:
 def table_sizes(found: TableSizes) -> dict[str, Any]:
     return {
         "bytes": found.bytes,
-        "parts": [part._asdict() for part in found.parts],
+        "tables": [part._asdict() for part in found.parts],
         "oldest_transaction": None if found.oldest is None else found.oldest._asdict(),
     }
 
@@ -105,7 +123,7 @@ def event_detail(detail: EventDetail) -> dict[str, Any]:
     record: dict[str, Any] = detail._asdict()
     del record["headers_json"], record["payload"]
     record |= {name: written(value) for name, value in record.items() if isinstance(value, datetime)}
-    record |= {"seconds": _precise(detail.seconds)}
+    record |= {"sequence": record.pop("id"), "seconds": _precise(detail.seconds)}
     return record | {"status": detail.status.value, "headers": detail.headers} | payload(detail)
 
 
@@ -117,9 +135,9 @@ def broker_letter(letter: BrokerDeadLetter) -> dict[str, Any]:
         "event_type": letter.event_type,
         "reason": letter.reason,
         "attempts": letter.attempts,
-        "died_at": written(letter.died_at),
-        "came_from": letter.came_from,
-        "given_out": letter.given_out,
+        "dead_lettered_at": written(letter.dead_lettered_at),
+        "original_queue": letter.original_queue,
+        "delivery_count": letter.delivery_count,
         "size": letter.size,
     }
 
@@ -153,7 +171,7 @@ def failure(failed: Failure) -> dict[str, Any]:
 
 
 def open_request(asked: OpenRequest) -> dict[str, Any]:
-    return asked._asdict() | {"asked_at": written(asked.asked_at)}
+    return asked._asdict() | {"requested_at": written(asked.requested_at)}
 
 
 def _precise(seconds: float | None) -> float | None:

@@ -46,7 +46,7 @@ class Flow:
     """Whether events flow, and the reason if they do not."""
 
     state: State
-    why: str
+    reason: str
     """'' if there is no reason to give."""
 
 
@@ -59,17 +59,17 @@ def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: boo
     owners = {relay.id for relay in running}
     orphans = sum(lane.owner not in owners for lane in seen.lanes)
     if not running:
-        return Flow(state="stopped", why="no relay is running: start one with `pillarbox relay`")
+        return Flow(state="stopped", reason="no relay is running: start one with `pillarbox relay`")
     if paused:
-        return Flow(state="stopped", why="every destination is paused by an operator")
+        return Flow(state="stopped", reason="every destination is paused by an operator")
     if orphans == len(seen.lanes):
-        return Flow(state="stopped", why="no relay has acquired a lane yet")
+        return Flow(state="stopped", reason="no relay has acquired a lane yet")
     unavailable = [destination for destination in destinations if not destination.is_available]
     if problems := [*map(_problem, unavailable), *_unattended(seen, orphans)]:
-        return Flow(state="degraded", why="; ".join(problems))
+        return Flow(state="degraded", reason="; ".join(problems))
     if seen.oldest is not None and seen.oldest > allowed:
-        return Flow(state="degraded", why=_late(seen, allowed))
-    return Flow(state="flowing", why="")
+        return Flow(state="degraded", reason=_late(seen, allowed))
+    return Flow(state="flowing", reason="")
 
 
 def destinations_of(

@@ -14,7 +14,7 @@ MANY = 1_000
 
 async def find_limited(store: AdminStore, hot: Sequence[BusyKey]) -> BusyKey | None:
     """Return the key with the most pending events, if there are many and the key is not blocked; None otherwise."""
-    if not hot or hot[0].waiting < MANY:
+    if not hot or hot[0].pending < MANY:
         return None
     blocked_keys = {blocked.key for blocked in await store.admin.keys.blocked()}
     return None if hot[0].key in blocked_keys else hot[0]

@@ -24,7 +24,7 @@ class InboxView(NamedTuple):
         return {
             "consumers": [one._asdict() | {"last_failed_at": written(one.last_failed_at)} for one in self.consumers],
             "retention_seconds": self.retention,
-            "stale_receipts": self.stale,
+            "expired_records": self.stale,
         }
 
 

@@ -45,7 +45,7 @@ async def select_by_id(store: AdminStore, event_ids: Iterable[str]) -> Pending:
 
 def is_pending(event: EventDetail) -> bool:
     """Whether a relay still has the event. A blocked event counts, a dead letter does not."""
-    return event.status is not Status.PUBLISHED and event.letter is None
+    return event.status is not Status.PUBLISHED and event.dead_letter_id is None
 
 
 async def request_all(

@@ -148,7 +148,7 @@ async def heads(store: AdminStore, event_id: str) -> list[tuple[str, str]]:
     return [
         (event_id, event.destination)
         for event in (await store.admin.events.show(event_id)).events
-        if event.letter is None and (event.status is Status.FAILED or _waits_for_retry(event))
+        if event.dead_letter_id is None and (event.status is Status.FAILED or _waits_for_retry(event))
     ]
 
 

@@ -101,7 +101,7 @@ async def _requeue_from(
 
 async def _move(received: ReceivedDeadLetter, plan: RequeuePlan, result: RequeueResult) -> None:
     letter = received.letter
-    target = plan.to or letter.came_from
+    target = plan.to or letter.original_queue
     if target is None or target == letter.queue:
         result.skip(letter, NO_ORIGIN)
         return

@@ -35,7 +35,9 @@ async def dead_letters(store: AdminStore, *, limit: int = 100, before: int | Non
     """Return dead letters, the newest first."""
     letters = store.admin.dead_letters
     page = await letters.list(DeadLetterFilter(), limit=limit, before=before)
-    details = {detail.letter: detail for detail in await letters.details([letter.id for letter in page.letters])}
+    details = {
+        detail.dead_letter_id: detail for detail in await letters.details([letter.id for letter in page.letters])
+    }
     return [
         DeadLetterContent(
             id=letter.id,
@@ -47,7 +49,7 @@ async def dead_letters(store: AdminStore, *, limit: int = 100, before: int | Non
             error=letter.error,
             attempts=letter.attempts,
             first_failed_at=letter.first_failed_at,
-            died_at=letter.died_at,
+            died_at=letter.dead_lettered_at,
         )
         for letter in page.letters
     ]

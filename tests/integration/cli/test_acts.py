@@ -77,7 +77,7 @@ def test_an_event_shows_what_was_asked_of_it_until_a_relay_did_it(with_letters: 
     [asked] = json.loads(pillarbox("events", "show", "fresh", "--json", PILLARBOX_STORE=with_letters.url).stdout)[
         "requests"
     ]
-    assert (asked["action"], asked["delay"], asked["asked_by"]) == ("reschedule", 90, getpass.getuser())
+    assert (asked["action"], asked["delay"], asked["requested_by"]) == ("reschedule", 90, getpass.getuser())
     pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
     story = json.loads(pillarbox("events", "show", "fresh", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     assert story["requests"] == []

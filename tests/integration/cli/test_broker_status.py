@@ -23,7 +23,7 @@ def test_the_depth_is_there_for_a_script(yard: Graveyard) -> None:
     yard.bury("e1", "e2")
     done = yard.run("status", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["broker_dead"] == [
+    assert json.loads(done.stdout)["broker_dead_letters"] == [
         {"transport": "rabbit", "queue": yard.dead, "depth": 2, "error": None}
     ]
     assert "exceeded" not in json.loads(done.stdout)
@@ -57,7 +57,7 @@ def test_a_broker_that_says_nothing_is_waited_for_no_longer_than_a_glance(yard: 
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"amqp://127.0.0.1:{mute.getsockname()[1]}/"
         done = yard.run("status", "--json", PILLARBOX_TRANSPORTS__RABBIT__URL=url)
-    [seen] = json.loads(done.stdout)["broker_dead"]
+    [seen] = json.loads(done.stdout)["broker_dead_letters"]
     assert (done.returncode, seen["depth"], "within 3 s" in seen["error"]) == (0, None, True), seen
     assert done.stderr == ""
 
@@ -72,7 +72,7 @@ def test_whoever_sets_a_limit_hears_that_the_depth_is_not_known(yard: Graveyard)
 def test_a_queue_that_only_a_destination_names_is_known_too(yard: Graveyard) -> None:
     (yard.folder / "pillarbox.toml").write_text(f"[destinations.orders]\nrouting_key = '{yard.work}'\n")
     yard.bury("e1")
-    [seen] = json.loads(yard.run("status", "--json").stdout)["broker_dead"]
+    [seen] = json.loads(yard.run("status", "--json").stdout)["broker_dead_letters"]
     assert (seen["queue"], seen["depth"]) == (yard.dead, 1)
     assert "e1" in yard.run("dead", "broker", "list").stdout
 
@@ -81,7 +81,7 @@ def test_a_queue_that_nobody_named_and_nobody_made_is_not_mentioned(yard: Gravey
     with channel(yard.url) as broker:
         broker.queue_delete(yard.dead)
     done = yard.run("status", "--max-broker-dead", "0", "--json")
-    assert (done.returncode, json.loads(done.stdout)["broker_dead"]) == (0, [])
+    assert (done.returncode, json.loads(done.stdout)["broker_dead_letters"]) == (0, [])
 
 
 def test_a_queue_that_somebody_named_and_nobody_made_is_mentioned(yard: Graveyard) -> None:
@@ -93,6 +93,6 @@ def test_a_queue_that_somebody_named_and_nobody_made_is_mentioned(yard: Graveyar
 def test_without_rabbitmq_nothing_changes_and_a_limit_is_refused(yard: Graveyard, tmp_path: Path) -> None:
     (tmp_path / "pillarbox.toml").unlink()
     done = pillarbox("status", "--json", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
-    assert (done.returncode, json.loads(done.stdout)["broker_dead"]) == (0, [])
+    assert (done.returncode, json.loads(done.stdout)["broker_dead_letters"]) == (0, [])
     refused = pillarbox("status", "--max-broker-dead", "0", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
     assert (refused.returncode, "name no queue" in refused.stderr) == (2, True)

@@ -92,7 +92,7 @@ def test_check_and_doctor_find_out_that_a_handler_is_not_there(tmp_path: Path, h
     assert (done.returncode, done.stderr) == (code, f"pillarbox: {why}\n" if code else "")
     findings = json.loads(pillarbox("doctor", "--json", cwd=tmp_path).stdout)["findings"]
     [relay] = [one for one in findings if one["check"] == "settings.relay"]
-    assert (relay["result"], why in relay["said"]) == (("fail", True) if code else ("pass", False))
+    assert (relay["result"], why in relay["message"]) == (("fail", True) if code else ("pass", False))
 
 
 def test_wrong_settings_stop_every_command_but_help(shop: Path) -> None:

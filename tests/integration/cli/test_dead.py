@@ -34,7 +34,7 @@ def carry_out(stock: Stock) -> int:
 
 def test_dead_letters_are_listed_newest_first(with_letters: Stock) -> None:
     page = told(with_letters, "list")
-    assert [(x["event_id"], x["destination"], x["error"]) for x in page["dead"]] == [
+    assert [(x["event_id"], x["destination"], x["error"]) for x in page["dead_letters"]] == [
         ("dead2", "mail", "timeout of 30 s"),
         ("dead1", "orders", "refused"),
     ]
@@ -60,19 +60,19 @@ def test_a_list_mentions_what_is_dead_lettered_and_no_dead_letter(shop: Stock) -
     ],
 )
 def test_filters(shop: Stock, options: list[str], found: list[str]) -> None:
-    assert [x["event_id"] for x in told(shop, "list", *options)["dead"]] == found
+    assert [x["event_id"] for x in told(shop, "list", *options)["dead_letters"]] == found
 
 
 def test_pages_are_chained_by_their_number(shop: Stock) -> None:
     first = told(shop, "list", "--limit", "1")
     second = told(shop, "list", "--limit", "1", "--after", str(first["after"]))
-    assert [x["event_id"] for x in second["dead"]] == ["dead1"]
+    assert [x["event_id"] for x in second["dead_letters"]] == ["dead1"]
 
 
 def test_one_is_shown_whole(shop: Stock) -> None:
     [event] = told(shop, "show", "dead1")["events"]
     assert (event["status"], event["last_error"], event["payload"]) == ("FAILED", "refused", {})
-    assert event["died_at"] is not None
+    assert event["dead_lettered_at"] is not None
     missing = pillarbox("dead", "show", "sent", PILLARBOX_STORE=shop.url)
     assert missing.returncode == 4
 

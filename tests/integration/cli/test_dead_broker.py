@@ -33,9 +33,9 @@ def test_a_list_tells_the_story_of_each_letter(yard: Graveyard) -> None:
         "event_type": "order.placed",
         "reason": "ValueError: no address",
         "attempts": 7,
-        "died_at": None,
-        "came_from": yard.work,
-        "given_out": 0,
+        "dead_lettered_at": None,
+        "original_queue": yard.work,
+        "delivery_count": 0,
         "size": 12,
     }
 
@@ -58,8 +58,8 @@ def test_what_the_broker_gave_up_is_listed_with_its_reason(yard: Graveyard) -> N
         broker.basic_publish("", f"{yard.work}.suspects", b"{}", order)
     yard.wait_for(yard.dead, 1)
     [letter] = yard.told("list")["dead_letters"]
-    assert (letter["reason"], letter["attempts"], letter["came_from"]) == ("expired", 1, f"{yard.work}.suspects")
-    assert letter["died_at"].endswith("Z")
+    assert (letter["reason"], letter["attempts"], letter["original_queue"]) == ("expired", 1, f"{yard.work}.suspects")
+    assert letter["dead_lettered_at"].endswith("Z")
 
 
 def test_the_payload_is_shown_on_request_only(yard: Graveyard) -> None:

@@ -68,7 +68,7 @@ def test_a_letter_goes_out_again_with_what_is_in_a_file(spoilt: Stock, corrected
         "old": {"sha256": sha256(OLD).hexdigest(), "bytes": len(OLD)},
         "new": {"sha256": sha256(NEW).hexdigest(), "bytes": len(NEW)},
     }
-    letter = answer.pop("letter")
+    letter = answer.pop("dead_letter_id")
     assert answer == {
         "event_id": "bad",
         "destination": "orders",
@@ -81,7 +81,7 @@ def test_a_letter_goes_out_again_with_what_is_in_a_file(spoilt: Stock, corrected
     assert spoilt.states("bad") == ["PENDING"]
     assert content(spoilt) == (NEW, {"tenant": "umbrella", "amended": sha256(OLD).hexdigest()})
     kept = json.loads(before.read_text())
-    assert (kept["letter"], kept["payload"], kept["headers"]) == (
+    assert (kept["dead_letter_id"], kept["payload"], kept["headers"]) == (
         letter,
         json.loads(OLD),
         {"tenant": "acme", "debug": "1"},
@@ -174,7 +174,7 @@ def test_of_several_letters_one_has_to_be_chosen(one: Stock, corrected: str) -> 
     one.settle(bad=(Dead(error="again"), "mail"))
     arguments = ["dead", "edit", "bad", "--payload", corrected, "--yes"]
     several = pillarbox(*arguments, PILLARBOX_STORE=one.url)
-    assert (several.returncode, "--letter" in several.stderr) == (2, True)
+    assert (several.returncode, "--dead-letter" in several.stderr) == (2, True)
     assert pillarbox(*arguments, "--destination", "mail", PILLARBOX_STORE=one.url).returncode == 0
     assert one.ask("SELECT destination FROM outbox_dead") == [("orders",)]
 

@@ -38,7 +38,7 @@ def test_dead_letters_are_grouped_by_reason(graves: Stock) -> None:
     ]
     first = answer["groups"][0]
     assert (first["group"], first["event_type"], first["destination"]) == (GONE, "order.placed", "orders")
-    assert (first["example"]["event_id"], answer["whole"]) == ("d", True)
+    assert (first["example"]["event_id"], answer["complete"]) == ("d", True)
 
 
 def test_groups_in_a_pipe_have_a_line_each(graves: Stock) -> None:

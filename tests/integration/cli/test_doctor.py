@@ -80,19 +80,19 @@ def test_a_transaction_that_is_open_for_long_is_told_with_its_pid(postgres_url: 
         meddler.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         meddler.execute("SELECT count(*) FROM outbox_lane")
         _, found = findings("--long-transaction", "0s", PILLARBOX_STORE=postgres_url)
-        assert f"pid {meddler.info.backend_pid}" in found["store.horizon"]["said"]
+        assert f"pid {meddler.info.backend_pid}" in found["store.horizon"]["message"]
     assert findings(PILLARBOX_STORE=postgres_url)[1]["store.horizon"]["result"] == "pass"
 
 
 def test_wrong_settings_are_a_finding(sqlite_url: str) -> None:
     code, found = findings(PILLARBOX_STORE=sqlite_url, PILLARBOX_RELAY__SEND_TIMEOUT="20s")
     assert (code, list(found)) == (3, ["settings.read"])
-    assert "which is PILLARBOX_RELAY__SEND_TIMEOUT (20s)" in found["settings.read"]["said"]
+    assert "which is PILLARBOX_RELAY__SEND_TIMEOUT (20s)" in found["settings.read"]["message"]
 
 
 def test_a_store_in_memory_is_refused_as_one_that_nobody_shares() -> None:
     code, found = findings(PILLARBOX_STORE="memory://")
-    assert (code, "exists only in the process" in found["settings.read"]["said"]) == (3, True)
+    assert (code, "exists only in the process" in found["settings.read"]["message"]) == (3, True)
 
 
 def test_what_is_not_there_stops_nothing_else_and_shows_no_password(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_an_event_is_shown_whole(stock: Stock) -> None:
     assert (event["payload"], event["headers"], event["key"]) == ({"id": 42}, {"tenant": "acme"}, "ORDER:42")
     assert (event["status"], event["destination"], event["attempts"]) == ("PENDING", "orders", 1)
     [failure] = story["failures"]
-    assert (failure["error"], failure["charged"], failure["destination"]) == ("refused", True, "orders")
+    assert (failure["error"], failure["counted"], failure["destination"]) == ("refused", True, "orders")
     assert (event["seconds"], failure["seconds"]) == (None, 0.012)
     shown = pillarbox("events", "show", "a", PILLARBOX_STORE=stock.url).stdout
     assert "payload" in shown

@@ -57,7 +57,11 @@ async def test_an_event_moved_back_is_tried_once_more_and_then_handled(yard: Gra
         await billing.tells(MessageDeadLettered, 2)
         assert billing.attempts == [1, 2, 3, 4]
         [letter] = (await asyncio.to_thread(yard.told, "list"))["dead_letters"]
-        assert (letter["attempts"], letter["reason"], letter["came_from"]) == (4, "ValueError: no address", yard.work)
+        assert (letter["attempts"], letter["reason"], letter["original_queue"]) == (
+            4,
+            "ValueError: no address",
+            yard.work,
+        )
         billing.broken = False
         await asyncio.to_thread(yard.wait_for, yard.dead, 1)
         assert (await asyncio.to_thread(yard.told, "requeue", "--all", "--yes"))["done"] == 1

@@ -76,7 +76,7 @@ def test_the_doctor_checks_them(run: Run, tmp_path: Path) -> None:
     (tmp_path / "journals").rmdir()
     findings = {one["check"]: one for one in json.loads(run("doctor", "--json").stdout)["findings"]}
     assert findings["transport.reachable"]["result"] == "fail"
-    assert "there is no folder" in findings["transport.reachable"]["said"]
+    assert "there is no folder" in findings["transport.reachable"]["message"]
 
 
 def test_the_relay_describes_where_events_go_without_a_route(run: Run, tmp_path: Path) -> None:

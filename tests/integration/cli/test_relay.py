@@ -265,4 +265,4 @@ def test_a_script_reads_when_it_starts_and_what_is_left(shop: Path) -> None:
     started, *events, ended = map(json.loads, done.stdout.splitlines())
     assert events
     assert started["relay"] == ended["relay"]
-    assert (started["name"], started["notes"], ended["left"]) == ("", [], 0)
+    assert (started["name"], started["notes"], ended["remaining"]) == ("", [], 0)

@@ -43,16 +43,22 @@ def test_every_command_has_its_json(store: str) -> None:
     assert applied == {"applied": before["pending"]}
     assert json.loads(pillarbox("schema", "check", "--json", store=store).stdout) == {"ok": True}
     after = json.loads(pillarbox("schema", "status", "--json", store=store).stdout)
-    assert after == {"ok": True, "version": before["wanted"], "wanted": before["wanted"], "pending": [], "problems": []}
+    assert after == {
+        "ok": True,
+        "version": before["required"],
+        "required": before["required"],
+        "pending": [],
+        "problems": [],
+    }
 
 
 def test_sizes_of_tables_or_of_the_file(store: str) -> None:
     pillarbox("schema", "apply", store=store)
     told = json.loads(pillarbox("schema", "sizes", "--json", store=store).stdout)
-    assert told["bytes"] == sum(part["bytes"] for part in told["parts"]) > 0
+    assert told["bytes"] == sum(part["bytes"] for part in told["tables"]) > 0
     lines = pillarbox("schema", "sizes", store=store).stdout.splitlines()
     assert lines[0] == "table\trows\tdead rows\tsize"
-    assert {line.split("\t")[0] for line in lines[1:]} == {part["name"] for part in told["parts"]}
+    assert {line.split("\t")[0] for line in lines[1:]} == {part["name"] for part in told["tables"]}
 
 
 def test_the_sql_is_printed_and_runs_in_the_databases_own_shell(tmp_path: Path, sqlite_store: str) -> None:

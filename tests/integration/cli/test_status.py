@@ -37,9 +37,9 @@ def test_figures_for_a_script(with_two_events: Stock) -> None:
     done = pillarbox("status", "--json", PILLARBOX_STORE=with_two_events.url)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    assert (seen["backlog"], seen["exact"], seen["dead"], seen["relays"]) == (2, True, 0, [])
+    assert (seen["backlog"], seen["exact"], seen["dead_letters"], seen["relays"]) == (2, True, 0, [])
     assert seen["oldest_seconds"] >= 0
-    assert (seen["state"], "pillarbox relay" in seen["why"], seen["destinations"]) == ("stopped", True, [])
+    assert (seen["state"], "pillarbox relay" in seen["reason"], seen["destinations"]) == ("stopped", True, [])
     assert seen["lanes"][0] == {"lane": 0, "owner": None, "epoch": 0, "crashes": 0}
 
 

@@ -56,7 +56,7 @@ def test_everything_is_paused_at_once(stock: Stock) -> None:
     assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
     told(stock, "destinations", "pause", "--yes")
     assert told(stock, "destinations", "list")["paused"] is True
-    assert told(stock, "status")["why"] != ""
+    assert told(stock, "status")["reason"] != ""
     told(stock, "destinations", "resume")
     assert told(stock, "destinations", "list")["paused"] is False
 
@@ -153,7 +153,7 @@ def test_a_key_that_stands_still_goes_on_once_its_head_is_buried(with_letters: S
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     assert told(with_letters, "keys", "blocked")["blocked"] == []
-    assert told(with_letters, "dead", "show", "stuck")["events"][0]["letter"] is not None
+    assert told(with_letters, "dead", "show", "stuck")["events"][0]["dead_letter_id"] is not None
     assert ("bury", "stuck") in audited(with_letters)
 
 
@@ -161,8 +161,8 @@ def test_a_key_whose_head_waits_for_its_retry_is_told_and_goes_on_without_it(sto
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second", "third")))
     stock.hold_up("head", "second", "third", to="stdout")
     [held_up] = told(stock, "keys", "blocked")["blocked"]
-    assert (held_up["key"], held_up["event_id"], held_up["behind"], held_up["error"]) == ("k", "head", 2, "refused")
-    assert held_up["next_try"] > held_up["since"]
+    assert (held_up["key"], held_up["event_id"], held_up["waiting"], held_up["error"]) == ("k", "head", 2, "refused")
+    assert held_up["next_retry_at"] > held_up["since"]
     shown = pillarbox("keys", "blocked", PILLARBOX_STORE=stock.url).stdout
     assert re.search(r"\tits retry in \d+ min\t", shown)
     [found] = [one for one in examined(stock) if one["check"] == "symptoms.blocked"]
@@ -187,7 +187,7 @@ def test_what_holds_no_key_up_is_not_buried(with_letters: Stock) -> None:
 
 def test_the_busiest_keys(stock: Stock) -> None:
     stock.record(*(Event("a", {}, key="busy") for _ in range(3)), Event("a", {}, key="calm"))
-    assert told(stock, "keys", "hot")["hot"] == [{"key": "busy", "waiting": 3}, {"key": "calm", "waiting": 1}]
+    assert told(stock, "keys", "hot")["hot"] == [{"key": "busy", "pending": 3}, {"key": "calm", "pending": 1}]
 
 
 def test_a_hot_key_is_told_how_it_leaves_faster(stock: Stock) -> None:

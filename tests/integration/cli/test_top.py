@@ -42,13 +42,13 @@ def test_one_frame_for_a_script(stock: Stock) -> None:
     assert done.returncode == 0, done.stderr
     [line] = done.stdout.splitlines()
     seen = json.loads(line)
-    assert (seen["state"], seen["backlog"], seen["dead"], seen["orphans"]) == ("degraded", 2, 0, 0)
+    assert (seen["state"], seen["backlog"], seen["dead_letters"], seen["unowned_lanes"]) == ("degraded", 2, 0, 0)
     assert (seen["recorded_per_second"], seen["backlog_per_second"]) == (0.0, 0.0)
     mail, orders = seen["destinations"]
     assert (mail["name"], mail["state"], mail["last_error"]) == ("mail", "open", "refused")
-    assert (mail["published_per_second"], mail["dead_per_second"]) == (None, None)
+    assert (mail["published_per_second"], mail["dead_lettered_per_second"]) == (None, None)
     assert (orders["published_per_second"], orders["retried_per_second"]) == (3.0, 2.0)
-    assert (orders["lag_seconds"], orders["slow_seconds"]) == (0.005, 0.025)
+    assert (orders["lag_p50_seconds"], orders["lag_p99_seconds"]) == (0.005, 0.025)
     [relay] = seen["relays"]
     assert (relay["name"], relay["lanes"]) == ("till", seen["lanes"])
     page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ class Till:
             return await store.admin.inspection.consumers()
 
     async def says(self, *, handled: int) -> bool:
-        return [view.handled for view in await self.seen()] == [handled]
+        return [view.processed for view in await self.seen()] == [handled]
 
     async def prune(self, *, receipts: float) -> None:
         async with aclosing(self.store()) as store:
@@ -85,8 +85,8 @@ async def test_what_a_consumer_met_is_in_the_store_when_it_has_stopped(till: Til
     async with till.consumer:
         await until(lambda: till.source.queue.dead and till.count(EventProcessed) == 3)
     [seen] = await till.seen()
-    assert (seen.name, seen.receipts) == ("billing", 3)
-    assert (seen.handled, seen.repeated, seen.failed, seen.given_up) == (3, 1, 2, 1)
+    assert (seen.name, seen.records) == ("billing", 3)
+    assert (seen.processed, seen.duplicates, seen.failures, seen.dead_lettered) == (3, 1, 2, 1)
     assert seen.last_error == "ValueError: attempt 3 failed"
     assert seen.last_failed_at is not None
     assert seen.last_failed_at.tzinfo is not None
@@ -114,7 +114,7 @@ async def test_what_was_tallied_long_ago_is_not_shown_and_then_dropped(till: Til
     async with till.consumer:
         await until(lambda: till.source.queue.dead)
     await till.prune(receipts=DAY)
-    assert [view.given_up for view in await till.seen()] == [1]
+    assert [view.dead_lettered for view in await till.seen()] == [1]
     till.execute("UPDATE outbox_inbox_statistics SET hour = '2001-01-01T00:00:00.000Z'")
     assert await till.seen() == [ConsumerView("billing", 0)]
     await till.prune(receipts=DAY)

@@ -27,14 +27,14 @@ async def asked(store: PostgresStore, check: str, *, long_transaction: float = 3
 async def test_a_server_is_named_with_its_database_and_role(store: PostgresStore, sql: Sql) -> None:
     found = await asked(store, "store.reachable")
     database = await sql.fetchval("SELECT current_database()")
-    assert (found.result, found.said.split(", ")[1:]) == ("pass", [f"database {database}", "as postgres"])
+    assert (found.result, found.message.split(", ")[1:]) == ("pass", [f"database {database}", "as postgres"])
 
 
 async def test_a_server_that_is_not_there() -> None:
     async with aclosing(PostgresStore(f"postgresql://app:secret@127.0.0.1:{free_port()}/shop")) as store:
         found = await asked(store, "store.reachable")
-    assert (found.result, "ConnectionRefusedError" in found.said) == ("fail", True)
-    assert "secret" not in found.said + found.fix
+    assert (found.result, "ConnectionRefusedError" in found.message) == ("fail", True)
+    assert "secret" not in found.message + found.fix
 
 
 async def test_a_database_that_takes_no_writes(store: PostgresStore, sql: Sql) -> None:
@@ -43,7 +43,7 @@ async def test_a_database_that_takes_no_writes(store: PostgresStore, sql: Sql) -
     await sql.execute(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
     async with aclosing(store.beside()) as later:
         found = await asked(later, "store.primary")
-    assert (found.result, "read-only" in found.said) == ("fail", True)
+    assert (found.result, "read-only" in found.message) == ("fail", True)
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +62,12 @@ async def test_a_standby_instead_of_the_primary(standby: str) -> None:
     async with aclosing(PostgresStore(standby)) as store:
         assert (await asked(store, "store.reachable")).result == "pass"
         found = await asked(store, "store.primary")
-    assert (found.result, "standby" in found.said, "primary" in found.fix) == ("fail", True, True)
+    assert (found.result, "standby" in found.message, "primary" in found.fix) == ("fail", True, True)
 
 
 async def test_what_a_server_without_fsync_may_lose(store: PostgresStore) -> None:
     found = await asked(store, "store.durability")
-    assert (found.result, found.said.split(" is off")[0]) == ("fail", "fsync and full_page_writes")
+    assert (found.result, found.message.split(" is off")[0]) == ("fail", "fsync and full_page_writes")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_a_commit_that_is_not_waited_for(durable: str) -> None:
             plain.execute("ALTER ROLE postgres SET synchronous_commit = off")
         async with aclosing(store.beside()) as later:
             found = await asked(later, "store.durability")
-    assert (found.result, "synchronous_commit is off" in found.said) == ("warn", True)
+    assert (found.result, "synchronous_commit is off" in found.message) == ("warn", True)
 
 
 async def test_a_right_that_a_relay_lacks(store: PostgresStore, sql: Sql, postgres_url: str) -> None:
@@ -102,9 +102,9 @@ async def test_a_right_that_a_relay_lacks(store: PostgresStore, sql: Sql, postgr
             await sql.execute(f'REVOKE EXECUTE ON FUNCTION outbox_history_make(integer) FROM "{role}"')
             lacking = await asked(relay, "store.grants")
             assert lacking.result == "fail"
-            assert lacking.said == "the role lacks DELETE on outbox_message, EXECUTE on outbox_history_make"
+            assert lacking.message == "the role lacks DELETE on outbox_message, EXECUTE on outbox_history_make"
             await sql.execute(f'REVOKE USAGE ON SCHEMA public FROM PUBLIC, "{role}"')
-            assert "USAGE on public" in (await asked(relay, "store.grants")).said
+            assert "USAGE on public" in (await asked(relay, "store.grants")).message
             await sql.execute(grants)
             assert (await asked(relay, "store.grants")).result == "pass"
     finally:
@@ -114,7 +114,7 @@ async def test_a_right_that_a_relay_lacks(store: PostgresStore, sql: Sql, postgr
 
 async def test_tables_that_are_not_there(empty_postgres_url: str) -> None:
     async with aclosing(PostgresStore(empty_postgres_url)) as store:
-        assert (await asked(store, "store.schema")).said == "there are no tables"
+        assert (await asked(store, "store.schema")).message == "there are no tables"
         assert (await asked(store, "store.grants")).result == "pass"
         await store.schema.apply()
         assert (await asked(store, "store.schema")).result == "pass"
@@ -124,7 +124,7 @@ async def test_a_table_that_somebody_changed(store: PostgresStore, sql: Sql) -> 
     assert (await asked(store, "store.tables")).result == "pass"
     await sql.execute("DELETE FROM outbox_lane WHERE lane = 7")
     found = await asked(store, "store.tables")
-    assert (found.result, "64 rows" in found.said) == ("fail", True)
+    assert (found.result, "64 rows" in found.message) == ("fail", True)
 
 
 async def test_an_index_that_somebody_dropped(store: PostgresStore, sql: Sql) -> None:
@@ -132,7 +132,7 @@ async def test_an_index_that_somebody_dropped(store: PostgresStore, sql: Sql) ->
     made = await sql.fetchval("SELECT pg_get_indexdef('outbox_message_ready_idx'::regclass)")
     await sql.execute("DROP INDEX outbox_message_ready_idx")
     found = await asked(store, "store.indexes")
-    assert (found.result, "outbox_message_ready_idx (missing)" in found.said) == ("fail", True)
+    assert (found.result, "outbox_message_ready_idx (missing)" in found.message) == ("fail", True)
     await sql.execute(made)
     assert (await asked(store, "store.indexes")).result == "pass"
 
@@ -140,14 +140,14 @@ async def test_an_index_that_somebody_dropped(store: PostgresStore, sql: Sql) ->
 async def test_an_index_that_was_never_finished(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
     found = await asked(store, "store.indexes")
-    assert (found.result, "outbox_dead_key_idx (invalid)" in found.said) == ("fail", True)
+    assert (found.result, "outbox_dead_key_idx (invalid)" in found.message) == ("fail", True)
 
 
 async def test_autovacuum_switched_off_for_a_table(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.autovacuum")).result == "pass"
     await sql.execute("ALTER TABLE outbox_message SET (autovacuum_enabled = false)")
     found = await asked(store, "store.autovacuum")
-    assert (found.result, "outbox_message" in found.said) == ("fail", True)
+    assert (found.result, "outbox_message" in found.message) == ("fail", True)
     await sql.execute("ALTER TABLE outbox_message RESET (autovacuum_enabled)")
     assert (await asked(store, "store.autovacuum")).result == "pass"
 
@@ -166,7 +166,7 @@ async def test_dead_rows_that_stay(store: PostgresStore, sql: Sql) -> None:
     )
 
     async def told() -> bool:
-        return "outbox_message holds about 21,000 dead rows" in (await asked(store, "store.bloat")).said
+        return "outbox_message holds about 21,000 dead rows" in (await asked(store, "store.bloat")).message
 
     await eventually(told)
     assert (await asked(store, "store.bloat")).result == "warn"
@@ -186,10 +186,10 @@ async def test_a_transaction_that_is_open_for_long(store: PostgresStore, sql: Sq
     await sql.fetch("SELECT 'a secret', " + " + ".join("1" * 200))
     assert (await asked(store, "store.horizon")).result == "pass"
     found = await asked(store, "store.horizon", long_transaction=0)
-    assert (found.result, f"pid {pid} (postgres" in found.said) == ("warn", True)
-    assert "SELECT '…', 1 + 1 +" in found.said
-    assert "a secret" not in found.said
-    assert len(found.said) < 400
+    assert (found.result, f"pid {pid} (postgres" in found.message) == ("warn", True)
+    assert "SELECT '…', 1 + 1 +" in found.message
+    assert "a secret" not in found.message
+    assert len(found.message) < 400
     await transaction.rollback()
     assert (await asked(store, "store.horizon", long_transaction=0)).result == "pass"
 
@@ -215,8 +215,10 @@ async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: Postgr
     found = await store.diagnosis.table_sizes()
     parts = {part.name: part for part in found.parts}
     assert {"outbox_message", "outbox_dead", "outbox_inbox", "outbox_ledger"} <= set(parts)
-    assert {part.whole for name, part in parts.items() if name.startswith("outbox_history_")} == {"outbox_history"}
-    assert len([part for part in found.parts if part.whole]) > 7
+    assert {part.partition_of for name, part in parts.items() if name.startswith("outbox_history_")} == {
+        "outbox_history"
+    }
+    assert len([part for part in found.parts if part.partition_of]) > 7
     assert found.bytes == sum(part.bytes for part in found.parts) > 100_000
     assert found.oldest is not None
     assert found.oldest.pid == await sql.fetchval("SELECT pg_backend_pid()")
@@ -235,7 +237,7 @@ async def test_a_prepared_transaction_that_nobody_ended(store: PostgresStore, sq
         found = await asked(store, "store.prepared", long_transaction=0)
     finally:
         await sql.execute(f"ROLLBACK PREPARED '{name}'")
-    assert (found.result, repr(name) in found.said) == ("fail", True)
+    assert (found.result, repr(name) in found.message) == ("fail", True)
     assert (await asked(store, "store.prepared", long_transaction=0)).result == "pass"
 
 
@@ -260,7 +262,7 @@ async def behind(pooler: PgBouncer, url: str) -> AsyncIterator[PostgresStore]:
 async def test_a_pooler_that_refuses_what_a_relay_asks_for(pgbouncer: PgBouncer, postgres_url: str) -> None:
     async with behind(pgbouncer, postgres_url) as store:
         found = await asked(store, "store.reachable")
-    assert (found.result, found.said.startswith("a pooler stands before the server")) == ("fail", True)
+    assert (found.result, found.message.startswith("a pooler stands before the server")) == ("fail", True)
     assert "pool_mode = session" in found.fix
 
 
@@ -272,7 +274,7 @@ async def test_a_pooler_by_its_mode(postgres_server: PostgresServer, postgres_ur
         async with behind(pooler, postgres_url) as store:
             check = "store.reachable" if mode == "statement" else "store.pooling"
             found = await asked(store, check)
-    assert (found.result, "pooler" in found.said) == (result, True)
+    assert (found.result, "pooler" in found.message) == (result, True)
 
 
 async def test_without_a_pooler_each_connection_has_a_session(store: PostgresStore) -> None:

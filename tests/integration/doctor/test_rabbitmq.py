@@ -49,20 +49,24 @@ def names(server: RabbitMQServer, module: str) -> list[str]:
 
 async def test_a_broker_is_named_with_its_version(url: str, rabbitmq_server: RabbitMQServer) -> None:
     found = await asked("transport.reachable", url)
-    assert (found.result, found.said.split()[0], str(rabbitmq_server.port) in found.said) == ("pass", "RabbitMQ", True)
+    assert (found.result, found.message.split()[0], str(rabbitmq_server.port) in found.message) == (
+        "pass",
+        "RabbitMQ",
+        True,
+    )
 
 
 async def test_a_broker_that_is_not_there_or_does_not_know_us(rabbitmq_server: RabbitMQServer) -> None:
     found = await asked("transport.reachable", f"amqp://app:secret@127.0.0.1:{free_port()}/")
-    assert (found.result, "ConnectionRefused" in found.said) == ("fail", True)
+    assert (found.result, "ConnectionRefused" in found.message) == ("fail", True)
     found = await asked("transport.reachable", f"amqp://app:secret@127.0.0.1:{rabbitmq_server.port}/")
-    assert (found.result, "ACCESS_REFUSED" in found.said, "secret" in found.said) == ("fail", True, False)
+    assert (found.result, "ACCESS_REFUSED" in found.message, "secret" in found.message) == ("fail", True, False)
 
 
 async def test_an_exchange_that_is_missing(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed")}
     found = await asked("transport.destinations", url, addresses=to)
-    assert (found.result, f"orders: there is no exchange {name!r}" in found.said) == ("fail", True)
+    assert (found.result, f"orders: there is no exchange {name!r}" in found.message) == ("fail", True)
     with channel(url) as broker:
         broker.exchange_declare(name, "topic")
     assert (await asked("transport.destinations", url, addresses=to)).result == "pass"
@@ -79,7 +83,7 @@ async def test_an_exchange_that_a_relay_will_declare(url: str, name: str) -> Non
 async def test_a_key_that_leads_nowhere(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(routing_key=name)}
     found = await asked("transport.destinations", url, addresses=to, declare=False)
-    assert (found.result, "nothing can be routed" in found.said) == ("fail", True)
+    assert (found.result, "nothing can be routed" in found.message) == ("fail", True)
     with channel(url) as broker:
         broker.queue_declare(name, durable=True)
     assert (await asked("transport.destinations", url, addresses=to, declare=False)).result == "pass"
@@ -116,7 +120,7 @@ async def test_a_queue_that_throws_confirmed_messages_away(url: str, name: str) 
     with channel(url) as broker:
         broker.queue_declare(name, durable=True, arguments={"x-max-length": 10, "x-message-ttl": 60_000})
     found = await asked("transport.overflow", url, addresses=to)
-    assert (found.result, name in found.said, "reject-publish" in found.fix) == ("fail", True, True)
+    assert (found.result, name in found.message, "reject-publish" in found.fix) == ("fail", True, True)
     with channel(url) as broker:
         broker.queue_delete(name)
         broker.queue_declare(name, durable=True, arguments={"x-max-length": 10, "x-overflow": "reject-publish"})
@@ -137,7 +141,7 @@ async def test_a_queue_that_is_not_what_the_settings_say(url: str, name: str) ->
     found = await asked("transport.topology", url, queues=[Queue(name=name, max_length=20)])
     assert found.result == "fail"
     assert {"x-max-length 10", "x-dead-letter-exchange dlx", "x-overflow none", "x-queue-type none"} <= set(
-        found.said.split(" has ")[1].split(": a relay")[0].split(", ")
+        found.message.split(" has ")[1].split(": a relay")[0].split(", ")
     )
     assert (await asked("transport.topology", url, queues=[Queue(name=name)], declare=False)).result == "warn"
     with channel(url) as broker:
@@ -161,7 +165,7 @@ async def test_what_a_queue_survives(
     with channel(url) as broker:
         broker.queue_declare(name, durable=durable, arguments=arguments)
     found = await asked("transport.queues", url, addresses={"orders": RabbitMQTransport.to(routing_key=name)})
-    assert (found.result, name in found.said) == (result, True)
+    assert (found.result, name in found.message) == (result, True)
 
 
 async def test_nothing_is_declared_by_asking(url: str, name: str, rabbitmq_server: RabbitMQServer) -> None:
@@ -193,7 +197,7 @@ async def test_messages_are_confirmed_unless_the_broker_is_silent(url: str, rabb
         assert (await ask(broker.checks(), "transport.reachable")).result == "pass"
         proxy.silence()
         found = await ask(broker.checks(), "transport.confirms")
-    assert (found.result, "not confirmed" in found.said) == ("fail", True)
+    assert (found.result, "not confirmed" in found.message) == ("fail", True)
 
 
 @pytest.fixture
@@ -227,7 +231,7 @@ def healed(rabbitmq_server: RabbitMQServer) -> Iterator[RabbitMQServer]:
 async def test_an_alarm(healed: RabbitMQServer, url: str) -> None:
     healed.limit_memory(0.0000001)
     found = await asked("transport.alarms", url)
-    assert (found.result, "low on memory" in found.said) == ("fail", True)
+    assert (found.result, "low on memory" in found.message) == ("fail", True)
     with pytest.raises(UnavailableError, match="is blocked"):
         await asked("transport.confirms", url)
     healed.limit_memory(0.4)

@@ -37,7 +37,7 @@ async def test_a_file_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "shop.db").write_text("dear diary " * 1000)
     async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
         found = await asked(store, "store.reachable")
-    assert (found.result, "not a database" in found.said) == ("fail", True)
+    assert (found.result, "not a database" in found.message) == ("fail", True)
 
 
 async def test_a_journal_that_shuts_readers_out_is_told_and_left_alone(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ async def test_a_journal_that_shuts_readers_out_is_told_and_left_alone(tmp_path:
             file.executescript(store.schema.sql())
         assert (await asked(store, "store.reachable")).result == "pass"
         found = await asked(store, "store.journal")
-        assert (found.result, "'delete'" in found.said) == ("fail", True)
+        assert (found.result, "'delete'" in found.message) == ("fail", True)
         with closing(sqlite3.connect(path)) as file:
             assert file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
             file.execute("PRAGMA journal_mode = WAL")
@@ -59,7 +59,7 @@ async def test_an_index_that_somebody_dropped(store: SqliteStore, tmp_path: Path
     with closing(sqlite3.connect(tmp_path / "shop.db")) as file, file:
         file.execute("DROP INDEX outbox_message_recorded_idx")
     found = await asked(store, "store.tables")
-    assert (found.result, "outbox_message_recorded_idx is missing" in found.said) == ("fail", True)
+    assert (found.result, "outbox_message_recorded_idx is missing" in found.message) == ("fail", True)
 
 
 async def test_a_file_that_is_mostly_empty(store: SqliteStore, tmp_path: Path) -> None:
@@ -94,6 +94,6 @@ async def test_a_writer_that_does_not_let_go(tmp_path: Path) -> None:
         with closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as file:
             file.execute("BEGIN IMMEDIATE")
             found = await asked(store, "store.lock")
-            assert (found.result, "locked by another writer" in found.said) == ("fail", True)
+            assert (found.result, "locked by another writer" in found.message) == ("fail", True)
             file.execute("ROLLBACK")
         assert (await asked(store, "store.lock")).result == "pass"

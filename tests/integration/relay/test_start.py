@@ -161,7 +161,7 @@ async def test_a_broker_that_comes_later_is_waited_for_and_its_topology_declared
         with relay(shop) as pages:
             await asyncio.to_thread(said, pages, "transport unavailable")
             answer = await asyncio.to_thread(pages.get, "/readyz")
-            assert "cannot connect" in answer.json()["waits_for"]["rabbit"]
+            assert "cannot connect" in answer.json()["waiting_for"]["rabbit"]
             assert depth(direct, queue) is None
             await proxy.heal()
             await asyncio.to_thread(said, pages, "transport reconnected")
@@ -172,7 +172,7 @@ async def test_a_broker_that_comes_later_is_waited_for_and_its_topology_declared
                 return await asyncio.to_thread(depth, direct, queue) == 1
 
             await eventually(arrived, within=60)
-            assert "waits_for" not in (await asyncio.to_thread(pages.get, "/readyz")).json()
+            assert "waiting_for" not in (await asyncio.to_thread(pages.get, "/readyz")).json()
             assert await asyncio.to_thread(pages.stop) == 0
 
 

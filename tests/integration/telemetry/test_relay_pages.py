@@ -120,7 +120,7 @@ def test_health_goes_down_by_its_limits(shop: Path, variable: str, limit: str, w
     with relay(shop, **out) as pages:
         status, facts = pages.health()
         assert (status, facts["status"], facts["backlog"]) == (503, "DOWN", 3)
-        assert facts["why"][0].startswith(why)
+        assert facts["reasons"][0].startswith(why)
 
 
 def test_a_limit_beyond_what_is_counted_by_default_is_counted_up_to(shop: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_relay_whose_results_the_store_refuses_says_that_it_is_stalled_until_t
 
     def doctor() -> str:
         found = json.loads(fresh_pillarbox("doctor", "--json", cwd=shop).stdout)["findings"]
-        return next(str(one["said"]) for one in found if one["check"] == "symptoms.relays")
+        return next(str(one["message"]) for one in found if one["check"] == "symptoms.relays")
 
     execute("CREATE TRIGGER keep BEFORE DELETE ON outbox_message BEGIN SELECT RAISE(ABORT, 'kept'); END")
     record(shop, *orders(1))
@@ -185,7 +185,7 @@ def test_a_relay_whose_results_the_store_refuses_says_that_it_is_stalled_until_t
     with relay(shop, PILLARBOX_TRANSPORT="stdout://", **quick) as pages:
         assert pages.get("/readyz").status_code == 200
         wait_until(lambda: pages.get("/readyz").status_code == 503, bound=120, what="it is stalled")
-        assert "no progress" in pages.get("/readyz").json()["why"]
+        assert "no progress" in pages.get("/readyz").json()["reason"]
         assert (pages.value("outbox_relay_stalled"), pages.get("/livez").status_code) == (1.0, 200)
         assert "stage=settle" in pages.story()
         wait_until(lambda: "without progress" in doctor(), bound=60, what="the doctor finds it")
@@ -203,7 +203,7 @@ def test_tables_that_are_not_right_make_the_relay_unready(postgres_url: str, tmp
         with psycopg.connect(postgres_url) as connection:
             connection.execute("DELETE FROM outbox_schema")
         wait_until(lambda: pages.get("/readyz").status_code == 503, bound=90, what="it is unready")
-        assert "pillarbox schema apply" in pages.get("/readyz").json()["why"]
+        assert "pillarbox schema apply" in pages.get("/readyz").json()["reason"]
 
 
 QUEUES = """

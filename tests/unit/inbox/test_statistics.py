@@ -171,7 +171,7 @@ def test_a_consumer_that_runs_says_what_it_met_every_ten_seconds_and_when_it_sto
             assert seen[:7] == ("billing", 3, 3, 1, 2, 1, "ValueError: attempt 3")
             source.queue.put(incoming("e4"))
             await asyncio.sleep(1)
-        assert [view.handled for view in await store.admin.inspection.consumers()] == [4]
+        assert [view.processed for view in await store.admin.inspection.consumers()] == [4]
 
     simulate(story, seed=1)
 
@@ -192,7 +192,7 @@ def test_a_transaction_that_is_not_to_be_had_keeps_no_consumer_from_stopping() -
                 await asyncio.sleep(EVERY / 2 + 1)
         drained = EVERY + 2 + 30
         assert drained <= simulation.clock.monotonic() <= drained + FOREGROUND_TIMEOUT
-        assert [view.handled for view in await store.admin.inspection.consumers()] == [1]
+        assert [view.processed for view in await store.admin.inspection.consumers()] == [1]
 
     simulate(story, seed=1)
 
@@ -218,9 +218,14 @@ def test_in_process_the_handlers_say_when_it_is_over() -> None:
         )
         await relay.run_until_empty()
         [seen] = await store.admin.inspection.consumers()
-        assert (seen.handled, seen.failed, seen.last_error) == (0, 1, "ValueError: attempt 1")
+        assert (seen.processed, seen.failures, seen.last_error) == (0, 1, "ValueError: attempt 1")
         await handlers.aclose()
         [seen] = await store.admin.inspection.consumers()
-        assert (seen.handled, seen.failed, seen.given_up, seen.last_error) == (1, 2, 0, "ValueError: attempt 2")
+        assert (seen.processed, seen.failures, seen.dead_lettered, seen.last_error) == (
+            1,
+            2,
+            0,
+            "ValueError: attempt 2",
+        )
 
     simulate(story, seed=1)

@@ -98,7 +98,7 @@ async def test_the_largest_group_comes_first_with_its_newest_letter_as_example()
 async def test_no_more_are_looked_at_than_was_asked_for(most: int, count: int, whole: bool) -> None:
     store = await store_with("no", "no", "no")
     found = await groups(store, DeadLetterFilter(), most=most)
-    assert ([group.count for group in found.groups], found.whole) == ([count], whole)
+    assert ([group.count for group in found.groups], found.complete) == ([count], whole)
 
 
 async def test_groups_are_of_what_the_filter_wants() -> None:

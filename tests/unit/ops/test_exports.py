@@ -22,9 +22,9 @@ def detail(payload: bytes, content_type: str = "application/json") -> EventDetai
 
 def test_times_are_written_in_utc_and_headers_as_an_object() -> None:
     record = exports.event_detail(detail(b"{}"))
-    assert (record["published_at"], record["died_at"]) == ("2026-11-30T12:00:00.000000Z", None)
+    assert (record["published_at"], record["dead_lettered_at"]) == ("2026-11-30T12:00:00.000000Z", None)
     assert (record["headers"], record["status"]) == ({"h": "v"}, "PUBLISHED")
-    assert set(record) == set(EventDetail._fields) - {"headers_json"} | {"headers"}
+    assert set(record) == set(EventDetail._fields) - {"headers_json", "id"} | {"headers", "sequence"}
 
 
 @pytest.mark.parametrize(

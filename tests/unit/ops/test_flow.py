@@ -26,19 +26,19 @@ def answer(seen: Overview, *wishes: Override) -> Flow:
 
 
 def test_all_is_well() -> None:
-    assert answer(overview(relay(orders="closed"))) == Flow(state="flowing", why="")
+    assert answer(overview(relay(orders="closed"))) == Flow(state="flowing", reason="")
 
 
 @pytest.mark.parametrize("relays", [(), (relay(lease=-1),)])
 def test_without_a_living_relay_it_is_stopped(relays: tuple[RelayView, ...]) -> None:
     found = answer(overview(*relays))
     assert found.state == "stopped"
-    assert "pillarbox relay" in found.why
+    assert "pillarbox relay" in found.reason
 
 
 def test_everything_paused() -> None:
     assert answer(overview(relay()), wish("*", paused=True)) == Flow(
-        state="stopped", why="every destination is paused by an operator"
+        state="stopped", reason="every destination is paused by an operator"
     )
 
 
@@ -48,14 +48,14 @@ def test_nobody_has_a_lane() -> None:
 
 def test_a_lane_of_a_dead_relay_holds_up() -> None:
     assert answer(overview(relay(), relay("b", lease=-1), owners="ab")) == Flow(
-        state="degraded", why="1 of 2 lanes has no running owner"
+        state="degraded", reason="1 of 2 lanes has no running owner"
     )
 
 
 def test_a_destination_that_nobody_can_reach_is_named_with_its_error() -> None:
     seen = overview(relay(orders="open"), relay("b", orders="open"), owners="ab")
     assert answer(seen, wish("orders", last_error="refused\nat once")) == Flow(
-        state="degraded", why="orders is unavailable: refused"
+        state="degraded", reason="orders is unavailable: refused"
     )
 
 
@@ -77,7 +77,7 @@ def test_a_breaker_of_a_dead_relay_says_nothing() -> None:
     ],
 )
 def test_what_a_person_did_is_said(set_by: Override, why: str) -> None:
-    assert answer(overview(relay(mail="closed")), set_by) == Flow(state="degraded", why=why)
+    assert answer(overview(relay(mail="closed")), set_by) == Flow(state="degraded", reason=why)
 
 
 def test_a_breaker_that_a_person_holds_closed_lets_through() -> None:
@@ -87,11 +87,11 @@ def test_a_breaker_that_a_person_holds_closed_lets_through() -> None:
 def test_a_breaker_that_a_person_holds_closed_although_it_fails_is_told() -> None:
     assert answer(
         overview(relay(mail="closed")), wish("mail", breaker="closed", last_error="refused\nat once")
-    ) == Flow(state="degraded", why="mail is forced closed by an operator, but sends fail: refused")
+    ) == Flow(state="degraded", reason="mail is forced closed by an operator, but sends fail: refused")
 
 
 def test_a_probe_is_under_way() -> None:
-    assert answer(overview(relay(mail="half-open"))).why == "mail is being probed"
+    assert answer(overview(relay(mail="half-open"))).reason == "mail is being probed"
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def test_a_probe_is_under_way() -> None:
     ],
 )
 def test_keys_that_a_person_must_decide_about_hold_up(keys: int, why: str) -> None:
-    assert answer(overview(relay())._replace(blocked=keys)) == Flow(state="degraded", why=why)
+    assert answer(overview(relay())._replace(blocked=keys)) == Flow(state="degraded", reason=why)
 
 
 def test_several_reasons_are_all_told() -> None:
     seen = overview(relay(mail="open"), owners="a-")._replace(blocked=2)
-    assert answer(seen).why == (
+    assert answer(seen).reason == (
         "mail is unavailable; 1 of 2 lanes has no running owner; 2 keys are blocked: `pillarbox keys blocked`"
     )
 
@@ -116,7 +116,7 @@ def test_what_waits_for_longer_than_allowed_degrades_the_flow_and_is_named() -> 
     late = overview(relay(orders="closed"), oldest=LONG + 1)._replace(oldest_event="evt 42")
     assert answer(late) == Flow(
         state="degraded",
-        why="the oldest event is pending for longer than the 60 s of console.slo: "
+        reason="the oldest event is pending for longer than the 60 s of console.slo: "
         "`pillarbox events show 'evt 42'` says why",
     )
     assert flow(late, [], paused=False, allowed=LONG + 1).state == "flowing"
@@ -124,4 +124,4 @@ def test_what_waits_for_longer_than_allowed_degrades_the_flow_and_is_named() -> 
 
 def test_a_reason_explains_more_than_an_age() -> None:
     late = overview(relay(orders="open"), oldest=LONG + 1)._replace(oldest_event="e")
-    assert answer(late).why == "orders is unavailable"
+    assert answer(late).reason == "orders is unavailable"

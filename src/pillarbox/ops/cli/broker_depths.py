@@ -72,7 +72,7 @@ def as_object(depths: Sequence[Depth]) -> dict[str, object]:
         }
         for depth in depths
     ]
-    return {"broker_dead": listed}
+    return {"broker_dead_letters": listed}
 
 
 def print_depths(depths: Sequence[Depth]) -> None:

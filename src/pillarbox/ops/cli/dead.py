@@ -84,7 +84,7 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
     wanted = DeadLetterFilter(**filters)
     page, held = with_shared_store(lambda store: _look(store, wanted, limit=limit, before=after))
     if as_json:
-        print_json({"dead": [exports.listed_letter(letter) for letter in page.letters], "after": page.before})
+        print_json({"dead_letters": [exports.listed_letter(letter) for letter in page.letters], "after": page.before})
         return
     if held:
         click.echo("some events block their keys: `pillarbox events list --status FAILED`", err=True)
@@ -93,7 +93,10 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
         return
     print_table(
         ["number", "dead-lettered", "event", "type", "key", "destination", "attempts", "error"],
-        [[x.id, x.died_at, x.event_id, x.event_type, x.key, x.destination, x.attempts, x.error] for x in page.letters],
+        [
+            [x.id, x.dead_lettered_at, x.event_id, x.event_type, x.key, x.destination, x.attempts, x.error]
+            for x in page.letters
+        ],
     )
     if page.before is not None:
         click.echo(f"for the next page: --after {page.before}", err=True)
@@ -137,7 +140,7 @@ def groups(limit: int, as_json: bool, **filters: Any) -> None:
     found = with_shared_store(lambda store: dead_letter_groups.groups(store, wanted))
     if as_json:
         listed = [exports.letter_group(group) for group in found.groups[:limit]]
-        print_json({"groups": listed, "whole": found.whole})
+        print_json({"groups": listed, "complete": found.complete})
     elif found.groups:
         _print_groups(found, limit=limit)
     else:
@@ -145,7 +148,7 @@ def groups(limit: int, as_json: bool, **filters: Any) -> None:
 
 
 def _print_groups(found: Groups, *, limit: int) -> None:
-    about = "" if found.whole else "~"
+    about = "" if found.complete else "~"
     print_table(
         ["group", "count", "type", "destination", "first", "last", "reason", "example"],
         [
@@ -164,7 +167,7 @@ def _print_groups(found: Groups, *, limit: int) -> None:
     )
     if (left := len(found.groups) - limit) > 0:
         click.echo(f"{left:,} more groups: --limit", err=True)
-    if not found.whole:
+    if not found.complete:
         click.echo("there are more dead letters; only the newest 10,000 were read", err=True)
 
 

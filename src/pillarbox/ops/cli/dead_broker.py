@@ -80,7 +80,7 @@ def list_(queue: str | None, transport: str | None, limit: int, bodies: bool, as
         _print(found, bodies=bodies)
     else:
         click.echo("there are no dead letters on the broker", err=True)
-    if often := sum(letter.given_out >= MANY_DELIVERIES for letter in found):
+    if often := sum(letter.delivery_count >= MANY_DELIVERIES for letter in found):
         click.echo(
             f"pillarbox: {often:,} of them were delivered {MANY_DELIVERIES} times or more; a queue with a delivery "
             "limit (20 since RabbitMQ 4) drops messages above it: requeue them, or set the policy delivery-limit to -1",
@@ -175,10 +175,10 @@ def _print(found: Sequence[BrokerDeadLetter], *, bodies: bool) -> None:
     rows = [
         [
             x.queue,
-            x.died_at,
+            x.dead_lettered_at,
             x.event_id,
             x.event_type,
-            x.came_from,
+            x.original_queue,
             x.attempts,
             x.size,
             x.reason,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("event_id")
 @click.option("--destination", metavar="NAME", help="Dead letter for this destination, if there are several.")
 @click.option(
-    "--letter", "number", type=NUMBER, metavar="NUMBER", help="Dead letter with this number, if there are several."
+    "--dead-letter", "number", type=NUMBER, metavar="NUMBER", help="Dead letter with this number, if there are several."
 )
 @click.option("--payload", "source", type=click.File("rb"), metavar="FILE", help="New payload; - is standard input.")
 @click.option("--header", "headers", type=header, multiple=True, metavar="NAME=VALUE", help="Set a header; repeatable.")
@@ -92,7 +92,7 @@ def edit(
                 f"{letter.destination!r}, or the dead letter was changed concurrently; see `pillarbox events show`"
             )
     if as_json:
-        facts = {"event_id": event_id, "destination": letter.destination, "letter": found}
+        facts = {"event_id": event_id, "destination": letter.destination, "dead_letter_id": found}
         print_json(facts | change.told | {"changed": change.changes, "done": done, "dry_run": dry_run})
     elif not change.changes:
         click.echo("no changes; `pillarbox dead retry` retries it unchanged")
@@ -104,16 +104,18 @@ def _chosen(story: Story, event_id: str, *, destination: str | None, number: int
     """Return the selected dead letter and its number."""
     dead_lettered = [detail for detail in story.events if detail.status is Status.FAILED]
     fitting = [
-        (detail, detail.letter)
+        (detail, detail.dead_letter_id)
         for detail in dead_lettered
-        if detail.letter is not None and destination in (None, detail.destination) and number in (None, detail.letter)
+        if detail.dead_letter_id is not None
+        and destination in (None, detail.destination)
+        and number in (None, detail.dead_letter_id)
     ]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
         told = ", ".join(f"{letter} for {detail.destination!r}" for detail, letter in fitting)
         raise click.UsageError(f"Event {event_id!r} has several dead letters: {told}. Select one with --letter.")
-    if any(detail.letter is None for detail in dead_lettered):
+    if any(detail.dead_letter_id is None for detail in dead_lettered):
         raise NotFound(
             f"event {event_id!r} blocks its key and is not a dead letter: use `pillarbox dead retry` or `dead discard`"
         )

@@ -79,7 +79,7 @@ def _object(finding: Finding) -> dict[str, str]:
         "check": finding.check,
         "subject": finding.subject,
         "result": finding.result,
-        "said": finding.said,
+        "message": finding.message,
         "fix": finding.fix,
     }
 
@@ -88,7 +88,7 @@ def _print(report: Report) -> None:
     for finding in report.findings:
         of = f" ({clean(finding.subject)})" if finding.subject else ""
         colour = _COLOURS[finding.result]
-        print_line(f"{finding.result:<4}  {finding.check}{of}: {clean(finding.said)}", colour=colour)
+        print_line(f"{finding.result:<4}  {finding.check}{of}: {clean(finding.message)}", colour=colour)
         if finding.fix:
             click.echo(f"      fix: {clean(finding.fix)}")
     print_line(_sum(report), colour=_COLOURS[report.worst])

@@ -121,8 +121,8 @@ def show(event_id: str, as_json: bool) -> None:
         raise NotFound(f"there is no event {event_id!r}; delivered events are deleted after relay.retention.history")
     if as_json:
         waits = {
-            "waits_behind": [exports.head(head) for head in heads],
-            "waits_for": [exports.shut(one) for one in shut],
+            "waiting_for_events": [exports.first_pending(head) for head in heads],
+            "waiting_for_destinations": [exports.held_by_destination(one) for one in shut],
         }
         print_json(as_object(event_id, story) | waits)
     else:
@@ -154,7 +154,13 @@ def print_story(story: Story) -> None:
         print_table(
             ["requested at", "destination", "action", "delay", "by"],
             [
-                [r.asked_at, r.destination, r.action, span(r.delay) if r.action == "reschedule" else "", r.asked_by]
+                [
+                    r.requested_at,
+                    r.destination,
+                    r.action,
+                    span(r.delay) if r.action == "reschedule" else "",
+                    r.requested_by,
+                ]
                 for r in story.requests
             ],
         )
@@ -167,7 +173,7 @@ def print_story(story: Story) -> None:
                     f.attempted_at,
                     f.destination,
                     f.attempt,
-                    "yes" if f.charged else "no",
+                    "yes" if f.counted else "no",
                     format_latency(f.seconds),
                     f.error,
                 ]
@@ -188,9 +194,9 @@ def _facts(detail: EventDetail) -> list[tuple[str, object]]:
         ("occurred", detail.occurred_at),
         ("published", detail.published_at),
         ("delivered in", format_latency(detail.seconds)),
-        ("dead letter", detail.letter),
+        ("dead letter", detail.dead_letter_id),
         ("first failed", detail.first_failed_at),
-        ("dead-lettered", detail.died_at),
+        ("dead-lettered", detail.dead_lettered_at),
         ("attempts", detail.attempts),
         ("retry count", detail.retry_count),
         ("next retry", detail.next_retry_at),

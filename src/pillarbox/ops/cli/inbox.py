@@ -70,6 +70,6 @@ def list_(limit: int, as_json: bool) -> None:
 
 
 def _row(one: ConsumerView) -> list[object]:
-    counts = (one.handled, one.repeated, one.failed, one.given_up)
+    counts = (one.processed, one.duplicates, one.failures, one.dead_lettered)
     shown = ["" if count is None else number(count) for count in counts]
-    return [one.name, number(one.receipts, most=COUNTED), *shown, one.last_failed_at, one.last_error]
+    return [one.name, number(one.records, most=COUNTED), *shown, one.last_failed_at, one.last_error]

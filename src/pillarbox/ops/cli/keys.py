@@ -48,14 +48,14 @@ def blocked(limit: int, as_json: bool) -> None:
 
 
 def _row(key: BlockedKey) -> list[object]:
-    waiting = number(key.behind, most=WAITING_COUNTED)
+    waiting = number(key.waiting, most=WAITING_COUNTED)
     return [key.key, key.destination, key.event_id, key.event_type, key.since, _until(key), waiting, key.error]
 
 
 def _until(key: BlockedKey) -> str:
-    if key.next_try is None:
+    if key.next_retry_at is None:
         return "an operator decides"
-    left = (key.next_try - datetime.now(UTC)).total_seconds()
+    left = (key.next_retry_at - datetime.now(UTC)).total_seconds()
     return f"its retry in {span(left)}" if left > 0 else "its retry, now"
 
 
@@ -82,11 +82,11 @@ def hot(limit: int, as_json: bool) -> None:
     found, limited = with_shared_store(look)
     advice = hot_keys.advice(current_settings()) if limited is not None else ""
     if as_json:
-        print_json({"hot": [key._asdict() for key in found], "of_the_first": SAMPLED, "advice": advice or None})
+        print_json({"hot": [key._asdict() for key in found], "sample_size": SAMPLED, "advice": advice or None})
     elif not found:
         click.echo("no pending events with a key")
     else:
-        print_table(["key", "pending"], [[key.key, number(key.waiting)] for key in found])
+        print_table(["key", "pending"], [[key.key, number(key.pending)] for key in found])
         if limited is not None and advice:
             click.echo(f"{limited.key}: {advice}", err=True)
 

@@ -151,7 +151,7 @@ async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_f
         if times is not None:
             # The stdout transport writes events to standard output, so this line goes to standard error.
             left = await carrier.run_until_empty(recorded_after=times.after, recorded_before=times.before)
-            _print(_describe_left(left), {"relay": carrier.id, "left": left}, as_json, err=not as_json)
+            _print(_describe_left(left), {"relay": carrier.id, "remaining": left}, as_json, err=not as_json)
         else:
             await carrier.run()
 

@@ -28,27 +28,12 @@ def list_(as_json: bool) -> None:
       pillarbox relays list
       pillarbox relays list --json
     """
-    from pillarbox.ops import overrides
+    from pillarbox.ops import exports, overrides
     from pillarbox.ops.cli.store_access import with_shared_store
 
     found = with_shared_store(overrides.relays)
     if as_json:
-        rows = [
-            {
-                "id": one.view.id,
-                "name": one.view.name,
-                "host": one.view.host,
-                "version": one.view.version,
-                "lanes": one.lanes,
-                "in_flight": one.view.in_hand,
-                "lease_seconds": round(one.view.lease, 3),
-                "up_seconds": round(one.view.age, 3),
-                "draining": one.view.draining,
-                "stalled": one.view.stalled or None,
-            }
-            for one in found
-        ]
-        print_json({"relays": rows})
+        print_json({"relays": [exports.relay(one.view, lanes=one.lanes) for one in found]})
     elif not found:
         click.echo("no relay is running: start one with `pillarbox relay`")
     else:
@@ -61,7 +46,7 @@ def list_(as_json: bool) -> None:
                     one.view.host,
                     one.view.version,
                     one.lanes,
-                    one.view.in_hand,
+                    one.view.in_flight,
                     span(one.view.age),
                     _lease(one.view),
                 ]

@@ -204,7 +204,7 @@ def _as_object(status: SchemaStatus) -> dict[str, object]:
     return {
         "ok": status.ok,
         "version": status.version,
-        "wanted": status.wanted,
+        "required": status.required,
         "pending": list(status.pending),
         "problems": list(status.problems),
     }
@@ -213,7 +213,7 @@ def _as_object(status: SchemaStatus) -> dict[str, object]:
 def _sentence(status: SchemaStatus) -> str:
     if status.version == 0:
         return "the tables do not exist yet: run `pillarbox schema apply`"
-    lines = [f"version {status.version} of {status.wanted}"]
+    lines = [f"version {status.version} of {status.required}"]
     lines += [f"pending: {name}" for name in status.pending]
     lines += [f"problem: {problem}" for problem in status.problems]
     return "\n".join(lines)

@@ -74,7 +74,7 @@ def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_j
 
 def _halted(answer: Flow, check: bool) -> Iterator[str]:
     if check and answer.state != "flowing":
-        yield f"{answer.state}: {answer.why}"
+        yield f"{answer.state}: {answer.reason}"
 
 
 def _too_old(seen: Overview, max_age: float | None) -> Iterator[str]:
@@ -89,11 +89,11 @@ async def _read(store: AdminStore) -> tuple[Overview, list[Override]]:
 def _as_object(seen: Overview, destinations: list[DestinationView], answer: Flow) -> dict[str, object]:
     return {
         "state": answer.state,
-        "why": answer.why,
+        "reason": answer.reason,
         "backlog": seen.backlog,
         "oldest_seconds": None if seen.oldest is None else round(seen.oldest, 3),
         "exact": seen.exact,
-        "dead": seen.dead,
+        "dead_letters": seen.dead,
         "blocked_keys": seen.blocked,
         "destinations": [
             {
@@ -147,7 +147,7 @@ def _sentence(seen: Overview, answer: Flow) -> str:
     if seen.dead:
         parts.append(f"{number(seen.dead, most=COUNTED)} dead")
     # Unless events flow, the reason comes first.
-    facts = [", ".join(parts), clean(answer.why)]
+    facts = [", ".join(parts), clean(answer.reason)]
     shown = facts if answer.state == "flowing" else facts[::-1]
     return f"{answer.state}: " + "; ".join(part for part in shown if part)
 

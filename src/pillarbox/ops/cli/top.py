@@ -173,7 +173,7 @@ def _head(frame: Frame) -> list[str]:
         f"backlog {frame.growth:+,.1f}/s" if frame.growth is not None else "",
         f"{frame.lanes - frame.orphans} of {frame.lanes} lanes owned",
     ]
-    why = f": {clean(frame.flow.why)}" if frame.flow.why else ""
+    why = f": {clean(frame.flow.reason)}" if frame.flow.reason else ""
     return [f"{frame.flow.state}{why}", ", ".join(figure for figure in figures if figure)]
 
 
@@ -221,15 +221,15 @@ def _as_object(frame: Frame) -> dict[str, object]:
     """Return a frame as a JSON object."""
     return {
         "state": frame.flow.state,
-        "why": frame.flow.why,
+        "reason": frame.flow.reason,
         "backlog": frame.backlog,
         "exact": frame.exact,
         "oldest_seconds": _rounded(frame.oldest),
-        "dead": frame.dead,
+        "dead_letters": frame.dead,
         "recorded_per_second": _rounded(frame.recorded),
         "backlog_per_second": _rounded(frame.growth),
         "lanes": frame.lanes,
-        "orphans": frame.orphans,
+        "unowned_lanes": frame.orphans,
         "destinations": [_destination(one) for one in frame.destinations],
         "relays": [
             {"name": one.name, "host": one.host, "lanes": one.lanes, "lease_seconds": _rounded(one.lease)}
@@ -244,9 +244,9 @@ def _destination(one: DestinationStatistics) -> dict[str, object]:
         "state": one.view.state,
         "published_per_second": _rounded(one.published),
         "retried_per_second": _rounded(one.retried),
-        "dead_per_second": _rounded(one.dead),
-        "lag_seconds": _rounded(one.lag),
-        "slow_seconds": _rounded(one.slow),
+        "dead_lettered_per_second": _rounded(one.dead),
+        "lag_p50_seconds": _rounded(one.lag),
+        "lag_p99_seconds": _rounded(one.slow),
         "last_error": one.view.last_error,
     }
 

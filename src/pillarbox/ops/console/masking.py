@@ -27,7 +27,7 @@ HIDDEN = "•••"
 _REMEMBERED = 2048
 """Texts whose masked form is known."""
 _HEADER, _TEXT = "header:", "text:"
-_SAID = {"error", "last_error", "reason", "why", "said", "message"}
+_SAID = {"error", "last_error", "message", "reason"}
 """Members of an answer that hold what some place or program said."""
 _STEP = re.compile(r"\.\.([^.\[\]*]+)|\.([^.\[\]*]+)|\[(\*|\d+)\]|\.(\*)")
 

@@ -38,7 +38,7 @@ def unreadable(error: ConfigurationError) -> Report:
     """Report invalid settings. Without valid settings no other check can run."""
     said = "; ".join(str(error).splitlines())
     return Report(
-        findings=(Finding(check=settings_checks.READ, result="fail", said=said, fix=settings_checks.READ_FIX),)
+        findings=(Finding(check=settings_checks.READ, result="fail", message=said, fix=settings_checks.READ_FIX),)
     )
 
 
@@ -82,7 +82,7 @@ async def _run(
     for check in checks:
         answer = await _ask(check) if failed is None else CheckResult("skip", f"skipped, because {failed} failed")
         findings.append(
-            Finding(check=check.name, result=answer.result, said=answer.said, fix=answer.fix, subject=subject)
+            Finding(check=check.name, result=answer.result, message=answer.message, fix=answer.fix, subject=subject)
         )
         if check.gate and answer.result == "fail":
             failed = check.name

@@ -127,7 +127,7 @@ async def _attempts(store: AdminStore) -> CheckResult:
 
 
 async def _blocked(store: AdminStore) -> CheckResult:
-    if blocked := [key for key in await store.admin.keys.blocked(limit=_REASONS) if key.next_try is None]:
+    if blocked := [key for key in await store.admin.keys.blocked(limit=_REASONS) if key.next_retry_at is None]:
         told = "; ".join(f"{one.key or one.event_id}: {reason(one.error or '', one.event_id)}" for one in blocked)
         return warned(
             f"keys are blocked: {told}",
@@ -140,7 +140,7 @@ async def _hot_keys(settings: Settings, store: AdminStore) -> CheckResult:
     limited = await find_limited(store, await store.admin.keys.busiest(limit=1))
     if limited is not None and (fix := advice(settings)):
         return warned(
-            f"{limited.waiting:,} of the first {SAMPLED:,} pending events have the key {reason(limited.key)}", fix
+            f"{limited.pending:,} of the first {SAMPLED:,} pending events have the key {reason(limited.key)}", fix
         )
     return passed(f"no key has {MANY:,} or more pending events that only wait for each other")
 
@@ -153,7 +153,7 @@ async def _dead(store: AdminStore) -> CheckResult:
         f"{group.count} x {group.event_type} to {group.destination or '(no route yet)'}: {reason(group.reason)}"
         for group in found.groups[:_REASONS]
     )
-    more = "" if found.whole else f" of the newest {NEWEST:,}"
+    more = "" if found.complete else f" of the newest {NEWEST:,}"
     return warned(
         f"dead letters{more}: {told}",
         f"`pillarbox dead groups` lists all; fix the cause, then retry each group: `pillarbox dead retry --group "

@@ -49,33 +49,33 @@ def alive(silence: float | None, *, limit: float) -> ProbeResult:
     silent = silence is not None and silence > limit
     facts: dict[str, object] = {"status": "DOWN" if silent else "UP"}
     if silent:
-        facts["why"] = f"the relay loop has not run for {silence:.0f} s, more than relay.stall_limit"
+        facts["reason"] = f"the relay loop has not run for {silence:.0f} s, more than relay.stall_limit"
     return ProbeResult(not silent, facts)
 
 
 def ready(
-    snapshot: StoreSnapshot, waits_for: Mapping[str, str] = MappingProxyType({}), *, stalled: str = ""
+    snapshot: StoreSnapshot, waiting_for: Mapping[str, str] = MappingProxyType({}), *, stalled: str = ""
 ) -> ProbeResult:
     """Check that the store is available with the right schema, and that the relay makes progress.
 
-    waits_for: what the relay has not reached since its start (the store or a transport → why); an unavailable broker
+    waiting_for: what the relay has not reached since its start (the store or a transport → why); an unavailable broker
     does not make the relay unready. stalled: why the relay makes no progress although it could.
     """
     if snapshot.overview is None:
-        return ProbeResult(False, {"status": "DOWN", "why": snapshot.error})
+        return ProbeResult(False, {"status": "DOWN", "reason": snapshot.error})
     if stalled:
-        return ProbeResult(False, {"status": "DOWN", "why": f"the relay makes no progress: {stalled}"})
-    missing: dict[str, object] = {"waits_for": dict(waits_for)} if waits_for else {}
+        return ProbeResult(False, {"status": "DOWN", "reason": f"the relay makes no progress: {stalled}"})
+    missing: dict[str, object] = {"waiting_for": dict(waiting_for)} if waiting_for else {}
     return ProbeResult(True, {"status": "UP", **missing})
 
 
 def healthy(snapshot: StoreSnapshot, limits: HealthLimits, *, queues: Mapping[str, int]) -> ProbeResult:
     """Check backlog and age against their limits, with further statistics; queues: the depths of dead-letter queues."""
     if snapshot.overview is None:
-        return ProbeResult(False, {"status": "DOWN", "why": [snapshot.error]})
+        return ProbeResult(False, {"status": "DOWN", "reasons": [snapshot.error]})
     exceeded = list(_exceeded(snapshot.overview, limits))
     facts = _statistics(snapshot, snapshot.overview, limits) | {"dead_letter_queues": dict(queues)}
-    return ProbeResult(not exceeded, {"status": "DOWN" if exceeded else "UP", "why": exceeded, **facts})
+    return ProbeResult(not exceeded, {"status": "DOWN" if exceeded else "UP", "reasons": exceeded, **facts})
 
 
 def _exceeded(overview: Overview, limits: HealthLimits) -> Iterator[str]:
@@ -91,11 +91,11 @@ def _statistics(snapshot: StoreSnapshot, overview: Overview, limits: HealthLimit
     paused = any(row.destination == EVERYWHERE and row.paused for row in snapshot.overrides)
     answer = flow(overview, destinations, paused=paused, allowed=limits.allowed)
     return {
-        "flow": {"state": answer.state, "why": answer.why},
+        "flow": {"state": answer.state, "reason": answer.reason},
         "backlog": overview.backlog,
         "oldest_seconds": None if overview.oldest is None else round(overview.oldest, 3),
         "exact": overview.exact,
-        "dead": overview.dead,
+        "dead_letters": overview.dead,
         "blocked_keys": overview.blocked,
         "breakers": {one.name: one.state for one in destinations},
         "relays": sum(relay.lease > 0 for relay in overview.relays),

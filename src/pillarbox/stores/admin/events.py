@@ -101,7 +101,7 @@ def detail_of(engine: Engine, row: Row) -> EventDetail:
         next_retry_at=moment_or_none(engine, detail.next_retry_at),
         locked_at=moment_or_none(engine, detail.locked_at),
         first_failed_at=moment_or_none(engine, detail.first_failed_at),
-        died_at=moment_or_none(engine, detail.died_at),
+        dead_lettered_at=moment_or_none(engine, detail.dead_lettered_at),
     )
 
 

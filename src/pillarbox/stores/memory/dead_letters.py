@@ -86,7 +86,7 @@ def _letter(number: int, buried: Buried) -> ListedDeadLetter:
         attempts=m.attempts,
         recorded_at=m.recorded_at,
         first_failed_at=buried.stored.first_failed_at,
-        died_at=buried.died_at,
+        dead_lettered_at=buried.died_at,
     )
 
 
@@ -96,6 +96,6 @@ def _is_wanted(letter: ListedDeadLetter, wanted: DeadLetterFilter) -> bool:
         and wanted.event_type in (None, letter.event_type)
         and wanted.key in (None, letter.key)
         and wanted.destination in (None, letter.destination)
-        and (wanted.since is None or letter.died_at >= wanted.since)
+        and (wanted.since is None or letter.dead_lettered_at >= wanted.since)
         and (wanted.error is None or wanted.error in letter.error)
     )

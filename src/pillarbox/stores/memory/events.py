@@ -107,7 +107,10 @@ def delivered(row: Published) -> EventDetail:
 def given_up(number: int, row: Buried) -> EventDetail:
     """A dead letter, whole."""
     return _detail(row.stored, Status.FAILED)._replace(
-        last_error=row.error, letter=number, first_failed_at=row.stored.first_failed_at, died_at=row.died_at
+        last_error=row.error,
+        dead_letter_id=number,
+        first_failed_at=row.stored.first_failed_at,
+        dead_lettered_at=row.died_at,
     )
 
 
@@ -140,9 +143,9 @@ def _detail(stored: Stored, status: Status) -> EventDetail:
         next_retry_at=None,
         locked_by=None,
         locked_at=None,
-        letter=None,
+        dead_letter_id=None,
         first_failed_at=None,
-        died_at=None,
+        dead_lettered_at=None,
     )
 
 

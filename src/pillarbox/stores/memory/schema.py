@@ -28,7 +28,7 @@ class MemorySchema:
 
     @verb
     def status(self) -> SchemaStatus:
-        return SchemaStatus(version=1, wanted=1)
+        return SchemaStatus(version=1, required=1)
 
     async def prepare(self) -> None:
         """Nothing: there are no partitions."""

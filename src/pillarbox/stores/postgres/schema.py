@@ -80,7 +80,7 @@ class PostgresSchema:
             version = await self._version(connection)
             pending = tuple(name for number, (name, _) in self._migrations.items() if number > version)
             problems = await self._problems(connection) if version else []
-        return SchemaStatus(version=version, wanted=self._wanted, pending=pending, problems=tuple(problems))
+        return SchemaStatus(version=version, required=self._wanted, pending=pending, problems=tuple(problems))
 
     def statements(self) -> StatementSet:
         return self._statements
@@ -98,7 +98,7 @@ class PostgresSchema:
         if not await self._ask(connection, "schema_exists"):
             await connection.execute(self._statements.get("schema_create"))
         version = await self._version(connection)
-        SchemaStatus(version=version, wanted=self._wanted).refuse_newer()
+        SchemaStatus(version=version, required=self._wanted).refuse_newer()
         ran: list[str] = []
         for number, (name, script) in self._migrations.items():
             if number > version:

@@ -34,7 +34,7 @@ class SqliteSchema:
     async def apply(self, *, aliases: bool = False) -> list[str]:
         def work(db: sqlite3.Connection) -> list[str]:
             version = self._version(db)
-            SchemaStatus(version=version, wanted=self._wanted).refuse_newer()
+            SchemaStatus(version=version, required=self._wanted).refuse_newer()
             scripts = [] if self._has_ledger(db) else [self._ledger]
             scripts += [*self._missing(version), self._guard]
             if aliases:
@@ -55,7 +55,7 @@ class SqliteSchema:
     async def status(self) -> SchemaStatus:
         if self._connection.has_file:
             return await self._found()
-        return SchemaStatus(version=0, wanted=self._wanted, pending=tuple(self._names_beyond(0)))
+        return SchemaStatus(version=0, required=self._wanted, pending=tuple(self._names_beyond(0)))
 
     def statements(self) -> StatementSet:
         return self._statements
@@ -65,7 +65,7 @@ class SqliteSchema:
             version = self._version(db)
             return SchemaStatus(
                 version=version,
-                wanted=self._wanted,
+                required=self._wanted,
                 pending=tuple(self._names_beyond(version)),
                 problems=tuple(self._problems(db)) if version == self._wanted else (),
             )

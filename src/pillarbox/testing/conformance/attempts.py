@@ -44,7 +44,7 @@ class AttemptsConformance:
         await owner.settle(NOW, *await owner.due(), seconds=0.25)
         await owner.settle(Dead(error="three"), *await owner.due(), seconds=2)
         found = await failures(harness, "a")
-        assert [(f.destination, f.attempt, f.charged, f.error, f.seconds) for f in found] == [
+        assert [(f.destination, f.attempt, f.counted, f.error, f.seconds) for f in found] == [
             ("x", 3, True, "three", 2),
             ("x", 2, False, "not now", 0.25),
             ("x", 1, True, "one", 0.5),
@@ -119,7 +119,7 @@ class AttemptsConformance:
         await harness.store.admin.requests.add("bury", [("a", "x")])
         await owner.carry_out()
         story = await harness.store.admin.events.show("a")
-        assert [detail.letter is not None for detail in story.events] == [True]
+        assert [detail.dead_letter_id is not None for detail in story.events] == [True]
         assert [failed.seconds for failed in story.failures] == [0.5]
 
     async def test_attempts_stay_as_long_as_history_or_dead_letters_may_need_them(self, harness: StoreHarness) -> None:

@@ -239,9 +239,9 @@ class LettersConformance:
     async def test_since_counts_from_when_it_was_given_up(self, harness: StoreHarness) -> None:
         await _bury(harness)
         oldest = (await letters(harness))[-1]
-        assert oldest.recorded_at <= oldest.died_at
-        assert len(await letters(harness, since=oldest.died_at)) == 4
-        later = await letters(harness, since=oldest.died_at + timedelta(hours=1))
+        assert oldest.recorded_at <= oldest.dead_lettered_at
+        assert len(await letters(harness, since=oldest.dead_lettered_at)) == 4
+        later = await letters(harness, since=oldest.dead_lettered_at + timedelta(hours=1))
         assert later == []
 
     async def test_the_numbers_are_those_of_the_dead_letters(self, harness: StoreHarness) -> None:
@@ -255,7 +255,7 @@ class LettersConformance:
         d, c, _, a = await letters(harness)
         await harness.store.admin.dead_letters.discard([c.id])
         whole = await harness.store.admin.dead_letters.details([a.id, c.id, d.id, a.id])
-        assert [detail.letter for detail in whole] == [d.id, a.id]
+        assert [detail.dead_letter_id for detail in whole] == [d.id, a.id]
         for detail in whole:
             assert (await harness.store.admin.events.show(detail.event_id)).events == [detail]
         assert await harness.store.admin.dead_letters.details([]) == []
@@ -293,7 +293,7 @@ class ShowConformance:
         assert (detail.status, detail.key, detail.headers) == (Status.PENDING, "ORDER:42", {"tenant": "é"})
         for field in ("aggregate_type", "aggregate_id", "correlation_id", "causation_id", "trace_id", "occurred_at"):
             assert getattr(detail, field) == getattr(recorded, field)
-        assert (detail.event_type, detail.schema_version, detail.letter) == ("thing.happened", 3, None)
+        assert (detail.event_type, detail.schema_version, detail.dead_letter_id) == ("thing.happened", 3, None)
 
     async def test_each_destination_is_told_apart(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -310,5 +310,8 @@ class ShowConformance:
             ("z", Status.PENDING),
         ]
         [letter] = await letters(harness)
-        assert (story.events[1].letter, story.events[1].died_at) == (letter.id, letter.died_at)
-        assert (story.events[0].letter, story.events[2].letter) == (None, None)
+        assert (story.events[1].dead_letter_id, story.events[1].dead_lettered_at) == (
+            letter.id,
+            letter.dead_lettered_at,
+        )
+        assert (story.events[0].dead_letter_id, story.events[2].dead_letter_id) == (None, None)

@@ -13,7 +13,7 @@ class DiagnosisConformance:
         for check in harness.store.diagnosis.checks():
             answer = await check.ask()
             assert check.name.startswith("store.")
-            assert answer.said
+            assert answer.message
             assert (answer.fix == "") is (answer.result == "pass"), answer
 
     async def test_the_tables_are_among_the_checks_and_others_depend_on_them(self, harness: StoreHarness) -> None:

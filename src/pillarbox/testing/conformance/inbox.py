@@ -56,12 +56,12 @@ class InboxConformance:
             ConsumerStatistics("billing"),
         )
         [seen] = await harness.store.admin.inspection.consumers()
-        assert (seen.name, seen.receipts) == ("billing", 0)
-        assert (seen.handled, seen.repeated, seen.failed, seen.given_up) == (7, 1, 1, 2)
+        assert (seen.name, seen.records) == ("billing", 0)
+        assert (seen.processed, seen.duplicates, seen.failures, seen.dead_lettered) == (7, 1, 1, 2)
         assert seen.last_error == "late"
         await _tallied(harness, ConsumerStatistics("billing", failed=1, last_error="later", failed_ago=0.0))
         [again] = await harness.store.admin.inspection.consumers()
-        assert (again.failed, again.last_error) == (2, "later")
+        assert (again.failures, again.last_error) == (2, "later")
         assert seen.last_failed_at is not None
         assert again.last_failed_at is not None
         assert again.last_failed_at >= seen.last_failed_at
@@ -83,7 +83,7 @@ class InboxConformance:
         assert list(seen) == sorted(seen)
         assert seen["by hand"] == ConsumerView("by hand", 1)
         assert seen["both"] == ConsumerView("both", 2, 2, 0, 0, 0)
-        assert (seen["all failed"].receipts, seen["all failed"].failed) == (0, 1)
+        assert (seen["all failed"].records, seen["all failed"].failures) == (0, 1)
         assert [view.name for view in await harness.store.admin.inspection.consumers(limit=2)] == sorted(seen)[:2]
 
     async def test_a_tally_shares_the_fate_of_its_transaction(self, harness: StoreHarness) -> None:

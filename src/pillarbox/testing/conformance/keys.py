@@ -22,7 +22,7 @@ class KeysConformance:
         await owner.settle(Dead(error="refused", block=True), head, to="orders")
         await owner.hold(Held.BEHIND, second)
         [blocked] = await harness.store.admin.keys.blocked()
-        assert (blocked.key, blocked.destination, blocked.event_id, blocked.error, blocked.behind) == (
+        assert (blocked.key, blocked.destination, blocked.event_id, blocked.error, blocked.waiting) == (
             "k",
             "orders",
             "head",
@@ -39,16 +39,16 @@ class KeysConformance:
             await owner.settle(Retry(delay=600, error="refused"), heads[name], to="orders")
         await owner.hold(Held.BEHIND, heads["first 2"], heads["first 3"], heads["later 2"], to="orders")
         first, later = await harness.store.admin.keys.blocked()
-        assert (first.key, first.destination, first.event_id, first.error, first.behind) == (
+        assert (first.key, first.destination, first.event_id, first.error, first.waiting) == (
             "first",
             "orders",
             "first 1",
             "refused",
             2,
         )
-        assert (later.key, later.behind) == ("later", 1)
-        assert first.next_try is not None
-        assert first.next_try > first.since
+        assert (later.key, later.waiting) == ("later", 1)
+        assert first.next_retry_at is not None
+        assert first.next_retry_at > first.since
 
     async def test_what_waits_for_a_person_comes_before_what_waits_for_its_time(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -57,7 +57,7 @@ class KeysConformance:
         await owner.settle(Retry(delay=600, error="refused"), waiting, to="orders")
         await owner.hold(Held.BEHIND, second, to="orders")
         await owner.settle(Dead(error="refused", block=True), given_up, to="orders")
-        assert [(one.key, one.next_try is None) for one in await harness.store.admin.keys.blocked()] == [
+        assert [(one.key, one.next_retry_at is None) for one in await harness.store.admin.keys.blocked()] == [
             ("b", True),
             ("a", False),
         ]
@@ -99,7 +99,7 @@ class KeysConformance:
         queue = await queue_at(harness, behind[1], "orders")
         assert queue.first is not None
         assert (queue.first.event_id, queue.first.destination, queue.first.held) == ("e0", "orders", held)
-        assert (queue.first.next_try is None) == (held is Held.BLOCKED)
+        assert (queue.first.next_retry_at is None) == (held is Held.BLOCKED)
         assert [one.event_id for one in queue.later] == ["e3", "e4", "e5", "e6", "e7"]
         assert (await queue_at(harness, behind[6])).first == queue.first
         first = await queue_at(harness, head, "orders")
@@ -112,7 +112,7 @@ class KeysConformance:
         await owner.hold(Held.ASIDE, head, to="orders")
         found = (await queue_at(harness, second)).first
         assert found is not None
-        assert (found.event_id, found.held, found.next_try) == ("head", Held.ASIDE, None)
+        assert (found.event_id, found.held, found.next_retry_at) == ("head", Held.ASIDE, None)
         assert (await queue_at(harness, second, "mail")).first is None
 
     async def test_what_was_delivered_and_given_up_has_its_place_in_the_key(self, harness: StoreHarness) -> None:

@@ -31,9 +31,9 @@ class RequestConformance:
         await harness.store.admin.requests.add("reschedule", [("a", "x"), ("b", "")], delay=HOUR, by="ada")
         await harness.store.admin.requests.add("discard", [("a", "x")], by="bob")
         first, second = (await harness.store.admin.events.show("a")).requests
-        assert (first.action, first.destination, first.delay, first.asked_by) == ("reschedule", "x", HOUR, "ada")
-        assert (second.action, second.destination, second.delay, second.asked_by) == ("discard", "x", 0, "bob")
-        assert at(-HOUR) < first.asked_at <= second.asked_at < at(HOUR)
+        assert (first.action, first.destination, first.delay, first.requested_by) == ("reschedule", "x", HOUR, "ada")
+        assert (second.action, second.destination, second.delay, second.requested_by) == ("discard", "x", 0, "bob")
+        assert at(-HOUR) < first.requested_at <= second.requested_at < at(HOUR)
         while await owner.carry_out():
             pass
         assert (await harness.store.admin.events.show("a")).requests == []

@@ -19,7 +19,7 @@ class SchemaConformance:
         await harness.store.schema.check()
         status = await harness.store.schema.status()
         assert status.ok
-        assert (status.version, status.pending, status.problems) == (status.wanted, (), ())
+        assert (status.version, status.pending, status.problems) == (status.required, (), ())
 
     async def test_applying_again_does_nothing(self, harness: StoreHarness) -> None:
         await harness.commit(event("a"))

@@ -35,7 +35,7 @@ async def test_what_depends_on_a_failure_is_skipped() -> None:
         ]
     )
     assert [finding.result for finding in made] == ["pass", "fail", "skip"]
-    assert made[2].said == "skipped, because b failed"
+    assert made[2].message == "skipped, because b failed"
 
 
 async def test_what_cannot_be_made_is_a_warning_and_the_rest_goes_on() -> None:
@@ -43,7 +43,7 @@ async def test_what_cannot_be_made_is_a_warning_and_the_rest_goes_on() -> None:
         [check("a", StoreUnavailableError("permission denied")), check("b", warned("well", "do"))]
     )
     assert [finding.result for finding in made] == ["warn", "warn"]
-    assert made[0].said == "the check could not run: permission denied"
+    assert made[0].message == "the check could not run: permission denied"
 
 
 async def test_a_gate_that_cannot_be_made_is_a_failure() -> None:
@@ -59,7 +59,7 @@ async def test_a_check_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatc
         return passed("at last")
 
     [finding], _ = await examination._run([Check(name="a", ask=never)])
-    assert (finding.result, "no answer within" in finding.said) == ("warn", True)
+    assert (finding.result, "no answer within" in finding.message) == ("warn", True)
 
 
 async def test_the_groups_come_in_their_order(tmp_path: Path, sqlite_template: Path) -> None:

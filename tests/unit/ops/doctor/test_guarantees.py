@@ -10,7 +10,7 @@ async def found(check: str, **flags: str) -> tuple[str, str]:
     settings = Settings.load(None, {}, {name.replace("__", "."): value for name, value in flags.items()})
     [asked] = [one for one in guarantees.checks(settings) if one.name == check]
     answer = await asked.ask()
-    return answer.result, answer.said
+    return answer.result, answer.message
 
 
 @pytest.mark.parametrize(("lease", "result"), [("15s", "pass"), ("14s", "warn")])

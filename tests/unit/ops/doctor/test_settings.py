@@ -15,7 +15,7 @@ async def found(check: str, **variables: str) -> tuple[str, str]:
     settings = Settings.load(None, variables)
     [asked] = [one for one in checks.checks(settings, MemoryStore()) if one.name == check]
     answer = await asked.ask()
-    return answer.result, answer.said
+    return answer.result, answer.message
 
 
 async def test_the_store_is_named_without_its_password() -> None:
@@ -52,6 +52,6 @@ def test_settings_that_cannot_be_read_are_the_only_finding() -> None:
     report = unreadable(ConfigurationError("relay.lease is wrong\nand so is relay.heartbeat"))
     [finding] = report.findings
     assert (finding.check, finding.result, report.worst) == ("settings.read", "fail", "fail")
-    assert finding.said == "relay.lease is wrong; and so is relay.heartbeat"
+    assert finding.message == "relay.lease is wrong; and so is relay.heartbeat"
     # The other command that tells of settings fails as this one does.
     assert ("config check" in finding.fix, "config show" in finding.fix) == (True, False)

@@ -68,7 +68,7 @@ async def test_events_wait_and_no_relay_is_alive(store: MemoryStore, record: Rec
     assert (await asked(store, "relays")).result == "warn"
     record("a", "b")
     found = await asked(store, "relays")
-    assert (found.result, found.said) == ("fail", "2 events are pending, and no relay is running")
+    assert (found.result, found.message) == ("fail", "2 events are pending, and no relay is running")
     await Owner.of(store, name="till")
     assert await asked(store, "relays") == ("pass", "running: till", "")
 
@@ -77,7 +77,11 @@ async def test_a_relay_is_alive_but_makes_no_progress(store: MemoryStore) -> Non
     owner = await Owner.of(store, name="till")
     await store.lanes.renew(owner.relay, lease=LONG, stalled="no send begins")
     found = await asked(store, "relays")
-    assert (found.result, found.said.endswith("till: no send begins"), "restart" in found.fix) == ("fail", True, True)
+    assert (found.result, found.message.endswith("till: no send begins"), "restart" in found.fix) == (
+        "fail",
+        True,
+        True,
+    )
     await store.lanes.renew(owner.relay, lease=LONG)
     assert (await asked(store, "relays")).result == "pass"
 
@@ -85,16 +89,16 @@ async def test_a_relay_is_alive_but_makes_no_progress(store: MemoryStore) -> Non
 async def test_events_wait_while_the_relay_is_switched_off(store: MemoryStore, record: Record) -> None:
     record("a")
     found = await asked(store, "relays", PILLARBOX_RELAY__ENABLED="false")
-    assert (found.result, "PILLARBOX_RELAY__ENABLED is false here" in found.said) == ("fail", True)
+    assert (found.result, "PILLARBOX_RELAY__ENABLED is false here" in found.message) == ("fail", True)
     assert "PILLARBOX_RELAY__ENABLED" in found.fix
-    assert found.said.startswith("1 event is pending, ")
+    assert found.message.startswith("1 event is pending, ")
 
 
 async def test_lanes_without_an_owner(store: MemoryStore) -> None:
     assert (await asked(store, "lanes")).result == "pass"
     owner = await Owner.of(store, most=10)
     found = await asked(store, "lanes")
-    assert (found.result, found.said) == ("warn", "54 of 64 lanes have no running owner")
+    assert (found.result, found.message) == ("warn", "54 of 64 lanes have no running owner")
     await owner.take(64)
     assert (await asked(store, "lanes")).result == "pass"
 
@@ -113,7 +117,7 @@ async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
     await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
     await store.destinations.report("orders", error="connection refused", next_try=5)
     found = await asked(store, "destinations")
-    assert (found.result, found.said) == ("fail", "unavailable: orders (open): connection refused")
+    assert (found.result, found.message) == ("fail", "unavailable: orders (open): connection refused")
     await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed"})
     assert (await asked(store, "destinations")).result == "pass"
 
@@ -122,7 +126,7 @@ async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
 async def test_a_destination_that_a_person_paused(store: MemoryStore, destination: str) -> None:
     await store.admin.requests.override(destination, paused=True)
     found = await asked(store, "destinations")
-    assert (found.result, "operator" in found.said) == ("warn", True)
+    assert (found.result, "operator" in found.message) == ("warn", True)
     assert "pillarbox audit list --what steer" in found.fix
     assert "pillarbox destinations resume" in found.fix
     await store.admin.requests.override(destination, paused=False)
@@ -133,7 +137,7 @@ async def test_a_destination_that_a_person_paused(store: MemoryStore, destinatio
 async def test_a_breaker_that_a_person_holds(store: MemoryStore, state: Forced) -> None:
     await store.admin.requests.override("orders", breaker=state)
     found = await asked(store, "destinations")
-    assert (found.result, found.said) == ("warn", f"overridden by an operator: orders ({state})")
+    assert (found.result, found.message) == ("warn", f"overridden by an operator: orders ({state})")
     assert "pillarbox destinations breaker NAME auto" in found.fix
 
 
@@ -141,7 +145,7 @@ async def test_a_breaker_that_a_person_holds_closed_although_it_fails(store: Mem
     await store.admin.requests.override("orders", breaker="closed")
     await store.destinations.report("orders", error="connection refused", next_try=5)
     found = await asked(store, "destinations")
-    assert (found.result, found.said) == ("fail", "unavailable: orders (forced closed): connection refused")
+    assert (found.result, found.message) == ("fail", "unavailable: orders (forced closed): connection refused")
 
 
 async def test_an_event_that_waits_for_long(store: MemoryStore, record: Record) -> None:
@@ -163,7 +167,7 @@ async def test_more_than_five_attempts_with_the_commonest_error(sqlite_store: Sq
     assert (await asked(sqlite_store, "attempts")).result == "pass"
     await owner.settle(Retry(delay=0, error="no queue for a"), message)
     found = await asked(sqlite_store, "attempts")
-    assert (found.result, found.said.endswith("most often: no queue for …")) == ("warn", True)
+    assert (found.result, found.message.endswith("most often: no queue for …")) == ("warn", True)
     assert "pillarbox events show a" in found.fix
 
 
@@ -173,7 +177,7 @@ async def test_a_key_that_stands_still(sqlite_store: SqliteStore, insert: Record
     insert("a", key="ORDER:42")
     await owner.settle(Dead(error="no such customer", block=True), *await owner.ready())
     found = await asked(sqlite_store, "blocked")
-    assert (found.result, "ORDER:42: no such customer" in found.said) == ("warn", True)
+    assert (found.result, "ORDER:42: no such customer" in found.message) == ("warn", True)
 
 
 async def test_dead_letters_by_reason(store: MemoryStore, record: Record) -> None:
@@ -185,7 +189,7 @@ async def test_dead_letters_by_reason(store: MemoryStore, record: Record) -> Non
         await owner.settle(Dead(error=error), message, to="orders")
     found = await asked(store, "dead")
     assert found.result == "warn"
-    assert found.said == (
+    assert found.message == (
         "dead letters: 2 x order.placed to orders: no customer <n>; 1 x order.placed to orders: too large"
     )
     assert "pillarbox dead retry --group" in found.fix
@@ -199,7 +203,7 @@ async def test_a_hot_key_that_waits_for_its_own_round_trips(sqlite_store: Sqlite
     assert (await asked(sqlite_store, "hot_keys", **BROKER)).result == "pass"
     insert(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
     found = await asked(sqlite_store, "hot_keys", **BROKER)
-    assert (found.result, found.said) == ("warn", "1,000 of the first 10,000 pending events have the key hot")
+    assert (found.result, found.message) == ("warn", "1,000 of the first 10,000 pending events have the key hot")
     assert 'ordering = "pipelined"' in found.fix
 
 

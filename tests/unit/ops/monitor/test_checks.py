@@ -29,12 +29,12 @@ def test_a_relay_that_does_not_go_round_is_not_alive(silence: float | None, yes:
 
 def test_a_relay_without_its_store_is_not_ready_and_says_why() -> None:
     assert ready(seen()).yes
-    assert (ready(GONE).yes, ready(GONE).facts["why"]) == (False, "the store is away")
+    assert (ready(GONE).yes, ready(GONE).facts["reason"]) == (False, "the store is away")
 
 
 def test_a_relay_without_progress_is_not_ready_and_says_why() -> None:
     answer = ready(seen(), stalled="the store does not answer")
-    assert (answer.yes, answer.facts["why"]) == (False, "the relay makes no progress: the store does not answer")
+    assert (answer.yes, answer.facts["reason"]) == (False, "the relay makes no progress: the store does not answer")
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_a_relay_without_progress_is_not_ready_and_says_why() -> None:
 )
 def test_more_or_older_events_than_allowed_are_not_healthy(changes: dict[str, object], why: list[str]) -> None:
     answer = healthy(seen(**changes), LIMITS, queues={})
-    assert (answer.yes, answer.facts["why"]) == (not why, why)
+    assert (answer.yes, answer.facts["reasons"]) == (not why, why)
 
 
 def test_both_limits_may_be_exceeded_at_once() -> None:
-    why = healthy(seen(backlog=101, oldest=301.0), LIMITS, queues={}).facts["why"]
+    why = healthy(seen(backlog=101, oldest=301.0), LIMITS, queues={}).facts["reasons"]
     assert isinstance(why, list)
     assert len(why) == 2
 
@@ -62,7 +62,7 @@ def test_without_limits_everything_may_wait() -> None:
 
 
 def test_without_a_store_nobody_is_healthy() -> None:
-    assert (healthy(GONE, LIMITS, queues={}).yes, healthy(GONE, LIMITS, queues={}).facts["why"]) == (
+    assert (healthy(GONE, LIMITS, queues={}).yes, healthy(GONE, LIMITS, queues={}).facts["reasons"]) == (
         False,
         ["the store is away"],
     )
@@ -73,13 +73,13 @@ def test_health_tells_what_a_person_would_ask_next() -> None:
     overview = QUIET._replace(backlog=3, oldest=1.5, dead=2, relays=[relay])
     paused = Override(destination="audit", paused=True, breaker=None, rate_limit=None, last_error=None)
     facts = healthy(StoreSnapshot(overview=overview, overrides=[paused]), LIMITS, queues={"orders.dlq": 4}).facts
-    assert {name: facts[name] for name in ("backlog", "oldest_seconds", "exact", "dead", "relays")} == {
+    assert {name: facts[name] for name in ("backlog", "oldest_seconds", "exact", "dead_letters", "relays")} == {
         "backlog": 3,
         "oldest_seconds": 1.5,
         "exact": True,
-        "dead": 2,
+        "dead_letters": 2,
         "relays": 1,
     }
     assert facts["breakers"] == {"audit": "paused", "mail": "closed", "orders": "open"}
     assert facts["dead_letter_queues"] == {"orders.dlq": 4}
-    assert facts["flow"] == {"state": "degraded", "why": "audit is paused by an operator; orders is unavailable"}
+    assert facts["flow"] == {"state": "degraded", "reason": "audit is paused by an operator; orders is unavailable"}

@@ -31,25 +31,30 @@ def letter(headers: dict[str, Any], *, redelivered: bool = False, **properties: 
 def test_what_a_consumer_of_ours_gave_up() -> None:
     found = letter(OURS)
     assert (found.queue, found.event_id, found.event_type, found.size) == ("orders.dlq", "e1", "order.placed", 4)
-    assert (found.reason, found.attempts, found.died_at) == ("ValueError: no address", 7, NOON)
-    assert found.came_from == "orders"
+    assert (found.reason, found.attempts, found.dead_lettered_at) == ("ValueError: no address", 7, NOON)
+    assert found.original_queue == "orders"
 
 
 def test_what_the_broker_gave_up() -> None:
     found = letter({"x-death": [EXPIRED]})
-    assert (found.reason, found.attempts, found.died_at, found.came_from) == ("expired", 3, NOON, "orders")
+    assert (found.reason, found.attempts, found.dead_lettered_at, found.original_queue) == (
+        "expired",
+        3,
+        NOON,
+        "orders",
+    )
 
 
 def test_the_broker_has_the_last_word_and_the_consumer_is_heard() -> None:
     found = letter({**OURS, "pillarbox-queue": "elsewhere", "x-death": [EXPIRED]})
     assert (found.reason, found.attempts) == ("expired; before that: ValueError: no address", 7)
-    assert found.came_from == "orders"
+    assert found.original_queue == "orders"
 
 
 def test_a_death_in_the_queue_where_it_lies_says_nothing_about_where_it_came_from() -> None:
     here = {**EXPIRED, "queue": "orders.dlq"}
-    assert letter({"x-death": [here, EXPIRED]}).came_from == "orders"
-    assert letter({"x-death": [here]}).came_from is None
+    assert letter({"x-death": [here, EXPIRED]}).original_queue == "orders"
+    assert letter({"x-death": [here]}).original_queue is None
 
 
 def test_the_type_may_stand_in_a_header() -> None:
@@ -62,7 +67,7 @@ def test_the_type_may_stand_in_a_header() -> None:
 def test_how_often_it_was_given_out_is_what_the_broker_says(
     headers: dict[str, Any], redelivered: bool, count: int
 ) -> None:
-    assert letter(headers, redelivered=redelivered).given_out == count
+    assert letter(headers, redelivered=redelivered).delivery_count == count
 
 
 @pytest.mark.parametrize(
@@ -78,4 +83,4 @@ def test_how_often_it_was_given_out_is_what_the_broker_says(
 def test_whatever_a_stranger_wrote_can_be_listed(headers: dict[str, Any]) -> None:
     found = letter(headers, message_id=None, type=None)
     assert (found.event_id, found.event_type, found.attempts) == (None, None, 0)
-    assert (found.reason, found.died_at, found.came_from) == (None, None, None)
+    assert (found.reason, found.dead_lettered_at, found.original_queue) == (None, None, None)

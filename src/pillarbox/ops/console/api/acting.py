@@ -63,7 +63,7 @@ async def _decide(visit: Visit, decision: Decision) -> dict[str, Any]:
 
 async def edit(visit: Visit) -> dict[str, Any]:
     body = visit.form
-    letter = await letter_of(visit, body.get("letter"), gone=409)
+    letter = await letter_of(visit, body.get("dead_letter_id"), gone=409)
     payload = payload_of(body)
     headers: object = body.get("headers") or {}
     if not isinstance(headers, dict):
@@ -79,7 +79,7 @@ async def edit(visit: Visit) -> dict[str, Any]:
     done = change.changes and not dry_run
     if done:
         await amend(visit, letter, change)
-    facts = {"event_id": letter.event_id, "destination": letter.destination, "letter": letter.letter}
+    facts = {"event_id": letter.event_id, "destination": letter.destination, "dead_letter_id": letter.dead_letter_id}
     return facts | change.told | {"changed": change.changes, "done": done, "dry_run": dry_run}
 
 
@@ -157,7 +157,7 @@ ACTIONS = (
         summary="Retry a dead letter with edited payload or headers; also needs the right to see payloads",
         answer=edit,
         fields={
-            "letter": "its number",
+            "dead_letter_id": "its id",
             "payload": "the new payload as JSON",
             "payload_base64": "the new payload as bytes",
             "headers": "an object of headers to set",

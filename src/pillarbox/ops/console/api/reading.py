@@ -42,11 +42,11 @@ async def status(visit: Visit) -> dict[str, Any]:
     seen = glance.seen
     return {
         "state": glance.flow.state,
-        "why": glance.flow.why,
+        "reason": glance.flow.reason,
         "backlog": seen.backlog,
         "oldest_seconds": None if seen.oldest is None else round(seen.oldest, 3),
         "exact": seen.exact,
-        "dead": seen.dead,
+        "dead_letters": seen.dead,
         "paused": glance.paused,
         "lanes": [lane._asdict() for lane in seen.lanes],
     }
@@ -76,14 +76,14 @@ async def event(visit: Visit) -> dict[str, Any]:
         "events": [await asyncio.to_thread(_detail, visit, detail) for detail in story.events],
         "failures": [exports.failure(failure) for failure in story.failures],
         "requests": [exports.open_request(asked) for asked in story.requests],
-        "waits_behind": [exports.head(one) for one in await earlier_events(visit.desk.store, story)],
-        "waits_for": [exports.shut(one) for one in await shut(visit.desk.store, story)],
+        "waiting_for_events": [exports.first_pending(one) for one in await earlier_events(visit.desk.store, story)],
+        "waiting_for_destinations": [exports.held_by_destination(one) for one in await shut(visit.desk.store, story)],
     }
 
 
 async def dead(visit: Visit) -> dict[str, Any]:
     page = await dead_letter_page(visit.desk.store, visit.query)
-    return {"dead": [exports.listed_letter(letter) for letter in page.letters], "before": page.before}
+    return {"dead_letters": [exports.listed_letter(letter) for letter in page.letters], "before": page.before}
 
 
 async def dead_groups(visit: Visit) -> dict[str, Any]:
@@ -93,7 +93,7 @@ async def dead_groups(visit: Visit) -> dict[str, Any]:
     end = start + limit
     return {
         "groups": [exports.letter_group(group) for group in found.groups[start:end]],
-        "whole": found.whole,
+        "complete": found.complete,
         "after": end if end < len(found.groups) else None,
     }
 
@@ -104,7 +104,7 @@ async def destinations(visit: Visit) -> dict[str, Any]:
     return {
         "paused": glance.paused,
         "destinations": [
-            asdict(view) | {"pace": asdict(pace[view.name]) if view.name in pace else None}
+            asdict(view) | {"rates": asdict(pace[view.name]) if view.name in pace else None}
             for view in await listed(visit)
         ],
     }
@@ -121,11 +121,7 @@ async def keys(visit: Visit) -> dict[str, Any]:
 async def relays(visit: Visit) -> dict[str, Any]:
     seen = (await visit.desk.lookout.glance()).seen
     lanes = Counter(lane.owner for lane in seen.lanes)
-    return {
-        "relays": [
-            relay._asdict() | {"breakers": dict(relay.breakers), "lanes": lanes[relay.id]} for relay in seen.relays
-        ]
-    }
+    return {"relays": [exports.relay(relay, lanes=lanes[relay.id]) for relay in seen.relays]}
 
 
 async def inbox(visit: Visit) -> dict[str, Any]:
@@ -139,19 +135,7 @@ async def store(visit: Visit) -> dict[str, Any]:
 
 async def audit(visit: Visit) -> dict[str, Any]:
     page = await audit_page(visit)
-    entries = [
-        {
-            "number": entry.id,
-            "at": exports.written(entry.at),
-            "who": entry.who,
-            "what": entry.what,
-            "subject": entry.subject,
-            "count": entry.count,
-            "detail": entry.detail,
-        }
-        for entry in page.entries
-    ]
-    return {"audit": entries, "before": page.before}
+    return {"audit": [exports.audit_entry(entry) for entry in page.entries], "before": page.before}
 
 
 async def doctor(visit: Visit) -> dict[str, Any]:

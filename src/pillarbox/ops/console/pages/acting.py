@@ -44,7 +44,7 @@ async def do_to_event(visit: Visit) -> str:
         raise Refused(404, f"Event {event_id!r} has no delivery to {destination!r}.")
     if found[0].status is Status.PUBLISHED:
         raise Refused(409, f"Event {event_id!r} was already delivered to {destination!r}: replay it to send it again.")
-    if found[0].letter is None:
+    if found[0].dead_letter_id is None:
         delay = delay_of(visit.form) if do == "reschedule" else 0
         await store.admin.requests.add(action_of(do), [(event_id, destination)], delay=delay, by=by)
         return await answer(visit, "Requested: the relay that owns its lane applies it within two seconds.")

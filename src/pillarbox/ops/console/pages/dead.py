@@ -36,7 +36,7 @@ async def dead(visit: Visit) -> Response:
     if one_by_one:
         page, wrong = await found_or(DeadLetterPage([], None), dead_letter_page(store, visit.query))
         return await visit.render("dead_letters.html", page=page, command=command(narrowed), wrong=wrong, **common)
-    found, wrong = await found_or(Groups([], whole=True), _groups(store, narrowed))
+    found, wrong = await found_or(Groups([], complete=True), _groups(store, narrowed))
     return await visit.render(
         "dead_groups.html", found=found, command=command(narrowed, "groups"), wrong=wrong, **common
     )

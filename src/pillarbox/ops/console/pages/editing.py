@@ -23,13 +23,13 @@ from pillarbox.ops.console.visiting import Refused, Visit, check_role
 
 async def edit(visit: Visit) -> Response:
     """Show the form with the current content."""
-    letter = await letter_of(visit, visit.query.get("letter"), gone=404)
+    letter = await letter_of(visit, visit.query.get("dead_letter_id"), gone=404)
     return await _form(visit, letter, LetterForm.of(letter))
 
 
 async def decide(visit: Visit) -> Response:
     """Show the changes for confirmation, or send them with do=send; invalid input returns to the form."""
-    letter = await letter_of(visit, visit.form.get("letter"), gone=409)
+    letter = await letter_of(visit, visit.form.get("dead_letter_id"), gone=409)
     typed, do = LetterForm.of(letter).filled(visit.form), visit.form.get("do")
     if do == "edit":
         return await _form(visit, letter, typed)
@@ -43,7 +43,7 @@ async def decide(visit: Visit) -> Response:
         )
     if do == "send":
         await amend(visit, letter, change)
-        said = f"Dead letter {letter.letter} retried with edited content."
+        said = f"Dead letter {letter.dead_letter_id} retried with edited content."
         return visit.go("/event", said, id=letter.event_id, destination=letter.destination)
     return await _confirm(visit, letter, typed, change)
 
@@ -53,7 +53,7 @@ async def letter_of(visit: Visit, number: object, *, gone: int) -> EventDetail:
     check_role(visit.person, Role.OPERATOR)
     if not visit.person.payloads:
         raise Refused(403, "Your user lacks the right to see payloads, and therefore to edit them.")
-    wanted = whole(str(number), "letter", default=0, most=2**63 - 1)
+    wanted = whole(str(number), "dead_letter_id", default=0, most=2**63 - 1)
     for letter in await visit.desk.store.admin.dead_letters.details([wanted]):
         if await asyncio.to_thread(payloads.hides, letter, visit.desk.masks):
             raise Refused(
@@ -71,18 +71,18 @@ async def letter_of(visit: Visit, number: object, *, gone: int) -> EventDetail:
 
 async def amend(visit: Visit, letter: EventDetail, change: Amendment) -> None:
     """Raises Refused if it cannot be done any more."""
-    letters, number = visit.desk.store.admin.dead_letters, letter.letter or 0
+    letters, number = visit.desk.store.admin.dead_letters, letter.dead_letter_id or 0
     if not await letters.edit(number, payload=change.payload, headers=change.headers, by=visit.person.name):
         raise Refused(
             409,
-            f"Dead letter {letter.letter} was skipped: event {letter.event_id!r} is already pending for "
+            f"Dead letter {letter.dead_letter_id} was skipped: event {letter.event_id!r} is already pending for "
             f"{letter.destination!r}, or changed concurrently. Check the event before you retry.",
         )
 
 
 def command(letter: EventDetail) -> str:
     """Return the equivalent CLI command."""
-    return command_line.command("dead edit", letter.event_id, {"letter": letter.letter})
+    return command_line.command("dead edit", letter.event_id, {"dead-letter": letter.dead_letter_id})
 
 
 async def _form(visit: Visit, letter: EventDetail, form: LetterForm, *, wrong: str = "") -> Response:
@@ -103,7 +103,8 @@ async def _confirm(visit: Visit, letter: EventDetail, typed: LetterForm, change:
     return await visit.render(
         "dead_edit_confirm.html",
         letter=letter,
-        kept={"letter": letter.letter} | {name: text for name, text in typed._asdict().items() if text is not None},
+        kept={"dead_letter_id": letter.dead_letter_id}
+        | {name: text for name, text in typed._asdict().items() if text is not None},
         payload=await _changes(before.payload, after.payload or typed.payload),
         headers=await _changes(before.headers, typed.headers),
         sizes=(len(change.old_payload), len(change.payload)),

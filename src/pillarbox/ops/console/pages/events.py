@@ -106,7 +106,7 @@ async def _why(visit: Visit, head: FirstPending) -> str:
             paused = any(row.paused for row in steering if row.destination in (EVERYWHERE, head.destination))
             return "destination paused" if paused else "destination unavailable"
         case _:
-            return f"retry {words.due(head.next_try, visit.now)}"
+            return f"retry {words.due(head.next_retry_at, visit.now)}"
 
 
 def _commands(detail: EventDetail) -> list[str]:

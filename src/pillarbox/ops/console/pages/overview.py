@@ -57,7 +57,7 @@ async def _stream(desk: Desk) -> AsyncIterator[str]:
         try:
             told: Mapping[str, str] = figures(await desk.lookout.glance(), desk)
         except PillarboxError as error:
-            told = {"state": "unknown", "why": str(error)}
+            told = {"state": "unknown", "reason": str(error)}
         yield f"data: {safe_json(told)}\n\n"
         await asyncio.sleep(_TICK)
 
@@ -67,11 +67,11 @@ def figures(glance: Glance, desk: Desk) -> dict[str, str]:
     seen = glance.seen
     return {
         "state": glance.flow.state,
-        "why": words.clean(desk.masks.text(glance.flow.why)),
+        "reason": words.clean(desk.masks.text(glance.flow.reason)),
         "backlog": words.backlog(seen),
         "oldest": words.span(seen.oldest),
         "oldest_level": level(seen.oldest, desk.slo),
-        "dead": words.at_most(seen.dead),
+        "dead_letters": words.at_most(seen.dead),
         "relays": str(glance.alive),
     }
 

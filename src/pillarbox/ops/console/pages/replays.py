@@ -21,7 +21,7 @@ from pillarbox.ops.console.visiting import Refused, Visit
 from pillarbox.ops.replay_runs import Count
 from pillarbox.relay.routing import per_second
 
-FIELDS = ("id", "type", "key", "destination", "since", "until", "to", "rate", "most")
+FIELDS = ("id", "type", "key", "destination", "since", "until", "to", "rate", "limit")
 QUERIES = 20
 """Maximum number of history queries for a count; the command line has no such limit."""
 _LONGEST = 1_000_000_000
@@ -81,7 +81,7 @@ def plan_of(asked: Mapping[str, str]) -> Replay:
         event_ids=(asked["id"],) if "id" in asked else (),
         to=asked.get("to"),
         rate=per_second(asked["rate"]) if "rate" in asked else None,
-        most=whole(asked["most"], "most", default=1, most=_LONGEST) if "most" in asked else None,
+        most=whole(asked["limit"], "limit", default=1, most=_LONGEST) if "limit" in asked else None,
     )
 
 
@@ -112,6 +112,5 @@ async def _go_on(store: AdminStore, progress: Progress) -> None:
 
 
 def _command(asked: Mapping[str, str]) -> str:
-    named = {"most": "limit"}
-    options = {named.get(name, name): value for name, value in asked.items() if name != "id"}
+    options = {name: value for name, value in asked.items() if name != "id"}
     return command_line.command("replay", asked.get("id"), options)

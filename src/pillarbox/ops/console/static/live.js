@@ -25,7 +25,7 @@
       const answer = await fetch(url);
       if (answer.ok) show(await answer.json());
       else if (answer.status === 401) location.reload();
-      else show({ state: "unknown", why: (await answer.json()).error });
+      else show({ state: "unknown", reason: (await answer.json()).error });
     } catch { tell("no-answer"); }
   }
 
@@ -40,7 +40,7 @@
     const health = document.querySelector("[data-live-state]");
     if (health && figures.state) health.dataset.state = figures.state;
     tell(figures.state === "unknown" ? "no-store" : "figures");
-    if (figures.dead) document.querySelector("[data-live=dead]").closest(".tile").classList.toggle("has-dead", figures.dead !== "0");
+    if (figures.dead_letters) document.querySelector("[data-live=dead_letters]").closest(".tile").classList.toggle("has-dead", figures.dead_letters !== "0");
     const oldest = document.querySelector("[data-live-level]");
     if (oldest && figures.oldest_level) oldest.dataset.level = figures.oldest_level;
   }
