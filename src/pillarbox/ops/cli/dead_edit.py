@@ -114,7 +114,7 @@ def _chosen(story: Story, event_id: str, *, destination: str | None, number: int
         return fitting[0]
     if fitting:
         told = ", ".join(f"{letter} for {detail.destination!r}" for detail, letter in fitting)
-        raise click.UsageError(f"Event {event_id!r} has several dead letters: {told}. Select one with --letter.")
+        raise click.UsageError(f"Event {event_id!r} has several dead letters: {told}. Select one with --dead-letter.")
     if any(detail.dead_letter_id is None for detail in dead_lettered):
         raise NotFound(
             f"event {event_id!r} blocks its key and is not a dead letter: use `pillarbox dead retry` or `dead discard`"
