@@ -15,7 +15,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.core.row import ConsumerStatistics
-from pillarbox.core.statistics import OUTBOX, Carried, Level, written
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics, to_json
 from pillarbox.testing.conformance.owner import Owner
 from tests.integration.cli.conftest import Stock
 
@@ -108,14 +108,14 @@ def past(file: str, *, minutes: int = 15) -> None:
             rate = 420 + 160 * math.sin(tick / 9) + 60 * math.sin(tick / 2.3)
             recorded += int(rate * 10)
             slow = 0.03 + (0.2 if 20 < tick < 34 else 0)
-            carried = Carried()
+            carried = DeliveryStatistics()
             for n in range(int(rate * (9 if 20 < tick < 34 else 10.1))):
-                carried.delivered(slow * (1 + (n % 97) ** 2 / 600) + (1.2 if n % 61 == 0 else 0))
-            search, partners = Carried(retried=tick % 3), Carried(retried=12)
+                carried.count_delivered(slow * (1 + (n % 97) ** 2 / 600) + (1.2 if n % 61 == 0 else 0))
+            search, partners = DeliveryStatistics(retried=tick % 3), DeliveryStatistics(retried=12)
             for _ in range(40):
-                search.delivered(slow)
-            level = Level(recorded=recorded, backlog=1200, oldest=3.0, dead=7)
-            told: dict[str, Carried | Level] = {
+                search.count_delivered(slow)
+            level = BacklogStatistics(recorded=recorded, backlog=1200, oldest=3.0, dead=7)
+            told: dict[str, DeliveryStatistics | BacklogStatistics] = {
                 "orders": carried,
                 "search": search,
                 "partners": partners,
@@ -125,5 +125,5 @@ def past(file: str, *, minutes: int = 15) -> None:
             for destination, figures in told.items():
                 database.execute(
                     "INSERT INTO outbox_stat (at, relay, destination, figures) VALUES (?, 'relay-1', ?, ?)",
-                    (moment, destination, json.dumps(written(figures))),
+                    (moment, destination, json.dumps(to_json(figures))),
                 )

@@ -10,7 +10,7 @@ from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.core.row import ConsumerStatistics
-from pillarbox.core.statistics import Carried
+from pillarbox.core.statistics import DeliveryStatistics
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit, states
@@ -213,8 +213,8 @@ async def test_what_a_pattern_finds_in_an_error_is_nowhere(visit: Visit, stock: 
 
 async def test_figures_over_time_come_from_what_relays_noted(visit: Visit, stock: Stock) -> None:
     visitor = await visit(stock)
-    carried = Carried()
-    carried.delivered(0.02)
+    carried = DeliveryStatistics()
+    carried.count_delivered(0.02)
     await visitor.store.statistics.add("relay-1", {"orders": carried})
     course = (await visitor.client.get("/api/v1/timeseries?window=15m")).json()
     assert sum(value or 0 for value in course["published"]) == pytest.approx(0.1)

@@ -10,7 +10,7 @@ import pytest
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.core.statistics import Carried
+from pillarbox.core.statistics import DeliveryStatistics
 from tests.console.serving import serving
 from tests.console.watching import watched
 from tests.integration.cli.conftest import Stock
@@ -58,8 +58,8 @@ def test_what_is_long_wide_or_alone_is_shown_as_it_is(long_and_wide: Stock, tmp_
 
 
 async def _measure_once_and_pause(store: AdminStore) -> None:
-    carried = Carried()
-    carried.delivered(0.02)
+    carried = DeliveryStatistics()
+    carried.count_delivered(0.02)
     await store.statistics.add("relay-1", {"orders": carried})
     await store.admin.requests.override("orders", paused=True, by="ada")
 

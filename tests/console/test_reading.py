@@ -11,7 +11,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayCard
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Dead, Outcome, Retry
-from pillarbox.core.statistics import Carried
+from pillarbox.core.statistics import DeliveryStatistics
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.console import HostLogin, Person
 from pillarbox.testing.conformance.owner import LONG, Owner
@@ -149,10 +149,10 @@ async def test_a_destination_where_most_fails_is_in_trouble(visit: Visit, sqlite
     owner = await Owner.of(visitor.store)
     breakers = {"billing": "closed", "orders": "closed", "mailer": "open"}
     await visitor.store.lanes.renew(owner.relay, lease=900, breakers=breakers)
-    fine = Carried(retried=1)
-    fine.delivered(0.1)
-    fine.delivered(0.1)
-    await visitor.store.statistics.add(owner.relay, {"billing": Carried(retried=3, dead=1), "orders": fine})
+    fine = DeliveryStatistics(retried=1)
+    fine.count_delivered(0.1)
+    fine.count_delivered(0.1)
+    await visitor.store.statistics.add(owner.relay, {"billing": DeliveryStatistics(retried=3, dead=1), "orders": fine})
     page = await visitor.look("/")
     assert re.findall(r'"Destination" class="cut">(\w+)</td><td data-label="State"><span [^>]+>([\w-]+)<', page) == [
         ("billing", "failing"),

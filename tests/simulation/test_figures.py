@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pillarbox import Event
-from pillarbox.core.statistics import OUTBOX, Carried, Level
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage
 
@@ -16,10 +16,10 @@ def test_samples_add_up_to_what_was_delivered() -> None:
                 stage.record(*(Event("a", {}, key=f"{round_}:{n}") for n in range(20)))
                 await simulation.clock.sleep(15)
         samples = await stage.store.admin.samples.since(3600)
-        carried = [sample.figures for sample in samples if isinstance(sample.figures, Carried)]
+        carried = [sample.values for sample in samples if isinstance(sample.values, DeliveryStatistics)]
         assert sum(one.published for one in carried) == 60
         assert sum(sum(one.lags) for one in carried) == 60
-        levels = [sample.figures for sample in samples if isinstance(sample.figures, Level)]
+        levels = [sample.values for sample in samples if isinstance(sample.values, BacklogStatistics)]
         assert len(levels) >= 3
         assert {sample.destination for sample in samples} == {OUTBOX, "a"}
         assert max(level.recorded for level in levels) == 60

@@ -31,20 +31,20 @@ def bucket(lag: float) -> int:
 
 
 @dataclass(slots=True, kw_only=True)
-class Carried:
-    """What became of messages for one destination since the sample before."""
+class DeliveryStatistics:
+    """Outcomes of messages for one destination since the previous sample."""
 
     published: int = 0
     retried: int = 0
     dead: int = 0
     lags: list[int] = field(default_factory=lambda: [0] * (len(LAGS) + 1))
-    """Of those published, how many took how long: one count per bucket of `LAGS`."""
+    """Published messages by lag: one count per bucket of `LAGS`."""
 
-    def delivered(self, lag: float, count: int = 1) -> None:
+    def count_delivered(self, lag: float, count: int = 1) -> None:
         self.published += count
         self.lags[bucket(lag)] += count
 
-    def add(self, other: Carried) -> None:
+    def add(self, other: DeliveryStatistics) -> None:
         self.published += other.published
         self.retried += other.retried
         self.dead += other.dead
@@ -61,11 +61,11 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """How much there was."""
+class BacklogStatistics:
+    """The backlog of the outbox at the time of a sample."""
 
     recorded: int
-    """Numbers drawn so far: the difference of two samples is what was recorded in between, give or take a rollback."""
+    """The last sequence number that was assigned: the difference of two samples is about how many were recorded."""
     backlog: int
     oldest: float | None
     dead: int
@@ -77,32 +77,37 @@ class Backlog(NamedTuple):
     messages: int
     """Messages that are not delivered yet; an estimate where there are more than `COUNTED`."""
     oldest: float | None
-    """Seconds since the oldest of them could have been sent; None if there is none."""
+    """Seconds since the oldest of them became ready; None if none is pending."""
     dead: int
-    """Dead letters; `COUNTED + 1` stands for that many or more."""
+    """Dead letters; `COUNTED + 1` means that many or more."""
     recorded: int
     """The last sequence number that was assigned to a message."""
     unowned: bool
-    """Whether a lane has no owner whose lease runs."""
+    """Whether a lane has no owner with a valid lease."""
 
 
 OUTBOX = "*"
-"""In place of a destination: a sample of the outbox as a whole."""
+"""In place of a destination: a sample of the whole outbox."""
 
 
 class Sample(NamedTuple):
-    """Figures of one relay, at the database's time."""
+    """Statistics of one relay at a time of the database's clock."""
 
     at: datetime
     relay: str
     destination: str
-    figures: Carried | Level
+    values: DeliveryStatistics | BacklogStatistics
 
     @classmethod
-    def read(cls, at: datetime, relay: str, destination: str, figures: Mapping[str, Any]) -> Sample:
-        return cls(at, relay, destination, Level(**figures) if destination == OUTBOX else Carried(**figures))
+    def read(cls, at: datetime, relay: str, destination: str, values: Mapping[str, Any]) -> Sample:
+        return cls(
+            at,
+            relay,
+            destination,
+            BacklogStatistics(**values) if destination == OUTBOX else DeliveryStatistics(**values),
+        )
 
 
-def written(figures: Carried | Level) -> dict[str, Any]:
-    """What `Sample.read` reads."""
-    return {one.name: getattr(figures, one.name) for one in fields(figures)}
+def to_json(values: DeliveryStatistics | BacklogStatistics) -> dict[str, Any]:
+    """The values as a JSON object, for `Sample.read`."""
+    return {one.name: getattr(values, one.name) for one in fields(values)}

@@ -27,7 +27,7 @@ from pillarbox.core.fetch import Messages
 from pillarbox.core.lane import Lanes
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import Resolved, Writes
-from pillarbox.core.statistics import Backlog, Carried, Level
+from pillarbox.core.statistics import Backlog, BacklogStatistics, DeliveryStatistics
 from pillarbox.statements import StatementSet
 
 EVERYWHERE = "*"
@@ -152,8 +152,8 @@ class Destinations(Protocol):
 class Statistics(Protocol):
     """Samples that relays write, and the backlog that they contain."""
 
-    async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
-        """Add a sample of a relay, by destination; `OUTBOX` for a `Level`."""
+    async def add(self, relay: str, values: Mapping[str, DeliveryStatistics | BacklogStatistics]) -> None:
+        """Add a sample of a relay, by destination; `OUTBOX` for a `BacklogStatistics`."""
         ...
 
     async def backlog(self) -> Backlog:

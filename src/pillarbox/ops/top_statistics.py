@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import Overview
-from pillarbox.core.statistics import EVERY, Carried, Sample
+from pillarbox.core.statistics import EVERY, DeliveryStatistics, Sample
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
@@ -115,11 +115,11 @@ def _rate(before: _Before | None, now: _Before, difference: int | None) -> float
     return difference / (now.at - before.at)
 
 
-def _carried(samples: Sequence[Sample]) -> Mapping[str, Carried]:
-    sums: dict[str, Carried] = {}
+def _carried(samples: Sequence[Sample]) -> Mapping[str, DeliveryStatistics]:
+    sums: dict[str, DeliveryStatistics] = {}
     for sample in samples:
-        if isinstance(sample.figures, Carried):
-            sums.setdefault(sample.destination, Carried()).add(sample.figures)
+        if isinstance(sample.values, DeliveryStatistics):
+            sums.setdefault(sample.destination, DeliveryStatistics()).add(sample.values)
     return sums
 
 
@@ -132,7 +132,7 @@ def _span(samples: Sequence[Sample]) -> float:
 
 
 def _destinations(
-    known: Sequence[DestinationView], carried: Mapping[str, Carried], span: float
+    known: Sequence[DestinationView], carried: Mapping[str, DeliveryStatistics], span: float
 ) -> list[DestinationStatistics]:
     quiet = set(carried) - {view.name for view in known}
     views = [
@@ -142,7 +142,7 @@ def _destinations(
     return [_statistics(view, carried.get(view.name), span) for view in sorted(views, key=lambda one: one.name)]
 
 
-def _statistics(view: DestinationView, sums: Carried | None, span: float) -> DestinationStatistics:
+def _statistics(view: DestinationView, sums: DeliveryStatistics | None, span: float) -> DestinationStatistics:
     if sums is None:
         return DestinationStatistics(view=view, published=None, retried=None, dead=None, lag=None, slow=None)
     return DestinationStatistics(

@@ -16,7 +16,7 @@ from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.core.observations import Pruned, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 from pillarbox.core.statistics import EVERY as REPORT_EVERY
-from pillarbox.core.statistics import OUTBOX, Carried, Level, bucket
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics, bucket
 from pillarbox.pruning import prune_in_batches
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Statistics:
     """Counts by destination, until they are reported."""
 
     def __init__(self) -> None:
-        self._counts: defaultdict[str, Carried] = defaultdict(Carried)
+        self._counts: defaultdict[str, DeliveryStatistics] = defaultdict(DeliveryStatistics)
         self._next_report = 0.0
 
     def count(self, decisions: Iterable[Decision], now: datetime) -> None:
@@ -79,17 +79,17 @@ class Statistics:
             carried = self._counts[destination]
             shortest, longest = (now - max(times)).total_seconds(), (now - min(times)).total_seconds()
             if bucket(shortest) == bucket(longest):
-                carried.delivered(shortest, len(times))
+                carried.count_delivered(shortest, len(times))
             else:
                 for at in times:
-                    carried.delivered((now - at).total_seconds())
+                    carried.count_delivered((now - at).total_seconds())
 
-    def take(self) -> dict[str, Carried]:
+    def take(self) -> dict[str, DeliveryStatistics]:
         """The counts since the last report, to be reported now."""
-        taken, self._counts = dict(self._counts), defaultdict(Carried)
+        taken, self._counts = dict(self._counts), defaultdict(DeliveryStatistics)
         return taken
 
-    def put_back(self, taken: Mapping[str, Carried]) -> None:
+    def put_back(self, taken: Mapping[str, DeliveryStatistics]) -> None:
         """What could not be reported is reported the next time."""
         for destination, carried in taken.items():
             self._counts[destination].add(carried)
@@ -100,7 +100,7 @@ class Statistics:
             return
         self._next_report = now + REPORT_EVERY
         carried = self.take()
-        figures: dict[str, Carried | Level] = dict(carried)
+        figures: dict[str, DeliveryStatistics | BacklogStatistics] = dict(carried)
         try:
             if context.ownership.owns(0):
                 figures[OUTBOX] = await _level(context)
@@ -111,6 +111,6 @@ class Statistics:
             raise
 
 
-async def _level(context: RelayContext) -> Level:
+async def _level(context: RelayContext) -> BacklogStatistics:
     seen = await context.store.statistics.backlog()
-    return Level(recorded=seen.recorded, backlog=seen.messages, oldest=seen.oldest, dead=seen.dead)
+    return BacklogStatistics(recorded=seen.recorded, backlog=seen.messages, oldest=seen.oldest, dead=seen.dead)

@@ -15,7 +15,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.core.statistics import Carried
+from pillarbox.core.statistics import DeliveryStatistics
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -86,7 +86,9 @@ class Stock:
             found = {message.event_id: message for message in await owner.ready()}
             for event_id, (outcome, destination) in outcomes.items():
                 await owner.settle(outcome, found[event_id], to=destination)
-            await store.statistics.add(owner.relay, {destination: Carried() for _, destination in outcomes.values()})
+            await store.statistics.add(
+                owner.relay, {destination: DeliveryStatistics() for _, destination in outcomes.values()}
+            )
             await store.lanes.release(owner.relay)
 
         self.run(work)

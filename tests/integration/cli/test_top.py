@@ -8,7 +8,7 @@ from psycopg import sql
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.statistics import Carried
+from pillarbox.core.statistics import DeliveryStatistics
 from pillarbox.testing.conformance.owner import LONG, Owner
 from tests.docs.pages import ROOT
 from tests.integration.cli.conftest import Stock
@@ -26,10 +26,10 @@ def at_work(stock: Stock) -> None:
         owner = await Owner.of(store, name="till")
         await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed", "mail": "open"})
         await store.destinations.report("mail", error="refused", next_try=5)
-        carried = Carried(retried=20)
+        carried = DeliveryStatistics(retried=20)
         for lag in (0.004, 0.004, 0.02):
             for _ in range(10):
-                carried.delivered(lag)
+                carried.count_delivered(lag)
         await store.statistics.add(owner.relay, {"orders": carried})
 
     stock.run(work)
@@ -129,7 +129,8 @@ def test_a_short_terminal_shows_relays_too(sqlite_url: str) -> None:
 
     async def many(store: AdminStore) -> None:
         await store.statistics.add(
-            "r", {f"place-{number:02}": Carried(retried=1) for number in range(30)} | {"": Carried()}
+            "r",
+            {f"place-{number:02}": DeliveryStatistics(retried=1) for number in range(30)} | {"": DeliveryStatistics()},
         )
 
     stock.run(many)

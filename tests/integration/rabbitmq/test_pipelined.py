@@ -23,7 +23,7 @@ SLOW = 250_000.0
 """Bytes per second, of which a batch has 500,000."""
 
 
-class Carried:
+class DeliveryStatistics:
     """A store with events of one key, and the batches that a relay made of them."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ def limited(rabbitmq_server: RabbitMQServer, queue: str) -> Iterator[str]:
 
 
 async def test_the_events_of_a_key_go_in_one_batch_in_order(make: MakeTransport, url: str, queue: str) -> None:
-    carried, names = Carried(), [f"{number:03}" for number in range(300)]
+    carried, names = DeliveryStatistics(), [f"{number:03}" for number in range(300)]
     carried.record(*events(names))
     async with carried.relay(make(queues=[Queue(name=queue)]), routing_key=queue):
         await carried.delivered(len(names))
@@ -112,7 +112,7 @@ async def test_the_events_of_a_key_go_in_one_batch_in_order(make: MakeTransport,
 async def test_a_connection_lost_in_the_middle_keeps_first_deliveries_in_order(
     make: MakeTransport, url: str, rabbitmq_server: RabbitMQServer, queue: str
 ) -> None:
-    carried, names = Carried(), [f"{number:03}" for number in range(100)]
+    carried, names = DeliveryStatistics(), [f"{number:03}" for number in range(100)]
     carried.record(
         *(Event("thing.happened", bytes(5_000), event_id=name, key=KEY, content_type="x/y") for name in names)
     )
@@ -139,7 +139,7 @@ async def test_a_connection_lost_in_the_middle_keeps_first_deliveries_in_order(
 async def test_an_event_that_is_nacked_arrives_after_those_sent_behind_it_and_before_all_others(
     make: MakeTransport, url: str, rabbitmq_server: RabbitMQServer, limited: str
 ) -> None:
-    carried, names = Carried(), ["1", "2", "large", "4", "5"]
+    carried, names = DeliveryStatistics(), ["1", "2", "large", "4", "5"]
     carried.record(
         *(
             Event(
@@ -162,7 +162,7 @@ async def test_an_event_that_is_nacked_arrives_after_those_sent_behind_it_and_be
 async def test_an_event_that_is_returned_arrives_after_those_sent_behind_it_and_before_all_others(
     make: MakeTransport, url: str, queue: str, exchange: str
 ) -> None:
-    carried, wanted = Carried(), {"wanted": "yes"}
+    carried, wanted = DeliveryStatistics(), {"wanted": "yes"}
     carried.record(*events(["1", "2"], headers=wanted), *events(["stray"]), *events(["4", "5"], headers=wanted))
     transport = make(exchanges=[Exchange(name=exchange, type="headers")], queues=[Queue(name=queue)])
     with channel(url) as broker:
@@ -182,7 +182,7 @@ async def test_an_event_that_is_returned_arrives_after_those_sent_behind_it_and_
 async def test_an_event_whose_queue_may_not_be_declared_is_overtaken_by_its_own_batch_only(
     make: MakeTransport, rabbitmq_server: RabbitMQServer, queue: str
 ) -> None:
-    carried = Carried()
+    carried = DeliveryStatistics()
     rabbitmq_server.add_user(queue, "secret")
     rabbitmq_server.ctl("set_permissions", queue, "^(?!.*locked)", ".*", ".*")
     try:

@@ -14,7 +14,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import Overview
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.statistics import EVERY, Carried, Level, Sample
+from pillarbox.core.statistics import EVERY, BacklogStatistics, DeliveryStatistics, Sample
 from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.ops.console.patience import PATIENCE, within
 from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
@@ -115,14 +115,14 @@ def course(samples: Sequence[Sample], *, now: datetime, seconds: float) -> Cours
     step = step_of(seconds)
     last = int(now.timestamp() // step)
     steps = range(last - int(seconds // step) + 1, last + 1)
-    carried: dict[int, Carried] = {}
+    carried: dict[int, DeliveryStatistics] = {}
     highest: dict[int, int] = {}
     for sample in samples:
         at = int(sample.at.timestamp() // step)
-        match sample.figures:
-            case Carried() as figures:
-                carried.setdefault(at, Carried()).add(figures)
-            case Level(recorded=recorded):
+        match sample.values:
+            case DeliveryStatistics() as figures:
+                carried.setdefault(at, DeliveryStatistics()).add(figures)
+            case BacklogStatistics(recorded=recorded):
                 highest[at] = max(recorded, highest.get(at, 0))
     lags = {name: [_lag(carried.get(at), share) for at in steps] for name, share in SHARES.items()}
     return Course(
@@ -161,14 +161,14 @@ def troubled(destinations: Iterable[DestinationView], fared: Mapping[str, Pace])
 
 def paces(samples: Iterable[Sample], *, seconds: float) -> dict[str, Pace]:
     """Aggregate the samples by destination."""
-    sums: dict[str, Carried] = {}
+    sums: dict[str, DeliveryStatistics] = {}
     for sample in samples:
-        if isinstance(sample.figures, Carried):
-            sums.setdefault(sample.destination, Carried()).add(sample.figures)
+        if isinstance(sample.values, DeliveryStatistics):
+            sums.setdefault(sample.destination, DeliveryStatistics()).add(sample.values)
     return {name: _pace(carried, seconds) for name, carried in sums.items()}
 
 
-def _pace(carried: Carried, seconds: float) -> Pace:
+def _pace(carried: DeliveryStatistics, seconds: float) -> Pace:
     failed = carried.retried + carried.dead
     sends = carried.published + failed
     return Pace(
@@ -186,7 +186,7 @@ def _rate(highest: dict[int, int], at: int, step: float) -> float | None:
     return None if before is None else max(0.0, (highest[at] - highest[before]) / ((at - before) * step))
 
 
-def _lag(carried: Carried | None, share: float) -> float | None:
+def _lag(carried: DeliveryStatistics | None, share: float) -> float | None:
     bound = None if carried is None else carried.lag_quantile(share)
     # The last bucket has no upper bound, but a chart needs a number.
     return 7200.0 if bound == float("inf") else bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pillarbox.core.statistics import MOST, Backlog, Carried, Level, Sample, written
+from pillarbox.core.statistics import MOST, Backlog, BacklogStatistics, DeliveryStatistics, Sample, to_json
 from pillarbox.stores.memory.inspection import overview_of
 from pillarbox.stores.memory.tables import Tables, verb
 
@@ -16,10 +16,10 @@ class MemoryStatistics:
         self._tables = tables
 
     @verb
-    def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
+    def add(self, relay: str, values: Mapping[str, DeliveryStatistics | BacklogStatistics]) -> None:
         now = self._tables.now()
         # Read back from what would be written: a relay goes on counting in its own.
-        self._tables.samples += [Sample.read(now, relay, to, written(one)) for to, one in figures.items()]
+        self._tables.samples += [Sample.read(now, relay, to, to_json(one)) for to, one in values.items()]
 
     @verb
     def backlog(self) -> Backlog:

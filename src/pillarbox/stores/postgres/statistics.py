@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pillarbox.core.statistics import Backlog, Carried, Level, written
+from pillarbox.core.statistics import Backlog, BacklogStatistics, DeliveryStatistics, to_json
 from pillarbox.stores.admin.inspection import SqlInspection
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.dialect import PostgresDialect
@@ -20,9 +20,9 @@ class PostgresStatistics:
         self._add = statements.get("add_statistics")
         self._inspection = SqlInspection(PostgresDialect(connection, statements))
 
-    async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
-        texts = [json.dumps(written(one)) for one in figures.values()]
-        await self._connection.fetch(self._add, relay, list(figures), texts)
+    async def add(self, relay: str, values: Mapping[str, DeliveryStatistics | BacklogStatistics]) -> None:
+        texts = [json.dumps(to_json(one)) for one in values.values()]
+        await self._connection.fetch(self._add, relay, list(values), texts)
 
     async def backlog(self) -> Backlog:
         return await self._inspection.backlog()

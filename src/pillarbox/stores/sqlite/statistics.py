@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pillarbox.core.statistics import Backlog, Carried, Level, written
+from pillarbox.core.statistics import Backlog, BacklogStatistics, DeliveryStatistics, to_json
 from pillarbox.stores.admin.inspection import SqlInspection
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.dialect import SqliteDialect
@@ -20,8 +20,8 @@ class SqliteStatistics:
         self._add = statements.get("add_statistics")
         self._inspection = SqlInspection(SqliteDialect(connection, statements))
 
-    async def add(self, relay: str, figures: Mapping[str, Carried | Level]) -> None:
-        rows = json.dumps([[destination, json.dumps(written(one))] for destination, one in figures.items()])
+    async def add(self, relay: str, values: Mapping[str, DeliveryStatistics | BacklogStatistics]) -> None:
+        rows = json.dumps([[destination, json.dumps(to_json(one))] for destination, one in values.items()])
         given = {"relay": relay, "figures": rows}
         await self._connection.write(lambda db: db.execute(self._add, given).close())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pillarbox.core.lane import EVERY_RELAY, RelayCard
-from pillarbox.core.statistics import OUTBOX, Carried, Level
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics
 from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -15,19 +15,19 @@ async def _recorded(harness: StoreHarness) -> int:
 
 class StatsConformance:
     async def test_samples_come_back_as_they_were_told(self, harness: StoreHarness) -> None:
-        carried = Carried(published=2, retried=1, dead=1)
-        carried.delivered(0.3)
-        level = Level(recorded=7, backlog=3, oldest=1.5, dead=1)
+        carried = DeliveryStatistics(published=2, retried=1, dead=1)
+        carried.count_delivered(0.3)
+        level = BacklogStatistics(recorded=7, backlog=3, oldest=1.5, dead=1)
         await harness.store.statistics.add("a", {"orders": carried, OUTBOX: level})
-        await harness.store.statistics.add("b", {"orders": Carried()})
+        await harness.store.statistics.add("b", {"orders": DeliveryStatistics()})
         samples = await harness.store.admin.samples.since(HOUR)
         assert sorted((s.relay, s.destination) for s in samples) == [("a", OUTBOX), ("a", "orders"), ("b", "orders")]
-        assert [s.figures for s in samples if s.relay == "a" and s.destination == "orders"] == [carried]
-        assert [s.figures for s in samples if s.destination == OUTBOX] == [level]
+        assert [s.values for s in samples if s.relay == "a" and s.destination == "orders"] == [carried]
+        assert [s.values for s in samples if s.destination == OUTBOX] == [level]
         assert [s.at for s in samples] == sorted(s.at for s in samples)
 
     async def test_old_samples_go(self, harness: StoreHarness) -> None:
-        await harness.store.statistics.add("a", {"orders": Carried()})
+        await harness.store.statistics.add("a", {"orders": DeliveryStatistics()})
         await harness.store.upkeep.prune(Retention(samples=HOUR))
         assert len(await harness.store.admin.samples.since(HOUR)) == 1
         await harness.store.upkeep.prune(Retention(samples=0))

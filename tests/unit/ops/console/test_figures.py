@@ -1,20 +1,20 @@
 from datetime import UTC, datetime, timedelta
 
-from pillarbox.core.statistics import OUTBOX, Carried, Level, Sample
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics, Sample
 from pillarbox.ops.console.figures import course, paces, step_of
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 def carried(ago: float, *, published: int, lag: float = 0.02, failed: int = 0, to: str = "orders") -> Sample:
-    figures = Carried(retried=failed)
+    figures = DeliveryStatistics(retried=failed)
     for _ in range(published):
-        figures.delivered(lag)
+        figures.count_delivered(lag)
     return Sample(NOON - timedelta(seconds=ago), "relay-1", to, figures)
 
 
 def level(ago: float, recorded: int) -> Sample:
-    figures = Level(recorded=recorded, backlog=0, oldest=None, dead=0)
+    figures = BacklogStatistics(recorded=recorded, backlog=0, oldest=None, dead=0)
     return Sample(NOON - timedelta(seconds=ago), "relay-1", OUTBOX, figures)
 
 
