@@ -33,7 +33,7 @@ from pillarbox.inbox.acknowledgement import (
 )
 from pillarbox.inbox.admission import check_consumer
 from pillarbox.inbox.consumed_event import BodyFields, ConsumedEvent, read, read_received
-from pillarbox.inbox.dispatch import Around, Dispatcher, HandlerFunction, NoTransactionError, ends_the_task
+from pillarbox.inbox.dispatch import Around, Dispatcher, ConsumerFunction, NoTransactionError, ends_the_task
 from pillarbox.inbox.exclusive_lock import ExclusiveLock
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.observations import (
@@ -56,7 +56,7 @@ MAX_CRASHES = 5
 """Consumers that may crash with the same message in quarantine before it is dead-lettered."""
 DEFAULT_RETRY = ExponentialBackoff(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
 
-F = TypeVar("F", bound=HandlerFunction)
+F = TypeVar("F", bound=ConsumerFunction)
 
 
 class Consumer:

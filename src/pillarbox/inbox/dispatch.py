@@ -31,7 +31,7 @@ from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.transactions import Block, Open, is_awaited, opened
 from pillarbox.threads import Threads
 
-HandlerFunction = Callable[[Any, ConsumedEvent], Any]
+ConsumerFunction = Callable[[Any, ConsumedEvent], Any]
 """Called with the open transaction and the event; sync or async; its result is ignored."""
 Around = Callable[[ConsumedEvent], AbstractContextManager[object]]
 """Returns a context manager that is entered around the transaction of an event, in the thread and in the context of its
@@ -47,7 +47,7 @@ class Subscription:
     """A handler and the event types that it handles."""
 
     event_types: tuple[str, ...]
-    handler: HandlerFunction
+    handler: ConsumerFunction
 
     def matches(self, event_type: str) -> bool:
         """Whether one of its types or patterns, such as `order.*`, matches; case-sensitive."""
@@ -70,7 +70,7 @@ class Dispatcher:
     def event_types(self) -> tuple[str, ...]:
         return tuple(pattern for subscription in self._subscriptions for pattern in subscription.event_types)
 
-    def add(self, handler: HandlerFunction, event_types: tuple[str, ...]) -> None:
+    def add(self, handler: ConsumerFunction, event_types: tuple[str, ...]) -> None:
         """Add a handler. Raises ConfigurationError if a type has one already, and for an object that is no handler."""
         where = f"consumer {self._consumer}"
         if not event_types:
@@ -120,12 +120,12 @@ class Dispatcher:
         """End the threads once they are idle."""
         self._threads.close()
 
-    async def _call_async(self, handler: HandlerFunction, event: ConsumedEvent) -> bool:
+    async def _call_async(self, handler: ConsumerFunction, event: ConsumedEvent) -> bool:
         with self._around(event):
             return await self._call_async_in_transaction(handler, event)
         raise self._suppressed_error()
 
-    async def _call_async_in_transaction(self, handler: HandlerFunction, event: ConsumedEvent) -> bool:
+    async def _call_async_in_transaction(self, handler: ConsumerFunction, event: ConsumedEvent) -> bool:
         block = self._open_transaction()
         entered = block if is_awaited(block) else self._one_at_a_time(block)
         called = False
@@ -154,12 +154,12 @@ class Dispatcher:
             with block as connection:
                 yield connection
 
-    def _call(self, handler: HandlerFunction, event: ConsumedEvent) -> bool:
+    def _call(self, handler: ConsumerFunction, event: ConsumedEvent) -> bool:
         with self._around(event):
             return self._call_in_transaction(handler, event)
         raise self._suppressed_error()
 
-    def _call_in_transaction(self, handler: HandlerFunction, event: ConsumedEvent) -> bool:
+    def _call_in_transaction(self, handler: ConsumerFunction, event: ConsumedEvent) -> bool:
         block: Any = self._open_transaction()
         called = False
         try:
