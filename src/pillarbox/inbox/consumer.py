@@ -33,7 +33,7 @@ from pillarbox.inbox.acknowledgement import (
 )
 from pillarbox.inbox.admission import check_consumer
 from pillarbox.inbox.consumed_event import BodyFields, ConsumedEvent, read, read_received
-from pillarbox.inbox.dispatch import Around, Dispatcher, ConsumerFunction, NoTransactionError, ends_the_task
+from pillarbox.inbox.dispatch import Around, ConsumerFunction, Dispatcher, NoTransactionError, ends_the_task
 from pillarbox.inbox.exclusive_lock import ExclusiveLock
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.observations import (
