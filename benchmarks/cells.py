@@ -156,9 +156,16 @@ def _hot_keys(sizes: Sizes) -> Plan:
             "20,000 keys": Draining(events=sizes.events),
             "50 keys, strict": Draining(events=sizes.hot * 6, keys=50),
             "1 key, strict": Draining(events=sizes.hot, keys=1),
+            "transport alone, 50 in flight": _alone(sizes.hot * 6, in_flight=50),
+            "transport alone, 1 in flight": _alone(sizes.hot, in_flight=1),
             "1 key, pipelined": Draining(events=sizes.events, keys=1, options={"destination": PIPELINED}),
         },
     )
+
+
+def _alone(events: int, *, in_flight: int) -> Draining:
+    """What strict order leaves to the transport, without a store and a relay."""
+    return Draining(events=events, module=PUBLISHER, fill="", options={"in_flight": in_flight})
 
 
 def _relays(sizes: Sizes) -> Plan:

@@ -100,13 +100,17 @@ def _of_confirms(cell: Cell) -> str:
     usual = [sample.rate for sample in cell["20,000 keys"].samples]
     bounds = {
         "1 key, strict": cell.confirms["1"],
+        "transport alone, 1 in flight": cell.confirms["1"],
         "50 keys, strict": [min(pair) for pair in zip(cell.confirms["50"], usual, strict=False)],
+        "transport alone, 50 in flight": cell.confirms["50"],
     }
     parts = []
     for name, bound in bounds.items():
+        if name not in names:
+            continue
         rates = [sample.rate for sample in cell[name].samples]
         parts.append(f"{name}: {ratio(Spread.of([rate / most for rate, most in zip(rates, bound, strict=False)]))}")
-    return f" Of the rate that this allows, and at most that of 20,000 keys: {'; '.join(parts)}."
+    return f" Of the rate that this allows, with keys at most that of 20,000 keys: {'; '.join(parts)}."
 
 
 def of_peers(cell: Cell) -> str:

@@ -17,7 +17,9 @@ async def run(work: dict[str, Any]) -> None:
     address = RabbitMQTransport.to(routing_key=work["queue"])
     async with aclosing(RabbitMQTransport(work["broker"], declare=False)) as rabbitmq:
         await rabbitmq.ping()
-        size = rabbitmq.pace.batch_size
+        # In flight at once: as many as the relay has in flight, or as many as the job says, each batch after the last.
+        size = work.get("in_flight", rabbitmq.pace.batch_size)
+        senders = 1 if "in_flight" in work else rabbitmq.pace.concurrency
         messages = [outgoing(f"event-{number}", address, body=payload(number)) for number in range(1, events + 1)]
         batches = iter([messages[first : first + size] for first in range(0, events, size)])
 
@@ -26,7 +28,7 @@ async def run(work: dict[str, Any]) -> None:
                 assert not any(await rabbitmq.send(batch))
 
         await control.ready()
-        await asyncio.gather(*(send() for _ in range(rabbitmq.pace.concurrency)))
+        await asyncio.gather(*(send() for _ in range(senders)))
         await control.stopped()
         control.report()
 
