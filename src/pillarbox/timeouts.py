@@ -1,107 +1,107 @@
-"""A timeout that progress extends."""
+"""Timeouts that progress extends, shared by everything that waits for one peer: a connection, or a transport."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from weakref import WeakValueDictionary
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _CHECKS = 4
 """How often progress is checked within the limit."""
 
 
-class ProgressTimeout:
-    """`asyncio.timeout(limit)` that starts over whenever `progress` returns another value than before.
+async def within(limit: float, work: Awaitable[T]) -> T:
+    """Await `work` for at most `limit` seconds. Raises TimeoutError."""
+    async with asyncio.timeout(limit):
+        return await work
 
-    Raises TimeoutError after `limit` to 1.25 times `limit` seconds without progress; after exactly `limit` seconds if
-    there was no progress at all. `progress` is called on entering, and then every quarter of the limit.
+
+class StallWatch:
+    """A context for each of many waits for one peer. Calls `stalled` once `progress` has returned the same value for
+    the whole `limit` while any wait lasted: after exactly `limit` seconds if nothing moves at all, otherwise after 0.75
+    to 1.25 times `limit` seconds since the last progress.
+
+    Entering and leaving set two attributes and no timer, because a send of a single message does both.
     """
 
-    __slots__ = ("_before", "_expired", "_limit", "_progress", "_seen", "_task", "_watch", "deadline")
+    __slots__ = ("_began", "_limit", "_loop", "_progress", "_seen", "_since", "_stalled", "_timer", "_waits")
 
-    def __init__(self, limit: float, progress: Callable[[], object]) -> None:
+    def __init__(self, limit: float, progress: Callable[[], object], stalled: Callable[[], object]) -> None:
         self._limit = limit
         self._progress = progress
-        self._expired = False
+        self._stalled = stalled
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._waits = 0
+        self._began = -math.inf
+        """When the first of the present waits began."""
+        self._seen: object = None
+        self._since = -math.inf
+        """When progress was last seen."""
 
-    async def __aenter__(self) -> None:
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task(loop)
-        if task is None:
-            raise RuntimeError("a ProgressTimeout needs a running task: await it inside one")
-        self._task = task
-        self._before = task.cancelling()
-        self._seen = self._progress()
-        now = loop.time()
-        self.deadline = now + self._limit
-        watch = _watches.get(loop)
-        if watch is None:
-            watch = _watches[loop] = _Watch()
-        self._watch = watch
-        watch.add(self, now)
+    def __enter__(self) -> None:
+        if not self._waits:
+            self._began = self._loop.time()
+            if self._timer is None:
+                self._timer = self._loop.call_at(self._began + self._limit / _CHECKS, self._check)
+        self._waits += 1
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._watch.remove(self)
-        # As asyncio.timeout does: a cancellation from elsewhere stays one.
-        if self._expired and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
-            raise TimeoutError from error
+        self._waits -= 1
 
-    def next_check(self, now: float) -> float:
-        """When to check for progress again at the latest."""
-        return min(self.deadline, now + self._limit / _CHECKS)
+    def _check(self) -> None:
+        self._timer = None
+        if not self._waits:
+            return
+        now, seen = self._loop.time(), self._progress()
+        if self._since < self._began:
+            # The first check of these waits: what moved may have moved before them.
+            self._since = self._began
+        elif seen != self._seen:
+            self._since = now
+        self._seen = seen
+        deadline = self._since + self._limit
+        if now >= deadline:
+            self._stalled()
+        else:
+            self._timer = self._loop.call_at(min(deadline, now + self._limit / _CHECKS), self._check)
 
-    def check(self, now: float) -> bool:
-        """Check for progress; False: the limit has passed, and the task inside is cancelled."""
-        if (seen := self._progress()) != self._seen:
-            self._seen = seen
-            self.deadline = now + self._limit
-        self._expired = now >= self.deadline
-        if self._expired:
-            self._task.cancel()
-        return not self._expired
 
+class StallTimeout:
+    """A timeout for all tasks that wait for one peer: as soon as it stalls, see `StallWatch`, they time out."""
 
-class _Watch:
-    """Checks all timeouts of one event loop with one timer. Nearly all of them end long before the first check, and a
-    timer for each would cost more than everything else they do."""
+    __slots__ = ("_expired", "_tasks", "_watch")
 
-    __slots__ = ("__weakref__", "_next", "_waiting")
+    def __init__(self, limit: float, progress: Callable[[], object]) -> None:
+        self._watch = StallWatch(limit, progress, self._expire)
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._expired: set[asyncio.Task[object]] = set()
 
-    def __init__(self) -> None:
-        self._waiting: dict[ProgressTimeout, None] = {}
-        self._next = math.inf
-
-    def add(self, timeout: ProgressTimeout, now: float) -> None:
-        self._waiting[timeout] = None
-        if (at := timeout.next_check(now)) < self._next:
-            self._check_at(at)
-
-    def remove(self, timeout: ProgressTimeout) -> None:
-        self._waiting.pop(timeout, None)
-
-    def _check_at(self, at: float) -> None:
-        self._next = at
-        asyncio.get_running_loop().call_at(at, self._check, at)
-
-    def _check(self, at: float) -> None:
-        if at != self._next:
-            return  # a shorter limit came meanwhile, with a timer of its own
-        self._next = math.inf
-        now = asyncio.get_running_loop().time()
+    async def wait(self, work: Awaitable[T]) -> T:
+        """Await `work`, once per task at a time. Raises TimeoutError."""
+        if (task := asyncio.current_task()) is None:
+            raise RuntimeError("a timeout needs a running task: await it inside one")
+        before = task.cancelling()
+        self._tasks.add(task)
         try:
-            for timeout in list(self._waiting):
-                # What timed out is not checked again, nor what raises in `progress`.
-                del self._waiting[timeout]
-                if timeout.check(now):
-                    self._waiting[timeout] = None
+            with self._watch:
+                return await work
+        except asyncio.CancelledError:
+            # As asyncio.timeout does: a cancellation from elsewhere stays one.
+            if task in self._expired and task.uncancel() <= before:
+                raise TimeoutError from None
+            raise
         finally:
-            if self._waiting:
-                self._check_at(min(timeout.next_check(now) for timeout in self._waiting))
+            self._tasks.discard(task)
+            self._expired.discard(task)
 
-
-_watches: WeakValueDictionary[asyncio.AbstractEventLoop, _Watch] = WeakValueDictionary()
-"""Its timer and the timeouts that it checks keep a watch alive: it ends with its loop, or with the last timeout."""
+    def _expire(self) -> None:
+        self._expired |= self._tasks
+        for task in self._tasks:
+            task.cancel()

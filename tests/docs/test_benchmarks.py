@@ -122,7 +122,8 @@ def test_strict_order_is_shown_beside_what_its_round_trips_allow() -> None:
     assert tables.of_confirms(cell) == (
         "The queue confirms 1,500 (1,000 to 2,000) messages a second with 1 in flight and "
         "17,000 (4,000 to 30,000) messages a second with 50 in flight. "
-        "Of the rate that this allows, with keys at most that of 20,000 keys: 1 key, strict: 0.50; 50 keys, strict: 0.50."
+        "Of the rate that this allows, with keys at most that of 20,000 keys: "
+        "1 key, strict: 0.50; 50 keys, strict: 0.50."
     )
 
 

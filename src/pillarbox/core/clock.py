@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol, overload
 
 from pillarbox.core.errors import ConfigurationError
@@ -52,8 +53,9 @@ class Clock(Protocol):
         ...
 
 
+# Not a function of its own: the relay asks for the time several times per message.
 _ELAPSED: Callable[[], float] = (
-    (lambda: time.clock_gettime(time.CLOCK_BOOTTIME)) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 )
 
 
@@ -63,8 +65,7 @@ class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    def monotonic(self) -> float:
-        return _ELAPSED()
+    monotonic = staticmethod(_ELAPSED)
 
     async def sleep(self, seconds: float) -> None:
         # Commands that only print something need no event loop: they import this module for its timestamps.

@@ -70,9 +70,12 @@ class CircuitBreaker:
         return self.forced == "closed" and self._open_until is not None
 
     @property
-    def untouched(self) -> bool:
-        """It is as it was created: closed, and without an override."""
-        return self._open_until is None and self.forced is None and not self.paused and not self._rejected
+    def undisturbed(self) -> bool:
+        """It is closed, without an override, and no message failed since one was accepted."""
+        # Written out: the relay asks before every send, and after it.
+        return not (
+            self.paused or self._rejected or self._rests or self.forced is not None or self._open_until is not None
+        )
 
     def state(self, now: float) -> State:
         """The state that operators see. A pause is separate, see `paused`."""
@@ -106,10 +109,12 @@ class CircuitBreaker:
             case "open":
                 return max(0.0, (self._open_until or now) - now)
 
-    def sent(self, count: int, now: float) -> None:
-        """So many messages were sent; in half-open that is the probe."""
-        if count and self.state(now) == "half-open":
-            self._probe_sent_at = now
+    def sent(self, count: int, now: float) -> bool:
+        """So many messages were sent; returns whether they are the probe, as in half-open."""
+        if not count or self._open_until is None or self.state(now) != "half-open":
+            return False
+        self._probe_sent_at = now
+        return True
 
     def unanswered(self) -> None:
         """The probe ended without an answer of the destination: another one may be sent."""
@@ -290,16 +295,20 @@ class DestinationState:
         return breaker.state(now) == "closed" and not breaker.fails
 
     def may_send(self, now: float) -> int:
+        """How many messages may be sent to it now."""
+        if self.breaker.undisturbed and self.limit is None:
+            return UNLIMITED  # as for nearly every message
         if self.saturated(now):
             return 0
         allowed = self.breaker.may_send(now)
         return min(allowed, self.limit.may_send(now)) if self.limit is not None else allowed
 
-    def sent(self, count: int, now: float) -> None:
+    def sent(self, count: int, now: float) -> bool:
+        """So many messages were sent; returns whether they are the probe."""
         self.used = now
-        self.breaker.sent(count, now)
         if self.limit is not None:
             self.limit.sent(count, now)
+        return self.breaker.sent(count, now)
 
     def set_rate(self, override: float | None, relays: int) -> None:
         """Use the operators' rate, else the configured one; this relay's share of it."""

@@ -117,6 +117,11 @@ def error_text(error: BaseException) -> str:
     return legible(f"{name}: {said}" if said else name)
 
 
+def at_fault(transport: object, error: Exception) -> UnavailableError:
+    """The transport raised what is no send error. What it sent is unknown, so the relay retries: nothing is lost."""
+    return UnavailableError(f"{type(transport).__name__} is at fault: {error_text(error)}")
+
+
 class Decider:
     """Turns answers into outcomes, which the settlement writes, and into the state of destinations."""
 

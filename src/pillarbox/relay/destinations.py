@@ -90,20 +90,18 @@ class Destinations:
 
     def fetch_parked(self, names: Collection[str]) -> None:
         """Messages were parked for these, by whatever relay: fetch them when they are available."""
-        for name in names:
-            if name in self._states:
-                self._states[name].parked = True
+        for name in self._states.keys() & names:
+            self._states[name].parked = True
 
     def drop_idle(self, in_flight: Callable[[str], int]) -> None:
-        """Drop the states of healthy destinations to which nothing was sent for a while; they are created again when
-        needed. For destinations that event types created, of which there may be many."""
+        """Drop the states of healthy destinations to which nothing was sent for a while; event types create many."""
         before = self._clock.monotonic() - (IDLE if len(self._states) <= MAX_IDLE else 0.0)
         for name, state in list(self._states.items()):
             if (
                 state.used <= before
                 and state.is_healthy
                 and not state.parked
-                and state.breaker.untouched
+                and state.breaker.undisturbed
                 and name not in self._overrides
                 and name not in self.changed
                 and not in_flight(name)
@@ -231,6 +229,8 @@ class Destinations:
         return {name: state.rate / shared for name, state in self._states.items() if state.rate is not None}
 
     def accepted(self, state: DestinationState) -> None:
+        if state.breaker.undisturbed and state.is_healthy and not (state.at_fault or state.failing or self._overrides):
+            return  # as after nearly every message
         state.at_fault = False
         state.breaker.accepted(self._clock.monotonic())
         self._report(state, "")

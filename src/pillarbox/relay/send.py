@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pillarbox import failpoints
 from pillarbox.core.errors import SendError, UnavailableError
 from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
 from pillarbox.relay.crash_guard import LedgerGuard
-from pillarbox.relay.decide import Decider, announce_sending, error_text
+from pillarbox.relay.decide import Decider, announce_sending, at_fault
 from pillarbox.relay.envelope import prepare
-from pillarbox.timeouts import ProgressTimeout
+from pillarbox.timeouts import StallTimeout, within
 
 if TYPE_CHECKING:
     from pillarbox.relay.breaker import DestinationState
@@ -33,6 +34,7 @@ LONGEST_PAUSE = 5.0
 Sent = tuple["DestinationState", "Item"]
 """A message to send, with the state of its destination."""
 Room = Callable[[Address, Mapping[Address, int]], int]
+InTime = Callable[[Awaitable[Sequence[Result]]], Awaitable[Sequence[Result]]]
 Answers = list[tuple[int, Result]]
 """Positions in a batch with their answers."""
 Batch = Sequence[Sent]
@@ -42,13 +44,16 @@ Batch = Sequence[Sent]
 class Sends:
     """The sends of one transport that are under way: a task each, counted per address."""
 
-    def __init__(self, group: asyncio.TaskGroup, *, on_done: Callable[[], None]) -> None:
+    def __init__(self, group: asyncio.TaskGroup, pace: Pace, in_time: InTime, on_done: Callable[[], None]) -> None:
         self._group = group
+        self.in_time = in_time
+        """Awaits a send of the transport for as long as it may take. Raises TimeoutError."""
         self._on_done = on_done
         self._running = 0
         self.ended = False  # nothing may begin any more
         self.to: Counter[Address] = Counter()
-        """How many messages are being sent to each address."""
+        """How many messages are being sent to each address, if they are `counted`."""
+        self.counted = pace.apart or pace.room is not None
         self.begun = 0
         """Batches given to the transport so far."""
 
@@ -62,11 +67,12 @@ class Sends:
 
     def answered(self, state: DestinationState, count: int = 1) -> None:
         """So many messages for this destination are no longer being sent."""
-        address = state.endpoint.destination.address
         state.full = False
-        self.to[address] -= count
-        if not self.to[address]:
-            del self.to[address]
+        if self.counted:
+            address = state.endpoint.destination.address
+            self.to[address] -= count
+            if not self.to[address]:
+                del self.to[address]
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running -= 1
@@ -87,7 +93,6 @@ class Sender:
         self._lifecycle = context.lifecycle
         self._wakeups = context.wakeups
         self._clock = context.clock
-        self._longest_send = context.config.longest_send
         self._settlement = settlement
         self._decider = decider = Decider(context, settlement)
         ledger = context.store.ledger
@@ -128,7 +133,7 @@ class Sender:
     async def run(self, transport: Transport) -> None:
         """Send what may be sent through one transport. Raises what goes wrong in a send."""
         async with asyncio.TaskGroup() as group:
-            sends = Sends(group, on_done=lambda: self._done(transport, sends))
+            sends = Sends(group, transport.pace, self._in_time(transport.pace), lambda: self._done(transport, sends))
             self._sends.append((transport, sends))
             try:
                 while True:
@@ -188,9 +193,9 @@ class Sender:
             pipelined = endpoint.destination.ordering == "pipelined"
             if allowed > 0 and (items := self._in_flight.sendable(name, allowed, most_bytes=room, pipelined=pipelined)):
                 room -= sum([item.size for item in items])
-                items[0].is_probe = state.breaker.state(now) == "half-open"
-                state.sent(len(items), now)
-                sends.to[endpoint.destination.address] += len(items)
+                items[0].is_probe = state.sent(len(items), now)
+                if sends.counted:
+                    sends.to[endpoint.destination.address] += len(items)
                 batch += [(state, item) for item in items]
             if len(batch) >= most or room <= 0:
                 break
@@ -222,7 +227,7 @@ class Sender:
     async def _deliver(self, transport: Transport, batch: Batch, sends: Sends) -> None:
         sends.begun += 1
         try:
-            results = await self._answers(transport, batch)
+            results = await self._answers(transport, batch, sends)
         finally:
             for state, count in _count([state for state, _ in batch]):
                 sends.answered(state, count)
@@ -243,17 +248,19 @@ class Sender:
                     failpoints.hit("after-confirm")
                     self._decider.answered_apart(decided)
         finally:
-            _cancel(overdue)
+            if overdue is not None:
+                overdue.cancel()
             for state, _ in unanswered.values():
                 sends.answered(state)
 
-    async def _answers(self, transport: Transport, batch: Batch) -> list[Result]:
+    async def _answers(self, transport: Transport, batch: Batch, sends: Sends) -> list[Result]:
         prepared, results = self._prepared(batch)
         began = self._clock.monotonic()
         overdue = self._overdue_timer(transport.pace, batch)
         try:
-            async with self._in_time(transport.pace):
-                answers: list[Result] = list(await transport.send(list(prepared.values()))) if prepared else []
+            answers: list[Result] = []
+            if prepared:
+                answers = list(await sends.in_time(transport.send(list(prepared.values()))))
             if len(answers) != len(prepared):
                 raise RuntimeError(f"{len(answers)} answers to {len(prepared)} messages")
         except TimeoutError:
@@ -261,9 +268,10 @@ class Sender:
         except SendError as error:
             answers = [error] * len(prepared)
         except Exception as error:
-            answers = [_at_fault(transport, error)] * len(prepared)
+            answers = [at_fault(transport, error)] * len(prepared)
         finally:
-            _cancel(overdue)
+            if overdue is not None:
+                overdue.cancel()
         took = self._clock.monotonic() - began
         for position in prepared:
             batch[position][1].took = took
@@ -291,7 +299,7 @@ class Sender:
             if left:
                 raise RuntimeError(f"no answer to {len(left)} of {len(prepared)} messages")
         except Exception as error:
-            failure = error if isinstance(error, SendError) else _at_fault(transport, error)
+            failure = error if isinstance(error, SendError) else at_fault(transport, error)
         for position in left.values():
             batch[position][1].took = self._clock.monotonic() - began
         if left:
@@ -306,11 +314,14 @@ class Sender:
         failpoints.hit("before-send")
         return prepared
 
-    def _in_time(self, pace: Pace) -> AbstractAsyncContextManager[Any]:
-        """The timeout of a send: while the lease is renewed, it extends with the progress of the transport."""
-        if pace.bounded or pace.progress is None:
-            # A little more than the transport's own: it knows better what was cut off.
-            return asyncio.timeout(None if pace.bounded else self._longest_send)
+    def _in_time(self, pace: Pace) -> InTime:
+        """The timeout of sends: while the lease is renewed, it extends with the progress of the transport."""
+        if pace.bounded:
+            return lambda send: send
+        # A little more than the transport's own: it knows better what was cut off.
+        limit = self._context.config.longest_send
+        if pace.progress is None:
+            return partial(within, limit)
         progress, seen = pace.progress, None
 
         def getting_on() -> object:
@@ -319,7 +330,7 @@ class Sender:
                 seen = progress()
             return seen
 
-        return ProgressTimeout(self._longest_send, getting_on)
+        return StallTimeout(limit, getting_on).wait
 
     def _overdue_timer(self, pace: Pace, batch: Collection[Sent]) -> asyncio.TimerHandle | None:
         if pace.overdue is None:
@@ -337,13 +348,3 @@ def _count(states: list[DestinationState]) -> Collection[tuple[DestinationState,
     if states and states.count(states[0]) == len(states):  # as in most batches; a Counter is slower
         return [(states[0], len(states))]
     return Counter(states).items()
-
-
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
-
-
-def _at_fault(transport: object, error: Exception) -> UnavailableError:
-    """The transport raised what is no send error. What it sent is unknown, so the relay retries: nothing is lost."""
-    return UnavailableError(f"{type(transport).__name__} is at fault: {error_text(error)}")

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, UnavailableError
-from pillarbox.timeouts import ProgressTimeout
+from pillarbox.timeouts import StallWatch
 from pillarbox.transports.rabbitmq.driver import (
     Channel,
     ConnectionMethods,
@@ -114,9 +114,13 @@ def endpoint_of(url: str, tls: ssl.SSLContext | None = None) -> Endpoint:
 class Connection:
     """One connection with its channels. Opened once, closed once."""
 
-    def __init__(self, endpoint: Endpoint, *, heartbeat: float) -> None:
+    def __init__(self, endpoint: Endpoint, *, heartbeat: float, answer_timeout: float) -> None:
         self._endpoint = endpoint
         self._heartbeat = heartbeat
+        self._answer_timeout = answer_timeout
+        self.waiting = StallWatch(answer_timeout, lambda: self.progress, self.unanswered)
+        """The context of work that may take long: the connection is cut if, for `answer_timeout`, neither bytes leave
+        nor confirms arrive. On a slow connection, what is on its way must not be sent twice."""
         self._wire: Wire | None = None
         self._opened: asyncio.Future[None] | None = None
         self._free: list[Publisher] = []
@@ -255,6 +259,12 @@ class Connection:
         async with self.channel():
             return
 
+    def unanswered(self) -> UnavailableError:
+        """The broker did not answer in time: cut the connection. Returns the error of everything unconfirmed."""
+        error = UnavailableError(f"RabbitMQ at {self._endpoint} did not answer within {self._answer_timeout:g} s")
+        self.abort(error)
+        return error
+
     def abort(self, reason: UnavailableError) -> None:
         """Cut the connection at once; everything unconfirmed fails for this reason."""
         if self.lost is None:
@@ -350,26 +360,12 @@ class ConnectionManager:
             async with asyncio.timeout(self._answer_timeout):
                 return await work
         except TimeoutError:
-            raise self._unanswered(connection) from None
-
-    async def while_it_moves(self, connection: Connection, work: Awaitable[T]) -> T:
-        """Do the work as long as bytes leave or confirms arrive within each timeout for answers; else drop the
-        connection. On a slow connection, what is on its way must not be sent twice. Raises UnavailableError."""
-        try:
-            async with ProgressTimeout(self._answer_timeout, lambda: connection.progress):
-                return await work
-        except TimeoutError:
-            raise self._unanswered(connection) from None
+            raise connection.unanswered() from None
 
     @property
     def progress(self) -> object:
         """A value that changes whenever bytes leave or a confirm arrives."""
         return None if self.connection is None else (id(self.connection), self.connection.progress)
-
-    def _unanswered(self, connection: Connection) -> UnavailableError:
-        error = UnavailableError(f"RabbitMQ at {self._endpoint} did not answer within {self._answer_timeout:g} s")
-        connection.abort(error)
-        return error
 
     def check_open(self) -> None:
         """Raise UnavailableError once the manager is closed."""
@@ -389,7 +385,9 @@ class ConnectionManager:
             if connection is not None:
                 await connection.closed.wait()
             self.check_open()
-            connection = self.connection = Connection(self._endpoint, heartbeat=self._heartbeat)
+            connection = self.connection = Connection(
+                self._endpoint, heartbeat=self._heartbeat, answer_timeout=self._answer_timeout
+            )
             try:
                 async with asyncio.timeout(self._connect_timeout):
                     await connection.open()

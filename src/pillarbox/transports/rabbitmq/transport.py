@@ -146,7 +146,8 @@ class RabbitMQTransport:
             await self._unconfirmed.take(len(batch))
             try:
                 if batch and connection.lost is None:  # it may be lost after a wait for places: then there is a new one
-                    await self._connections.while_it_moves(connection, self._publish(connection, batch, answers))
+                    with connection.waiting:
+                        await self._publish(connection, batch, answers)
             except ChannelRefused as refusal:
                 if len(batch) == 1:
                     self._blame(connection, batch[0], refusal, publications, answers)
@@ -186,7 +187,8 @@ class RabbitMQTransport:
         names = list(dict.fromkeys(publication.routing_key for publication in publications))[:NEW_QUEUES]
         self._declaring += 1
         try:
-            refused = await self._connections.while_it_moves(connection, connection.declare_queues(names))
+            with connection.waiting:
+                refused = await connection.declare_queues(names)
         finally:
             self._declaring -= 1
         for publication in publications:

@@ -169,7 +169,7 @@ async def test_what_the_broker_confirmed_has_left_and_of_the_rest_the_stream_is_
 
 
 async def test_a_publisher_whose_opening_was_cut_off_is_not_used_again(opened: Opened) -> None:
-    connection = Connection(endpoint_of("amqp://localhost/"), heartbeat=0)
+    connection = Connection(endpoint_of("amqp://localhost/"), heartbeat=0, answer_timeout=10)
     connection._wire = opened.wire
     opening = asyncio.create_task(connection.publisher())
     await turn()

@@ -1,0 +1,185 @@
+"""Waits for a peer end once nothing moved for the limit while something waited, in virtual time."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.timeouts import StallTimeout, StallWatch, within
+
+LIMIT = 10.0
+LONG = 100.0
+
+
+class Peer:
+    """Counts what moves, and notes when it counted as stalled."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._loop = simulation.loop
+        self.moved = 0
+        self.stalled_at: list[float] = []
+        self.watch = StallWatch(LIMIT, lambda: self.moved, lambda: self.stalled_at.append(self._loop.time()))
+
+    async def wait(self, begin: float, seconds: float) -> None:
+        await asyncio.sleep(begin)
+        with self.watch:
+            await asyncio.sleep(seconds)
+
+    async def move(self, at: float) -> None:
+        await asyncio.sleep(at)
+        self.moved += 1
+
+
+@given(begin=st.floats(0, 30), others=st.lists(st.floats(0, LIMIT), max_size=5))
+def test_without_any_progress_a_peer_stalls_exactly_at_the_limit(begin: float, others: list[float]) -> None:
+    async def run(simulation: Simulation) -> None:
+        peer, start = Peer(simulation), simulation.loop.time()
+        later = (peer.wait(begin + other, LONG) for other in others)
+        await asyncio.gather(peer.wait(begin, LONG), *later)
+        assert peer.stalled_at == [pytest.approx(start + begin + LIMIT)]
+
+    simulate(run, seed=0)
+
+
+@given(begin=st.floats(0, 30), pauses=st.lists(st.floats(0.01, LIMIT * 0.74), min_size=1, max_size=12))
+def test_progress_extends_the_limit(begin: float, pauses: list[float]) -> None:
+    async def run(simulation: Simulation) -> None:
+        peer, start = Peer(simulation), simulation.loop.time()
+        moves = [begin + sum(pauses[: count + 1]) for count in range(len(pauses))]
+        await asyncio.gather(peer.wait(begin, moves[-1] + LONG), *map(peer.move, moves))
+        (stalled,) = peer.stalled_at
+        assert stalled >= start + begin + LIMIT - 1e-6
+        assert 0.75 * LIMIT - 1e-6 <= stalled - (start + moves[-1]) <= 1.25 * LIMIT + 1e-6
+
+    simulate(run, seed=0)
+
+
+@given(waits=st.lists(st.tuples(st.floats(0, 2 * LIMIT), st.floats(0, 0.99 * LIMIT)), min_size=1, max_size=8))
+def test_each_wait_without_another_before_it_has_the_whole_limit(waits: list[tuple[float, float]]) -> None:
+    async def run(simulation: Simulation) -> None:
+        peer = Peer(simulation)
+        for pause, seconds in waits:
+            await peer.wait(pause + 1e-3, seconds)
+        await asyncio.sleep(LONG)
+        assert peer.stalled_at == []
+
+    simulate(run, seed=0)
+
+
+@given(ends=st.lists(st.floats(0.01, LIMIT * 0.74), min_size=1, max_size=12))
+def test_a_peer_that_answers_and_then_nothing_more_stalls_after_the_last_wait_began(ends: list[float]) -> None:
+    async def run(simulation: Simulation) -> None:
+        peer = Peer(simulation)
+        for end in ends:
+            await peer.wait(0, end)
+            peer.moved += 1
+        began = simulation.loop.time()
+        await peer.wait(0, LONG)
+        assert peer.stalled_at == [pytest.approx(began + LIMIT)]
+
+    simulate(run, seed=0)
+
+
+def test_many_short_waits_set_one_timer_and_check_rarely() -> None:
+    checks = 0
+
+    def progress() -> int:
+        nonlocal checks
+        checks += 1
+        return checks
+
+    async def run(simulation: Simulation) -> None:
+        watch, before = StallWatch(LIMIT, progress, lambda: None), len(simulation.loop._timers)
+        for _ in range(100):
+            with watch:
+                await asyncio.sleep(0)
+        assert len(simulation.loop._timers) == before + 1
+        await asyncio.sleep(2 * LIMIT)
+        assert checks == 0
+        assert len(simulation.loop._timers) == before
+
+    simulate(run, seed=0)
+
+
+async def timed_out_at(simulation: Simulation, shared: StallTimeout) -> float:
+    with pytest.raises(TimeoutError):
+        await shared.wait(asyncio.Event().wait())
+    return simulation.loop.time()
+
+
+def test_every_task_that_waits_for_a_stalled_peer_times_out() -> None:
+    async def run(simulation: Simulation) -> None:
+        timeout = StallTimeout(LIMIT, lambda: 0)
+        start = simulation.loop.time()
+
+        async def later() -> float:
+            await asyncio.sleep(LIMIT / 2)
+            return await timed_out_at(simulation, timeout)
+
+        ends = await asyncio.gather(timed_out_at(simulation, timeout), later())
+        assert ends == [start + LIMIT, start + LIMIT]
+        # It serves the waits that follow as well.
+        assert await timed_out_at(simulation, timeout) == start + 2 * LIMIT
+
+    simulate(run, seed=0)
+
+
+def test_a_result_and_an_error_pass_through() -> None:
+    async def fail() -> None:
+        raise KeyError
+
+    async def run(_: Simulation) -> None:
+        timeout = StallTimeout(LIMIT, lambda: 0)
+        assert await timeout.wait(asyncio.sleep(LIMIT - 1, "result")) == "result"
+        with pytest.raises(KeyError):
+            await timeout.wait(fail())
+
+    simulate(run, seed=0)
+
+
+@pytest.mark.parametrize("after", [1.0, LIMIT], ids=["before the limit", "at the limit"])
+def test_a_task_that_is_cancelled_from_elsewhere_stays_cancelled(after: float) -> None:
+    async def run(simulation: Simulation) -> None:
+        def cancel() -> None:
+            if simulation.loop.time() >= after:
+                waiting.cancel()
+
+        waiting = asyncio.create_task(timed_out_at(simulation, StallTimeout(LIMIT, cancel)))
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    simulate(run, seed=0)
+
+
+def test_a_task_that_timed_out_is_not_left_cancelled() -> None:
+    async def run(simulation: Simulation) -> None:
+        await timed_out_at(simulation, StallTimeout(LIMIT, lambda: 0))
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        await asyncio.sleep(1)
+
+    simulate(run, seed=0)
+
+
+def test_a_progress_that_raises_is_reported_and_harms_no_wait() -> None:
+    async def run(simulation: Simulation) -> None:
+        timeout = StallTimeout(LIMIT, lambda: 1 // 0)
+        assert await timeout.wait(asyncio.sleep(3 * LIMIT, "result")) == "result"
+        assert simulation.loop.complaints
+        simulation.loop.complaints.clear()
+
+    simulate(run, seed=0)
+
+
+def test_a_plain_limit_ends_at_the_limit() -> None:
+    async def run(simulation: Simulation) -> None:
+        start = simulation.loop.time()
+        with pytest.raises(TimeoutError):
+            await within(LIMIT, asyncio.Event().wait())
+        assert simulation.loop.time() == start + LIMIT
+        assert await within(LIMIT, asyncio.sleep(1, "result")) == "result"
+
+    simulate(run, seed=0)
