@@ -11,8 +11,7 @@ from pillarbox.ops.settings.kinds import Import, Rate, Url
 from pillarbox.ops.settings.tables import same_as
 from pillarbox.relay.envelope import CloudEvents, Envelope
 from pillarbox.settings import Choice, Flag, Pairs, Span, Text, Whole, listed, setting
-from pillarbox.transports.rabbitmq.address import RabbitMQAddress
-from pillarbox.transports.rabbitmq.topology import Exchange, Queue
+from pillarbox.transports.rabbitmq.topology import Exchange, Queue, RabbitMQAddress
 
 TRANSPORTS = "amqp://…, stdout:// or handlers:MODULE:OBJECT"
 

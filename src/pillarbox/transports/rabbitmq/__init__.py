@@ -7,10 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pillarbox.transports.rabbitmq.address import RabbitMQAddress
     from pillarbox.transports.rabbitmq.dead_letters import RabbitMQDeadLetters
     from pillarbox.transports.rabbitmq.source import RabbitMQSource
-    from pillarbox.transports.rabbitmq.topology import Binding, DeadLetter, Exchange, Queue
+    from pillarbox.transports.rabbitmq.topology import Binding, DeadLetter, Exchange, Queue, RabbitMQAddress
     from pillarbox.transports.rabbitmq.transport import RabbitMQTransport
 
 __all__ = [
@@ -29,7 +28,7 @@ _HOME_OF = {
     "DeadLetter": "topology",
     "Exchange": "topology",
     "Queue": "topology",
-    "RabbitMQAddress": "address",
+    "RabbitMQAddress": "topology",
     "RabbitMQDeadLetters": "dead_letters",
     "RabbitMQSource": "source",
     "RabbitMQTransport": "transport",

@@ -21,10 +21,16 @@ from uuid import uuid4
 from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import UnavailableError
-from pillarbox.transports.rabbitmq.address import RabbitMQAddress
 from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, endpoint_of
 from pillarbox.transports.rabbitmq.driver import ChannelRefused
-from pillarbox.transports.rabbitmq.topology import Argument, Exchange, Queue, Topology, same_queue_otherwise
+from pillarbox.transports.rabbitmq.topology import (
+    Argument,
+    Exchange,
+    Queue,
+    RabbitMQAddress,
+    Topology,
+    same_queue_otherwise,
+)
 
 _UNKNOWN = "pillarbox-doctor"
 """A queue type, an overflow and a queue that no broker has."""

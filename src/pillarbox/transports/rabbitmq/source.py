@@ -33,9 +33,17 @@ from pillarbox.transports.rabbitmq.driver import (
     RawChannel,
     Wire,
 )
-from pillarbox.transports.rabbitmq.names import LONGEST, fits
 from pillarbox.transports.rabbitmq.properties import EncodedProperties, ReceivedMessage, ReceivedProperties
-from pillarbox.transports.rabbitmq.topology import DeadLetter, Declaration, Exchange, Queue, Topology, work_queue
+from pillarbox.transports.rabbitmq.topology import (
+    LONGEST,
+    DeadLetter,
+    Declaration,
+    Exchange,
+    Queue,
+    Topology,
+    fits,
+    work_queue,
+)
 
 WAITS: tuple[Duration, ...] = ("1s", "5s", "30s", "3min", "15min", "1h")
 _UNITS = ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))

@@ -1,22 +1,27 @@
-"""What shall exist on the broker, as values: exchanges, queues, bindings, dead letters.
+"""The topology of a broker as values: addresses, exchanges, queues, bindings, dead letters. No driver is needed here.
 
-Everything is durable unless said otherwise, queues are quorum queues unless said otherwise (safer, and twice as fast to
-publish to), and nothing here drops a confirmed message unless that is written out: a limit on length implies
+Everything is durable unless configured otherwise, and queues are quorum queues unless configured otherwise: safer, and
+twice as fast to publish to. Nothing drops a confirmed message unless `overflow` says so: a limit on length implies
 `reject-publish`.
+
+An address is checked when it is made. What only a message can get wrong (a value it lacks, a routing key that grows too
+long) is an error of that message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from string import Formatter
 from types import MappingProxyType
 from typing import Literal
 
 from pillarbox.admin.broker_dead_letters import dead_letter_queue
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.errors import ConfigurationError, PermanentError
+from pillarbox.core.message import Message
+from pillarbox.core.transport import Address
 from pillarbox.settings import Choice, Flag, Pairs, Span, Text, Whole, about, listed, maybe, setting
-from pillarbox.transports.rabbitmq.names import check_name, fits
 
 ExchangeType = Literal["direct", "fanout", "headers", "topic"]
 QueueType = Literal["quorum", "classic"]
@@ -35,9 +40,98 @@ _OWN_ARGUMENTS = {
 }
 _NOT_FOR_QUORUM = ("x-max-priority", "x-queue-mode", "x-queue-master-locator")
 DELIVERY_LIMIT = 20
-"""What RabbitMQ 4 has for every quorum queue, too."""
+"""As RabbitMQ 4 sets it for every quorum queue."""
 _LONGEST_TTL = 2**32 - 1
-"""Milliseconds; what the broker can count."""
+"""Milliseconds: the largest value of the broker."""
+LONGEST = 255
+"""Bytes of a name, the limit of AMQP."""
+PLACEHOLDERS = ("event_type", "aggregate_type", "aggregate_id", "key")
+
+
+def fits(text: str) -> bool:
+    """Whether it can be sent as an AMQP short string."""
+    if text.isascii():
+        return len(text) <= LONGEST
+    try:
+        return len(text.encode()) <= LONGEST
+    except UnicodeEncodeError:
+        return False
+
+
+def check_name(what: str, name: object) -> None:
+    """Raise ConfigurationError unless it is a printable, non-empty name of at most 255 bytes."""
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"{what} must have a name, not {name!r}")
+    if not name.isprintable():
+        raise ConfigurationError(f"{what} {name!r} has a control character or a lone surrogate; remove it")
+    if not fits(name):
+        raise ConfigurationError(f"{what} {name[:40]!r}… is longer than {LONGEST} bytes; choose a shorter name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RabbitMQAddress(Address):
+    """An exchange and a routing key; '' is the default exchange, whose routing key is a queue's name."""
+
+    exchange: str = setting(
+        "", Text(), "The exchange. Empty: the default exchange, whose routing key is the name of a queue."
+    )
+    routing_key: str = setting(
+        "{event_type}",
+        Text(),
+        "The routing key, which may contain `{event_type}`, `{aggregate_type}`, `{aggregate_id}` and `{key}`.",
+    )
+    _parts: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    fixed_key: str | None = field(init=False, repr=False, compare=False)
+    """The routing key if it is the same for every message."""
+
+    def __post_init__(self) -> None:
+        if self.exchange != "":
+            check_name("the exchange", self.exchange)
+        parts = _parsed(self.routing_key)
+        if self.exchange == "" and not parts:
+            raise ConfigurationError("the default exchange needs a routing key: the name of a queue")
+        object.__setattr__(self, "_parts", parts)
+        fixed = None if any(name for _, name in parts) else "".join(literal for literal, _ in parts)
+        object.__setattr__(self, "fixed_key", fixed)
+
+    def key_for(self, message: Message) -> str:
+        """The routing key of this message. Raises PermanentError if it lacks a value or the key cannot be sent."""
+        if self.fixed_key is not None:
+            return self.fixed_key
+        key = "".join(literal if not name else literal + self._value(message, name) for literal, name in self._parts)
+        if not fits(key):
+            raise PermanentError(
+                f"the routing key of event {message.event_id} cannot be sent: longer than {LONGEST} bytes or not "
+                f"UTF-8 ({key[:40]!r}…); shorten {self.routing_key!r} or the values in it"
+            )
+        return key
+
+    def _value(self, message: Message, name: str) -> str:
+        value: str | None = getattr(message, name)
+        if value is None:
+            raise PermanentError(
+                f"the routing key {self.routing_key!r} needs {name}, which event {message.event_id} does not have"
+            )
+        return value
+
+
+def _parsed(template: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(template, str):
+        raise ConfigurationError(f"a routing key is text, not {type(template).__name__}")
+    try:
+        found = list(Formatter().parse(template))
+    except ValueError as error:
+        raise ConfigurationError(f"the routing key {template!r} cannot be read: {error}") from None
+    for _, name, form, conversion in found:
+        if name is not None and (name not in PLACEHOLDERS or form or conversion):
+            raise ConfigurationError(
+                f"the routing key {template!r} asks for {{{name}}}; it may ask for "
+                + ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
+            )
+    literals = "".join(literal for literal, *_ in found)
+    if not literals.isprintable() or not fits(literals):
+        raise ConfigurationError(f"the routing key {template[:40]!r} has control characters or is too long")
+    return tuple((literal, name or "") for literal, name, *_ in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,29 +283,29 @@ class Queue:
         return f"queue {self.name!r}"
 
     def all_arguments(self) -> dict[str, Argument]:
-        """What the broker is told."""
-        told: dict[str, Argument] = {"x-queue-type": self.type, **self.arguments}
+        """The arguments of its declaration."""
+        arguments: dict[str, Argument] = {"x-queue-type": self.type, **self.arguments}
         if self.max_length is not None:
-            told["x-max-length"] = self.max_length
+            arguments["x-max-length"] = self.max_length
         if self.overflow is not None:
-            told["x-overflow"] = self.overflow
+            arguments["x-overflow"] = self.overflow
         elif self.max_length is not None or "x-max-length-bytes" in self.arguments:
-            told["x-overflow"] = "reject-publish"
+            arguments["x-overflow"] = "reject-publish"
         if self.delivery_limit is not None:
-            told["x-delivery-limit"] = self.delivery_limit
+            arguments["x-delivery-limit"] = self.delivery_limit
         if self.message_ttl is not None:
-            told["x-message-ttl"] = round(seconds(self.message_ttl) * 1000)
+            arguments["x-message-ttl"] = round(seconds(self.message_ttl) * 1000)
         if self.dead_letter is not None:
-            told["x-dead-letter-exchange"] = self.dead_letter.exchange
-            told["x-dead-letter-routing-key"] = self.dead_letter.queue
-        return told
+            arguments["x-dead-letter-exchange"] = self.dead_letter.exchange
+            arguments["x-dead-letter-routing-key"] = self.dead_letter.queue
+        return arguments
 
 
 def work_queue(name: str) -> Queue:
-    """The queue of a consumer that names no more than its queue.
+    """The queue of a consumer that is configured by the name of its queue alone.
 
-    A consumer isolates what was delivered twice without an answer. What it never gets to see, because its client or its
-    machine dies on receiving it, the broker itself dead-letters in the end, at least once.
+    A consumer quarantines a message that was delivered twice without an answer. If the consumer's client or machine
+    crashes before it sees the message, the broker itself dead-letters it in the end, at least once.
     """
     return Queue(
         name=name,
@@ -223,7 +317,7 @@ def work_queue(name: str) -> Queue:
 
 
 def same_queue_otherwise(queue: Queue) -> Queue | None:
-    """A queue that is declared by its name alone, by a relay or as a consumer's work queue, may exist as either."""
+    """The other form in which a queue may exist that is declared by its name alone: a relay's, or a consumer's."""
     plain, guarded = Queue(name=queue.name), work_queue(queue.name)
     if queue.all_arguments() == plain.all_arguments():
         return guarded
@@ -232,7 +326,7 @@ def same_queue_otherwise(queue: Queue) -> Queue | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bind:
-    """One binding of one queue, ready to be declared."""
+    """One binding of one queue, to declare."""
 
     queue: str
     exchange: str
@@ -248,7 +342,7 @@ Declaration = Exchange | Queue | Bind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """Everything to be declared, checked as a whole."""
+    """Everything to declare, checked as a whole."""
 
     exchanges: Sequence[Exchange] = ()
     queues: Sequence[Queue] = ()
@@ -258,7 +352,7 @@ class Topology:
         _check_unique("queue", [queue.name for queue in self.queues])
 
     def declarations(self) -> list[Declaration]:
-        """In an order in which each finds what it needs: exchanges, queues, bindings.
+        """In the order of their dependencies: exchanges, queues, bindings.
 
         A dead-letter exchange or queue that is not listed itself is a durable direct exchange, and a queue of the same
         type as the one whose dead letters it takes.

@@ -7,7 +7,9 @@ sent again, one by one, until the culprit is alone.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -16,12 +18,10 @@ from typing import Any
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
-from pillarbox.transports.rabbitmq.address import RabbitMQAddress
 from pillarbox.transports.rabbitmq.confirms import Answers, Publication, publication_of
 from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, at_least_one, endpoint_of, positive
 from pillarbox.transports.rabbitmq.driver import ChannelRefused
-from pillarbox.transports.rabbitmq.topology import Exchange, Queue, Topology
-from pillarbox.transports.rabbitmq.window import Window
+from pillarbox.transports.rabbitmq.topology import Exchange, Queue, RabbitMQAddress, Topology
 
 _PERMANENT = (311, 406)
 """Content too large; precondition failed, which is also what a message over `max_message_size` gets."""
@@ -247,3 +247,39 @@ def _addressed(batch: Sequence[Outgoing], answers: Answers) -> list[Publication]
 
 def _unavailable(error: SendError | ConfigurationError) -> UnavailableError:
     return error if isinstance(error, UnavailableError) else UnavailableError(str(error))
+
+
+class Window:
+    """The number of messages that may be unconfirmed at once, over all batches: first come, first served."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def take(self, count: int) -> None:
+        """Wait until `count` messages fit, at most the size of the window; `give` them back."""
+        if not self._waiting and self._free >= count:
+            self._free -= count
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((count, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self.give(0)
+            else:
+                self.give(count)
+            raise
+
+    def give(self, count: int) -> None:
+        """Let others use these again."""
+        self._free += count
+        while self._waiting:
+            wanted, turn = self._waiting[0]
+            if not turn.cancelled():
+                if wanted > self._free:
+                    return
+                self._free -= wanted
+                turn.set_result(None)
+            self._waiting.popleft()

@@ -1,7 +1,6 @@
-"""The broker's address and the transport's settings: refused at once when wrong, and the password shown nowhere."""
+"""The endpoint of a broker: a wrong URL is refused at once, and the password is never shown."""
 
 import ssl
-from typing import Any
 
 import pytest
 
@@ -59,29 +58,8 @@ def test_a_url_that_cannot_be_read_is_refused_without_being_quoted(url: str) -> 
 
 
 def test_neither_password_nor_user_is_shown() -> None:
-    transport = RabbitMQTransport(f"amqp://somebody:{CANARY}@mq:5673/shop")
+    transport = RabbitMQTransport(f"amqp://app:{CANARY}@mq:5673/shop")
     assert repr(transport) == "<RabbitMQTransport at mq:5673, virtual host 'shop'>"
-    shown = repr(endpoint_of(f"amqp://somebody:{CANARY}@mq/"))
+    shown = repr(endpoint_of(f"amqp://app:{CANARY}@mq/"))
     assert CANARY not in shown
-    assert "somebody" not in shown
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"window": 0},
-        {"window": 1.5},
-        {"window": True},
-        {"send_timeout": "0s"},
-        {"send_timeout": "soon"},
-        {"connect_timeout": 0},
-        {"heartbeat": "-1s"},
-    ],
-)
-def test_a_setting_that_cannot_work_is_refused_by_name(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=next(iter(wrong))):
-        RabbitMQTransport("amqp://mq/", **wrong)
-
-
-def test_without_routes_an_event_goes_to_the_queue_named_after_its_type() -> None:
-    assert RabbitMQTransport("amqp://mq/").defaults("order.{placed}") == {"order.{placed}": RabbitMQTransport.to()}
+    assert "app" not in shown
