@@ -21,7 +21,7 @@ async def within(limit: float, work: Awaitable[T]) -> T:
 
 
 class StallWatch:
-    """A context for each of many waits for one peer. Calls `stalled` once `progress` has returned the same value for
+    """A context for each of many waits for one peer. Calls `stalled` when `progress` has returned the same value for
     the whole `limit` while any wait lasted: after exactly `limit` seconds if nothing moves at all, otherwise after 0.75
     to 1.25 times `limit` seconds since the last progress.
 
@@ -68,9 +68,10 @@ class StallWatch:
         self._seen = seen
         deadline = self._since + self._limit
         if now >= deadline:
+            # A wait that does not end by that must not leave later ones without a limit.
+            self._began, deadline = now, now + self._limit
             self._stalled()
-        else:
-            self._timer = self._loop.call_at(min(deadline, now + self._limit / _CHECKS), self._check)
+        self._timer = self._loop.call_at(min(deadline, now + self._limit / _CHECKS), self._check)
 
 
 class StallTimeout:

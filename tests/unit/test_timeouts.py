@@ -1,6 +1,7 @@
 """Waits for a peer end once nothing moved for the limit while something waited, in virtual time."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,7 @@ def test_without_any_progress_a_peer_stalls_exactly_at_the_limit(begin: float, o
         peer, start = Peer(simulation), simulation.loop.time()
         later = (peer.wait(begin + other, LONG) for other in others)
         await asyncio.gather(peer.wait(begin, LONG), *later)
-        assert peer.stalled_at == [pytest.approx(start + begin + LIMIT)]
+        assert peer.stalled_at[0] == pytest.approx(start + begin + LIMIT)
 
     simulate(run, seed=0)
 
@@ -49,7 +50,7 @@ def test_progress_extends_the_limit(begin: float, pauses: list[float]) -> None:
         peer, start = Peer(simulation), simulation.loop.time()
         moves = [begin + sum(pauses[: count + 1]) for count in range(len(pauses))]
         await asyncio.gather(peer.wait(begin, moves[-1] + LONG), *map(peer.move, moves))
-        (stalled,) = peer.stalled_at
+        stalled = peer.stalled_at[0]
         assert stalled >= start + begin + LIMIT - 1e-6
         assert 0.75 * LIMIT - 1e-6 <= stalled - (start + moves[-1]) <= 1.25 * LIMIT + 1e-6
 
@@ -77,7 +78,7 @@ def test_a_peer_that_answers_and_then_nothing_more_stalls_after_the_last_wait_be
             peer.moved += 1
         began = simulation.loop.time()
         await peer.wait(0, LONG)
-        assert peer.stalled_at == [pytest.approx(began + LIMIT)]
+        assert peer.stalled_at[0] == pytest.approx(began + LIMIT)
 
     simulate(run, seed=0)
 
@@ -122,6 +123,23 @@ def test_every_task_that_waits_for_a_stalled_peer_times_out() -> None:
         assert ends == [start + LIMIT, start + LIMIT]
         # It serves the waits that follow as well.
         assert await timed_out_at(simulation, timeout) == start + 2 * LIMIT
+
+    simulate(run, seed=0)
+
+
+def test_a_wait_that_does_not_end_leaves_no_later_one_without_a_limit() -> None:
+    async def hang() -> None:
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(LONG)
+
+    async def run(simulation: Simulation) -> None:
+        shared = StallTimeout(LIMIT, lambda: 0)
+        hanging = asyncio.create_task(shared.wait(hang()))
+        await asyncio.sleep(LIMIT + 1)
+        began = simulation.loop.time()
+        assert began + LIMIT / 2 <= await timed_out_at(simulation, shared) <= began + LIMIT
+        await asyncio.wait([hanging])
 
     simulate(run, seed=0)
 
