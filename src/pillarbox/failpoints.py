@@ -1,7 +1,7 @@
-"""Named points at which a relay under test dies: where a crash hurts most, reproduced at will.
+"""Named points at which a relay under test kills its own process, to reproduce crashes.
 
-Inert until somebody arms one, and only the command line does, when it is told to; then the process ends as by a power
-cut when that point is reached for the given time.
+A point does nothing until it is armed, which only the command line does. Then the process ends by SIGKILL, as by a
+power cut, when it reaches the point for the given time.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _hits_left: dict[str, int] = {}
 
 
 def arm(point: str, count: int = 1) -> None:
-    """Die at the `count`th hit of a point. Raises ConfigurationError for one that does not exist."""
+    """Kill the process at the `count`th hit of a point. Raises ConfigurationError for an unknown point."""
     if point not in POINTS:
-        raise ConfigurationError(f"there is no failpoint {point!r}; there are {', '.join(POINTS)}")
+        raise ConfigurationError(f"failpoint {point!r} does not exist; use one of {', '.join(POINTS)}")
     if count < 1:
-        raise ConfigurationError(f"failpoint {point}: it is hit for the first time at 1, not at {count}")
+        raise ConfigurationError(f"failpoint {point}: the count is {count}; use 1 or more")
     _hits_left[point] = count
 
 
 def hit(point: Point) -> None:
-    """The relay came by this point."""
+    """Report that the relay reached a point."""
     if _hits_left and point in _hits_left:
         _hits_left[point] -= 1
         if _hits_left[point] == 0:

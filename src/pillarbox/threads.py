@@ -1,12 +1,13 @@
-"""Threads for functions of the user that block.
+"""A thread pool for blocking functions of the application.
 
-They are daemons, unlike those of `concurrent.futures`: a handler that never returns must not keep a drained process
-from exiting.
+The threads are daemons, unlike those of `concurrent.futures`: a handler that never returns must not keep a drained
+process from exiting.
 
-Handing a job to a thread and its answer back costs ten times what a short function does. So jobs lie in one queue, from
-which a thread takes one after another, and it wakes the loop when it finds no other. As many threads are woken as need
-no longer than `AT_ONCE` by what jobs took of late. After that time the loop looks by itself: at what is done, and
-whether jobs still wait, for example because the one before them hangs; then each gets a thread of its own.
+Passing a job to a thread and its result back takes ten times as long as a short function. So the jobs wait in one
+queue, from which a thread takes one after another; it wakes up the event loop when the queue is empty. The pool wakes
+up as many threads as are needed to finish the jobs within `BATCH_SECONDS`, by the duration of recent jobs. After that
+time the loop polls for results, and wakes up a thread for every job that still waits, for example because the one
+before it hangs.
 """
 
 from __future__ import annotations
@@ -23,33 +24,33 @@ from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
-AT_ONCE = 0.001
-"""Seconds that jobs may wait for one another before each gets a thread."""
+BATCH_SECONDS = 0.001
+"""Seconds that jobs may wait for one another before each gets its own thread."""
 LONGEST_PAUSE = 0.1
-"""Seconds between two looks at jobs for which there is no thread; from `AT_ONCE` on each pause is twice the last."""
-LEAST_DOUBT = 0.00005
-"""Seconds that a job may take more than others did before it counts as an exception."""
+"""The most seconds between two polls; each pause is twice the one before it, from `BATCH_SECONDS` on."""
+OUTLIER_MARGIN = 0.00005
+"""Seconds beyond twice the usual duration after which a job counts as an outlier."""
 
 
 class Job(Protocol):
-    """Something to do on a thread."""
+    """A job for a thread."""
 
     @property
     def dropped(self) -> bool:
-        """Its answer is not wanted any more: if it has not begun, it is not done at all."""
+        """Whether the caller no longer waits for the result: a job that has not begun is not run."""
         ...
 
     def do(self) -> None:
-        """Do it, and keep what came of it; on a thread. Raises nothing."""
+        """Run the job in a thread and keep its result. Raises nothing."""
         ...
 
     def done(self) -> None:
-        """Tell what came of it; on the loop that began it."""
+        """Deliver the result in the event loop that began the job."""
         ...
 
 
 class Threads:
-    """Up to `most` threads, started as they are needed; begun from one event loop at a time."""
+    """Up to `most` threads, started on demand; used from one event loop at a time."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -57,39 +58,39 @@ class Threads:
         self._idle = threading.Semaphore(0)
         self._jobs: deque[tuple[Job, _Returned]] = deque()
         self._calls: SimpleQueue[bool] = SimpleQueue()
-        """One entry wakes one thread, which then does what there is; False ends it."""
+        """One entry wakes up one thread, which runs jobs until there are none; False ends it."""
         self._usual = 0.0
-        """Seconds that a job takes, roughly. Threads write it without a lock: a lost update does no harm."""
+        """The usual duration of a job. Threads write it without a lock: a lost update does no harm."""
         self._returned: _Returned | None = None
 
     def begin(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        """Have `call` called in the caller's context; a future that is done before its turn is not called at all."""
+        """Call `call` in a thread, in the caller's context; not at all if the future is done before."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.begin_all([_Awaited(call, future)])
         return future
 
     def begin_all(self, jobs: Sequence[Job]) -> None:
-        """Have these jobs done, beside each other as far as there are threads."""
+        """Run these jobs, concurrently if there are threads."""
         loop = asyncio.get_running_loop()
         if (returned := self._returned) is None or returned.loop is not loop:
             returned = self._returned = _Returned(loop)
         self._jobs.extend([(job, returned) for job in jobs])
-        self._wake(min(len(jobs), 1 + int(len(jobs) * self._usual / AT_ONCE)))
+        self._wake(min(len(jobs), 1 + int(len(jobs) * self._usual / BATCH_SECONDS)))
         if not returned.is_watched:
-            self._watch(returned, AT_ONCE)
+            self._watch(returned, BATCH_SECONDS)
 
     def close(self) -> None:
-        """Let every thread end as soon as it has nothing to do; does not wait for any."""
+        """End every thread as soon as it is idle; does not wait for them."""
         self._calls.put(False)
 
     def _watch(self, returned: _Returned, pause: float) -> None:
         returned.is_watched = True
-        returned.loop.call_later(pause, self._look, returned, pause)
+        returned.loop.call_later(pause, self._poll, returned, pause)
 
-    def _look(self, returned: _Returned, pause: float) -> None:
-        # In this order: a thread that leaves something to be told takes another job after that.
+    def _poll(self, returned: _Returned, pause: float) -> None:
+        # In this order: a thread adds its result before it takes the next job.
         waiting = len(self._jobs)
-        returned.tell()
+        returned.deliver()
         returned.is_watched = False
         if waiting:
             self._wake(waiting)
@@ -105,7 +106,7 @@ class Threads:
 
     def _work(self) -> None:
         while self._called():
-            self._do_what_there_is()
+            self._run_jobs()
         self._calls.put(False)
 
     def _called(self) -> bool:
@@ -115,7 +116,7 @@ class Threads:
             self._idle.release()
             return self._calls.get()
 
-    def _do_what_there_is(self) -> None:
+    def _run_jobs(self) -> None:
         while True:
             try:
                 job, returned = self._jobs.popleft()
@@ -124,36 +125,36 @@ class Threads:
             if not job.dropped:
                 began = time.perf_counter()
                 job.do()
-                # One that takes long says little; several in a row do.
-                took = min(time.perf_counter() - began, 2 * self._usual + LEAST_DOUBT)
+                # One outlier changes the usual duration little; several in a row do.
+                took = min(time.perf_counter() - began, 2 * self._usual + OUTLIER_MARGIN)
                 self._usual = (self._usual + took) / 2
                 returned.add(job, at_once=not self._jobs)
-            del job, returned  # or the last event would be kept until the next one comes
+            del job, returned  # or the last event would stay referenced until the next one
 
 
 class _Returned:
-    """Jobs of one loop that are done, and not yet told to it."""
+    """Finished jobs whose results one event loop has not received yet."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.is_watched = False
-        """The loop will look by itself."""
+        """Whether the loop polls."""
         self._jobs: deque[Job] = deque()
         self._is_woken = False
 
     def add(self, job: Job, *, at_once: bool) -> None:
-        """On a thread. If not at once, the loop is told with a later one, or when it looks."""
+        """Add a finished job, in a thread. `at_once` wakes up the loop; else a later job does."""
         self._jobs.append(job)
         if at_once and not self._is_woken:
             self._is_woken = True
             try:
-                self.loop.call_soon_threadsafe(self.tell)
+                self.loop.call_soon_threadsafe(self.deliver)
             except RuntimeError:
-                return  # the loop is closed: no task waits any more
+                return  # the loop is closed: no task waits for the result
 
-    def tell(self) -> None:
-        """On the loop."""
-        # First of all: what is added from here on wakes the loop again.
+    def deliver(self) -> None:
+        """Deliver the results, in the event loop."""
+        # First, so that a job added from now on wakes up the loop again.
         self._is_woken = False
         while self._jobs:
             self._jobs.popleft().done()
@@ -166,7 +167,7 @@ class _Awaited(Generic[T]):
         self._call = call
         self._context = copy_context()
         self._future = future
-        self._answer: Callable[[], None] | None = None
+        self._deliver_result: Callable[[], None] | None = None
 
     @property
     def dropped(self) -> bool:
@@ -174,17 +175,17 @@ class _Awaited(Generic[T]):
 
     def do(self) -> None:
         try:
-            self._answer = partial(self._future.set_result, self._context.run(self._call))
+            self._deliver_result = partial(self._future.set_result, self._context.run(self._call))
         except BaseException as error:
-            self._answer = partial(self._future.set_exception, _raisable(error))
+            self._deliver_result = partial(self._future.set_exception, _raisable(error))
 
     def done(self) -> None:
-        if self._answer is not None and not self._future.done():
-            self._answer()
+        if self._deliver_result is not None and not self._future.done():
+            self._deliver_result()
 
 
 def _raisable(error: BaseException) -> BaseException:
-    """What can be raised where a task awaits it: to a coroutine, two exceptions mean its own end."""
+    """An exception that a coroutine may raise: StopIteration and GeneratorExit would end it silently."""
     if not isinstance(error, StopIteration | GeneratorExit):
         return error
     raised = RuntimeError(f"the function raised {type(error).__name__}")

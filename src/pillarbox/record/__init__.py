@@ -1,4 +1,4 @@
-"""Inside your transaction: events are checked, encoded and appended there, and nothing is sent yet."""
+"""Records events in the caller's transaction: validates, encodes and inserts them. A relay sends them later."""
 
 from pillarbox.record.outbox import Outbox
 from pillarbox.record.registry import EventType, EventTypes

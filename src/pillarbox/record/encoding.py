@@ -1,7 +1,7 @@
-"""Payloads become bytes: compact UTF-8 JSON, the same bytes whether or not orjson is installed.
+"""Encodes payloads as compact UTF-8 JSON: the same bytes whether or not orjson is installed.
 
-The reference is the standard library's encoder. What it would write differently from what was meant (numbers as
-keys, NaN, naive times) is refused with the path to the culprit; what comes as bytes stays as it is.
+The standard library's encoder is the reference. Values that it would change silently (numbers as keys, NaN, times
+without zone) are rejected with their path. Bytes stay unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pillarbox.core.errors import RecordError
 from pillarbox.record.paths import dotted
 
 DEEPEST = 100
-"""Levels of nesting. More is a mistake, most likely a structure that contains itself."""
+"""The most levels of nesting; more is most likely a structure that contains itself."""
 
 _ATOMS = frozenset((str, int, bool, type(None)))
 
@@ -34,15 +34,15 @@ else:
     _fast = _orjson
 
 
-# How little has to be done to a payload before it is encoded: nothing; nothing, but it has floats, whose digits
-# orjson writes differently; or the reference has to look at it.
+# What a payload needs before it is encoded: nothing; nothing, but not orjson, which writes floats differently; or
+# conversion by the reference.
 _PLAIN, _FLOATS, _OTHER = range(3)
 
 _type: Callable[[object], type[object]] = type
 
 
 def encode(payload: Any) -> bytes:
-    """The bytes of a payload. Raises RecordError, naming the path, for what JSON cannot carry faithfully."""
+    """The bytes of a payload. Raises RecordError, naming the path, for a value that JSON cannot represent."""
     if isinstance(payload, (bytes, bytearray, memoryview)):
         return bytes(payload)  # pyright: ignore[reportUnknownArgumentType]  # a memoryview of any items
     form = _form(payload, DEEPEST)
@@ -76,20 +76,20 @@ def _form(value: Any, depth: int) -> int:
 def _reference(payload: object) -> bytes:
     try:
         plain = _normal(payload, DEEPEST)
-    except _Refused as refused:
+    except _InvalidValue as refused:
         path = dotted(reversed(refused.steps))
         raise RecordError(f"{path}: {refused.reason}", field="payload") from refused.__cause__
     if not isinstance(plain, (dict, list)):
         raise RecordError(
-            f"payload: {type(payload).__name__} at the top is refused because nothing could ever be added to it; "
+            f"payload: {type(payload).__name__} at the top level is rejected: no field could be added to it later; "
             "wrap it in a dict, or pass bytes",
             field="payload",
         )
     return _json(plain).encode()
 
 
-class _Refused(Exception):
-    """Raised where the culprit is; each level on the way out adds its step."""
+class _InvalidValue(Exception):
+    """An invalid value; each level of nesting adds its step to the path."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -109,7 +109,7 @@ def _normal(value: Any, depth: int) -> Any:
         return _number(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise _Refused(f"{value!r} is no JSON number; leave it out or say null")
+            raise _InvalidValue(f"{value!r} is no JSON number; leave it out or pass None")
         return float(value)
     if isinstance(value, (dict, list, tuple)):
         return _container(value, depth)  # pyright: ignore[reportUnknownArgumentType]  # it takes any items
@@ -118,7 +118,7 @@ def _normal(value: Any, depth: int) -> Any:
 
 def _container(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
     if not depth:
-        raise _Refused(f"nested deeper than {DEEPEST} levels, or it contains itself")
+        raise _InvalidValue(f"nested deeper than {DEEPEST} levels, or it contains itself; flatten it")
     if isinstance(value, dict):
         return {_key(key): _at(key, item, depth) for key, item in value.items()}
     return [_at(index, item, depth) for index, item in enumerate(value)]
@@ -127,25 +127,25 @@ def _container(value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) 
 def _at(step: str | int, value: Any, depth: int) -> Any:
     try:
         return _normal(value, depth - 1)
-    except _Refused as refused:
+    except _InvalidValue as refused:
         refused.steps.append(step)
         raise
 
 
 def _key(key: Any) -> str:
     if not isinstance(key, str) or isinstance(key, Enum):
-        raise _Refused(f"a key is {type(key).__name__}, and JSON has text keys only; pass str(…) of it")
+        raise _InvalidValue(f"a key is {type(key).__name__}, and JSON has text keys only; pass str(…) of it")
     try:
         return _text(key)
-    except _Refused as refused:
-        raise _Refused(f"the key {key[:80]!r}: {refused.reason}") from None
+    except _InvalidValue as refused:
+        raise _InvalidValue(f"the key {key[:80]!r}: {refused.reason}") from None
 
 
 def _text(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise _Refused(
+        raise _InvalidValue(
             f"a lone surrogate at position {error.start}, which UTF-8 cannot carry; "
             "decode the source with the right encoding"
         ) from None
@@ -156,22 +156,22 @@ def _number(value: int) -> int:
     try:
         int.__repr__(value)
     except ValueError:
-        raise _Refused("a whole number with thousands of digits; pass it as text") from None
+        raise _InvalidValue("a whole number with thousands of digits; pass it as text") from None
     return int(value)
 
 
 def _object(value: Any, depth: int) -> Any:
     if isinstance(value, datetime):
         if value.utcoffset() is None:
-            raise _Refused(
-                "a datetime without time zone, so nobody knows when it is; pass datetime.now(UTC) or .replace(tzinfo=…)"
+            raise _InvalidValue(
+                "a datetime without time zone, so its time is ambiguous; pass datetime.now(UTC) or .replace(tzinfo=…)"
             )
         return value.isoformat()
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise _Refused(f"{value} is no number; leave it out or say null")
+            raise _InvalidValue(f"{value} is no number; leave it out or pass None")
         return str(value)
     if isinstance(value, UUID):
         return str(value)
@@ -179,15 +179,15 @@ def _object(value: Any, depth: int) -> Any:
         return _container({field.name: getattr(value, field.name) for field in fields(value)}, depth)
     if callable(dump := getattr(_type(value), "model_dump", None)):
         return _normal(_dumped(dump, value), depth)
-    raise _Refused(f"{type(value).__name__} cannot become JSON; {_hint(value)}")
+    raise _InvalidValue(f"{type(value).__name__} cannot be encoded as JSON; {_hint(value)}")
 
 
 def _dumped(dump: Callable[..., Any], model: object) -> Any:
-    """A pydantic model as Python values, so that the same rules hold for all that is in it."""
+    """A pydantic model as Python values, so that the same rules apply to its fields."""
     try:
         return dump(model, mode="python")
     except Exception as error:
-        raise _Refused(f"{type(model).__name__} cannot be dumped: {error}") from error
+        raise _InvalidValue(f"{type(model).__name__} cannot be dumped: {error}") from error
 
 
 def _hint(value: object) -> str:

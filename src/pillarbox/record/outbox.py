@@ -1,8 +1,7 @@
-"""The outbox as an application sees it: two verbs, one for connections that block and one for those that are awaited.
+"""The outbox: `record` for sync connections, `arecord` for async ones.
 
-Everything is checked and encoded before the first statement is sent, and everything goes with one INSERT. In a
-transaction of the caller nothing is committed here; an engine, a session factory or a pool has no transaction yet, so
-the events get one of their own.
+All events are validated and encoded before the first statement, and inserted by one INSERT. In the caller's transaction
+nothing is committed. For an engine, a session factory or a pool, the events are committed in their own transaction.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ Wakeup = Literal["notify", "none"]
 
 
 class Outbox:
-    """Where events are recorded. Holds no connection; one instance serves a whole application, from any thread.
+    """Records events. Holds no connection; one instance serves a whole application, from any thread.
 
-    Raises ConfigurationError for a setting that is wrong.
+    Raises ConfigurationError for an invalid setting.
     """
 
     def __init__(
@@ -48,13 +47,13 @@ class Outbox:
         observers: Sequence[RecordObserver] = (),
     ) -> None:
         """
-        prefix, schema: where the tables are; the schema concerns PostgreSQL only.
-        registry: event types to validate against; without one every type is welcome.
-        duplicate: what becomes of an id that already waits: "error" raises, "ignore" leaves it out.
-        wakeup: "notify" wakes a sleeping relay at commit, "none" does not: for two-phase commit.
+        prefix, schema: the names of the tables; the schema applies to PostgreSQL only.
+        registry: event types to validate against; None: every type is valid.
+        duplicate: for an id that is pending already: "error" raises, "ignore" skips the event.
+        wakeup: "notify" wakes an idle relay at commit, "none" does not: for two-phase commit.
         strict_order: writers of one key wait for each other until they commit (PostgreSQL; SQLite has one writer).
         max_payload: bytes, or text such as "1 MiB"; at most 64 MiB.
-        observers: told what was recorded, within the transaction; they must neither raise nor block.
+        observers: called with the recorded events inside the transaction; they must neither raise nor block.
         """
         _check_choice("duplicate", duplicate, ("error", "ignore"))
         _check_choice("wakeup", wakeup, ("notify", "none"))
@@ -88,22 +87,22 @@ class Outbox:
             is one.
         environment: variables instead of those of the process.
 
-        Raises ConfigurationError, which names every wrong setting as it is written.
+        Raises ConfigurationError, which names every invalid setting as the file or the variable names it.
         """
         from pillarbox.ops import from_settings
 
         return from_settings.outbox(path, environment=environment, registry=registry, observers=observers)
 
     def record(self, connection: Recordable, *events: Event) -> list[str]:
-        """Append events to the connection's transaction; returns their ids, in order.
+        """Record events in the connection's transaction; returns their ids, in order.
 
         The connection is a SQLAlchemy Session or Connection, a psycopg or psycopg2 connection or a sqlite3.Connection.
-        Given a SQLAlchemy Engine or sessionmaker or a psycopg2 pool, the events are recorded in a transaction of their
-        own, which is committed.
-        Raises RecordError for an event or a connection that is refused, NotInTransactionError if the insert would
-        commit by itself, DuplicateEventError for an id that already waits, SchemaError if the tables are not there.
-        Whatever else the driver raises passes as it is. An id that was delivered already is taken: whether it is sent
-        again is the relay's decision (`store.ledger`).
+        For a SQLAlchemy Engine or sessionmaker or a psycopg2 pool, the events are committed in their own transaction.
+
+        Raises RecordError for an invalid event or connection, NotInTransactionError if the insert would commit on its
+        own, DuplicateEventError for an id that is pending already, SchemaError if the tables are missing. Other
+        exceptions of the driver pass unchanged. An id that was delivered already is accepted; `store.ledger` decides
+        whether the relay sends it again.
         """
         rows = self._rows(events)
         if not rows:
@@ -120,7 +119,8 @@ class Outbox:
     async def arecord(self, connection: AsyncRecordable, *events: Event) -> list[str]:
         """`record` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg.
 
-        A SQLAlchemy AsyncEngine or async_sessionmaker and an asyncpg Pool give a transaction of the events' own.
+        For a SQLAlchemy AsyncEngine or async_sessionmaker or an asyncpg Pool, the events are committed in their own
+        transaction.
         """
         rows = self._rows(events)
         if not rows:
@@ -142,10 +142,10 @@ class Outbox:
 
     def _recorded(self, events: tuple[Event, ...]) -> list[str]:
         if self._observers:
-            told = EventsRecorded(events=events)
+            recorded = EventsRecorded(events=events)
             for observer in self._observers:
-                with suppress(Exception):  # a listener's own trouble is no reason to undo the caller's work
-                    observer(told)
+                with suppress(Exception):  # an observer that raises must not fail the caller's transaction
+                    observer(recorded)
         return [event.event_id for event in events]
 
     def _steps(self, dialect: connections.Dialect, rows: list[Row]) -> connections.Steps[None]:
@@ -156,16 +156,16 @@ class Outbox:
                 case "sqlite":
                     yield from self._sqlite.steps(rows)
         except Exception as error:
-            if (refusal := explain(error, rows, self._names)) is None:
+            if (explained := explain(error, rows, self._names)) is None:
                 raise
-            raise refusal from presentable(error)
+            raise explained from presentable(error)
 
 
 def _is_in_process(connection: object) -> TypeGuard[InProcessTransaction]:
-    """By its one method; `isinstance` of a protocol would cost more than the rest of a record."""
+    """Checks the method only; `isinstance` with a protocol would take longer than the rest of `record`."""
     return hasattr(type(connection), "append_rows")
 
 
 def _check_choice(setting: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ConfigurationError(f"{setting} is {' or '.join(map(repr, choices))}, not {value!r}")
+        raise ConfigurationError(f"{setting} is {value!r}; use {' or '.join(map(repr, choices))}")

@@ -1,4 +1,4 @@
-"""Where in a payload something is wrong, as people write it: `payload.items[2].price`."""
+"""Formats the path of a value in a payload: `payload.items[2].price`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def dotted(steps: Iterable[str | int]) -> str:
-    """A path below the payload; names that are no plain words stand in brackets."""
+    """The path of a value; names that are no identifiers are put in brackets."""
     return "payload" + "".join(_step(step) for step in steps)
 
 

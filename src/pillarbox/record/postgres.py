@@ -1,6 +1,6 @@
-"""Recording on PostgreSQL: one INSERT, whatever the number of events, that also notifies a sleeping relay.
+"""Recording on PostgreSQL: one INSERT for any number of events, which also notifies an idle relay.
 
-A producer needs INSERT on the message table and nothing else: whether a relay sleeps is told by an advisory lock.
+A producer needs no privilege but INSERT on the message table: an advisory lock shows whether a relay is idle.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PostgresAppend:
         self._strict_order = strict_order
 
     def steps(self, rows: Sequence[Row]) -> Steps[None]:
-        """Locks first, so that the places in line are drawn in the order in which the writers commit."""
+        """Lock the keys before the insert, so that sequences are assigned in the order in which the writers commit."""
         if self._strict_order and (keys := sorted({row.key for row in rows if row.key is not None})):
             yield Statement(self._lock_keys, (keys,))
         if len(rows) == 1:

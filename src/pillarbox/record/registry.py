@@ -1,4 +1,4 @@
-"""The event types an application knows, if it likes to say so: shape, version, where they go, how they grew up."""
+"""The registry of event types: validation, version, destination and upcasting."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Upcaster = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventType:
-    """What is known of one type."""
+    """A registered event type."""
 
     name: str
     version: int = 1
-    """Written into events that name none."""
+    """The schema version of events without one."""
     validator: Any = None
-    """A pydantic model, or a callable that raises or returns False for a payload that is wrong."""
+    """A pydantic model, or a callable that raises or returns False for an invalid payload."""
     upcasters: Mapping[int, Upcaster] = field(default_factory=dict[int, Upcaster])
-    """Version → what makes its payload one of the next version."""
+    """Version → function that converts its payload to the next version."""
     destination: str = ""
-    """For events that name none."""
+    """The destination of events without one."""
 
     def __post_init__(self) -> None:
         check_name("event_type", self.name)
@@ -38,23 +38,23 @@ class EventType:
         object.__setattr__(self, "upcasters", MappingProxyType(dict(self.upcasters)))
 
     def validate(self, payload: object) -> None:
-        """Raise RecordError, with the path where there is one, unless the validator is content."""
+        """Raise RecordError, with the path if it is known, unless the validator accepts the payload."""
         if self.validator is None:
             return
         validate = getattr(self.validator, "model_validate", self.validator)
         try:
-            verdict = validate(payload)
+            valid = validate(payload)
         except Exception as error:
             raise RecordError(f"{self.name}: {_explain(error)}", field="payload") from error
-        if verdict is False:
+        if valid is False:
             raise RecordError(
-                f"{self.name}: the validator does not accept the payload; correct it, or the validator",
+                f"{self.name}: the validator rejects the payload; correct the payload or the validator",
                 field="payload",
             )
 
 
 class EventTypes:
-    """The registry. Types it does not know are recorded as they are, unless it is `strict`."""
+    """The registry of event types. Other types are recorded without validation, unless it is `strict`."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self._strict = strict
@@ -69,7 +69,7 @@ class EventTypes:
         upcasters: Mapping[int, Upcaster] | None = None,
         destination: str = "",
     ) -> EventType:
-        """Make a type known. Raises ConfigurationError for a second registration or a missing upcasting step."""
+        """Register a type. Raises ConfigurationError for a second registration or a missing upcasting step."""
         if event_type in self._types:
             raise ConfigurationError(f"{event_type} is already registered; register each type once")
         known = EventType(
@@ -83,7 +83,7 @@ class EventTypes:
         return known
 
     def find(self, event_type: str) -> EventType | None:
-        """What is known of a type. Raises RecordError if nothing is and the registry is strict."""
+        """The registered type; None if there is none. Raises RecordError then if the registry is strict."""
         known = self._types.get(event_type)
         if known is None and self._strict:
             raise RecordError(
@@ -93,9 +93,9 @@ class EventTypes:
         return known
 
     def upcast(self, event_type: str, version: int, payload: Any) -> Any:
-        """A payload of an older version as one of the version registered; unknown types stay as they are.
+        """Convert a payload of an older version to the registered version; payloads of other types stay unchanged.
 
-        Raises ConfigurationError for a version that nothing leads on from, and for one newer than registered.
+        Raises ConfigurationError for a version without upcaster, and for one newer than the registered version.
         """
         known = self._types.get(event_type)
         if known is None or version == known.version:
@@ -103,12 +103,12 @@ class EventTypes:
         if version > known.version:
             raise ConfigurationError(
                 f"{event_type}: version {version} is newer than the registered {known.version}; "
-                "deploy the release that knows it"
+                "deploy the release that registers it"
             )
         for step in range(version, known.version):
             if step not in known.upcasters:
                 raise ConfigurationError(
-                    f"{event_type}: nothing upcasts version {step}; register upcasters={{{step}: …}}"
+                    f"{event_type}: there is no upcaster for version {step}; register upcasters={{{step}: …}}"
                 )
             payload = known.upcasters[step](payload)
         return payload
@@ -141,16 +141,16 @@ def _check_steps(name: str, version: int, upcasters: Mapping[Any, Any]) -> None:
     if not upcasters:
         return
     if not all(isinstance(step, int) and callable(upcast) for step, upcast in upcasters.items()):
-        raise ConfigurationError(f"{name}: upcasters map a version to a function")
+        raise ConfigurationError(f"{name}: upcasters must map whole numbers to functions; correct the mapping")
     missing = sorted(set(range(min(upcasters), version)) - set(upcasters))
     if missing:
-        raise ConfigurationError(f"{name}: upcasters lack the step from version {missing[0]} to {missing[0] + 1}")
+        raise ConfigurationError(f"{name}: there is no upcaster from version {missing[0]} to {missing[0] + 1}; add it")
     if max(upcasters) >= version or min(upcasters) < 1:
-        raise ConfigurationError(f"{name}: upcasters lead from versions 1 to {version - 1}, not from {max(upcasters)}")
+        raise ConfigurationError(f"{name}: upcasters must be for versions 1 to {version - 1}, not for {max(upcasters)}")
 
 
 def _explain(error: Exception) -> str:
-    """A pydantic error by its path, without the values, which may be secret; any other as it says."""
+    """The text of an error; of a pydantic error the path without the value, which may be secret."""
     list_errors: Any = getattr(error, "errors", None)
     if not callable(list_errors):
         return str(error) or type(error).__name__

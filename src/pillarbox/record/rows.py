@@ -1,4 +1,4 @@
-"""From an event to its row: validated by its registered type, encoded, measured. Nothing is sent from here."""
+"""Turns an event into its row: validates it by its registered type, encodes it and checks its size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _headers = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def row_of(event: Event, *, registry: EventTypes | None, max_payload: int) -> Row:
-    """The row of one event. Raises RecordError for what is not valid, cannot be encoded or is too large."""
+    """The row of an event. Raises RecordError if it is invalid, cannot be encoded or is too large."""
     if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance] # not every caller has a type checker
         raise RecordError(f'{type(event).__name__} is not an Event; pass Event("order.placed", {{…}})', field="events")
     known = registry.find(event.event_type) if registry is not None else None
@@ -25,7 +25,7 @@ def row_of(event: Event, *, registry: EventTypes | None, max_payload: int) -> Ro
     if len(payload) > max_payload:
         raise RecordError(
             f"payload of {event.event_type} has {len(payload)} bytes and max_payload allows {max_payload}; "
-            "store the bulk elsewhere and send a reference, or raise max_payload",
+            "store the data elsewhere and send a reference, or raise max_payload",
             field="payload",
         )
     raw = isinstance(event.payload, (bytes, bytearray, memoryview))

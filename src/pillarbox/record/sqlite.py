@@ -1,5 +1,7 @@
-"""Recording on SQLite: one constant INSERT for any number of events. There is one writer at a time, hence no locks,
-and a relay on the same file polls, hence no notification."""
+"""Recording on SQLite: one INSERT for any number of events.
+
+SQLite has one writer at a time, so there are no locks. A relay on the same file polls, so there are no notifications.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class SqliteAppend:
 
 
 def _texts(rows: Sequence[Row]) -> str:
-    """Everything but the payloads, and where each payload lies in the blob (SQLite counts from 1)."""
+    """All columns but the payloads, and the position of each payload in the blob (SQLite counts from 1)."""
     given: list[list[object]] = []
     start = 1
     for row in rows:
@@ -37,8 +39,8 @@ def _texts(rows: Sequence[Row]) -> str:
 
 
 def _time(at: datetime | None, *, comparable: bool = False) -> str | None:
-    """The text that SQLite's own functions read. What is compared has milliseconds, as their clock has; it is rounded
-    up, so that nothing is due too early."""
+    """A time as SQLite's functions read it. Times that SQL compares have milliseconds, as SQLite's clock has; they are
+    rounded up, so that no event is due too early."""
     if at is None:
         return None
     utc = at.astimezone(UTC).replace(tzinfo=None)

@@ -1,6 +1,6 @@
-"""The trace in which an event is recorded, so that whoever handles it can go on with it.
+"""The trace context in which an event is recorded, so that its handler can continue the trace.
 
-Nothing is imported here: unless somebody has loaded OpenTelemetry, no span can be current.
+OpenTelemetry is not imported here: if the application has not imported it, there is no current span.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import sys
 from pillarbox.core.event import Event
 
 _TRACE_ID = slice(3, 35)
-"""Of a traceparent: 00-<32 digits>-<16 digits>-<flags>."""
+"""The trace id in a traceparent: 00-<32 digits>-<16 digits>-<flags>."""
 
 
 def trace_of(event: Event) -> str | None:
-    """The event's own trace id; without one, the `traceparent` of the current span.
+    """The trace id of the event; without one, the `traceparent` of the current span.
 
-    A trace id that is a traceparent of the trace which goes on here gives way to the current span: what follows from an
-    event is recorded by whoever handled it.
+    The current span also replaces a traceparent of the same trace: an event that a handler records is a child of the
+    handler's span, not of the span that caused the handled event.
     """
     current = _current()
     if current is None or "traceparent" in event.headers:
@@ -31,7 +31,7 @@ def trace_of(event: Event) -> str | None:
 
 def _current() -> str | None:
     loaded = sys.modules.get("opentelemetry.trace")
-    get_current_span = getattr(loaded, "get_current_span", None)  # another thread may be loading it just now
+    get_current_span = getattr(loaded, "get_current_span", None)  # another thread may be importing it
     if get_current_span is None:
         return None
     context = get_current_span().get_span_context()

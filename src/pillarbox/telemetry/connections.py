@@ -16,7 +16,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_TIMEOUT = 10.0
-"""Seconds for the head of a request, from the opening of the connection or the previous response."""
+"""Seconds for the request line and headers, from the opening of the connection or the previous response."""
 BODY_TIMEOUT = 30.0
 """Seconds for the body of a request, after `HEAD_TIMEOUT`."""
 MOST = 64

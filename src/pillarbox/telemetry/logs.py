@@ -234,10 +234,10 @@ def _overdue(overdue: SendOverdue) -> None:
     say(EVENTS, WARNING, text, **_event(overdue, overdue.message), seconds=overdue.seconds)
 
 
-def _dead_lettered(died: EventDeadLettered) -> None:
+def _dead_lettered(dead: EventDeadLettered) -> None:
     if EVENTS.isEnabledFor(ERROR):
-        what = "dead-lettered event, its key is blocked" if died.blocks else "dead-lettered event"
-        fields = _event(died, died.message) | {"attempt": died.attempt, "error": died.error, "blocks": died.blocks}
+        what = "dead-lettered event, its key is blocked" if dead.blocks else "dead-lettered event"
+        fields = _event(dead, dead.message) | {"attempt": dead.attempt, "error": dead.error, "blocks": dead.blocks}
         say(EVENTS, ERROR, f"{what}: {_EVENT} error=%(error)s", **fields)
 
 

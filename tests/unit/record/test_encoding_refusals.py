@@ -40,17 +40,17 @@ def _refused(payload: object, reason: str) -> None:
         (Decimal("NaN"), "NaN is no number"),
         (Decimal("Infinity"), "Infinity is no number"),
         (datetime(2026, 11, 15), "a datetime without time zone"),
-        ({1, 2}, "set cannot become JSON; pass a sorted list"),
-        (b"raw", "bytes cannot become JSON; encode it as base64"),
-        (object(), "object cannot become JSON"),
-        (timedelta(1), "timedelta cannot become JSON"),
-        (1j, "complex cannot become JSON"),
-        (Line, "type cannot become JSON"),
-        (Model, "ModelMetaclass cannot become JSON"),
+        ({1, 2}, "set cannot be encoded as JSON; pass a sorted list"),
+        (b"raw", "bytes cannot be encoded as JSON; encode it as base64"),
+        (object(), "object cannot be encoded as JSON"),
+        (timedelta(1), "timedelta cannot be encoded as JSON"),
+        (1j, "complex cannot be encoded as JSON"),
+        (Line, "type cannot be encoded as JSON"),
+        (Model, "ModelMetaclass cannot be encoded as JSON"),
         (Model(name="x"), "Model cannot be dumped: .*broken serializer"),
         ("ab\udfff", "a lone surrogate at position 2"),
         (10**5000, "a whole number with thousands of digits"),
-        (iter([1]), "list_iterator cannot become JSON"),
+        (iter([1]), "list_iterator cannot be encoded as JSON"),
     ],
     ids=lambda given: type(given).__name__,
 )
@@ -75,7 +75,7 @@ def test_a_single_value_at_the_top_is_told_to_wrap_itself(payload: object) -> No
 
 
 def test_a_set_at_the_top_is_refused_as_anywhere() -> None:
-    _refused({1, 2}, "payload: set cannot become JSON")
+    _refused({1, 2}, "payload: set cannot be encoded as JSON")
 
 
 def _nested(levels: int, innermost: Any) -> Any:

@@ -85,13 +85,13 @@ async def test_older_versions_are_upcast() -> None:
 
 async def test_a_version_nobody_knows_yet_is_tried_again() -> None:
     def unknown(event_type: str, version: int, payload: Any) -> Any:
-        raise ConfigurationError("deploy the release that knows it")
+        raise ConfigurationError("deploy the release that registers it")
 
     handlers = Handlers(upcast=unknown)
     handlers.on("*", name="h")(lambda event, _: event.payload)
     answer = await call(handlers)
     assert type(answer) is RejectedError
-    assert "deploy the release that knows it" in str(answer)
+    assert "deploy the release that registers it" in str(answer)
 
 
 async def test_the_context_tells_the_circumstances() -> None:
